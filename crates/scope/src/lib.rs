@@ -1,1 +1,39 @@
-//! Placeholder while the crate is written.
+//! Scoped memory: fixed regions whose references carry Rust lifetimes.
+//!
+//! A [`Region`] is a block of memory that is made once. Entering it gives a [`Scope`]; everything that is
+//! placed in the scope lives exactly as long as the scope is borrowed, and leaving costs the same whatever was
+//! placed there. The rule of nested scoped memory (inner may refer to outer, never the reverse), which a
+//! real-time Java virtual machine checks at run time on every store, is here what the borrow checker proves
+//! while compiling.
+//!
+//! This crate is *not* a general allocator: nothing is freed one by one, and a region never grows. What does not
+//! fit is an error ([`Full`]) to whoever asked.
+//!
+//! ```text
+//!   Region  (memory, made at start)          BufferPool (large messages)
+//!     └─ enter() ─► Scope<'r>                   └─ take(n) ─► Buffer ── drop ──► back to the pool
+//!                     ├─ str, slice, fill …   values without destructor: leaving is O(1)
+//!                     └─ keep                  owned values: dropped on leaving, O(kept)
+//! ```
+//!
+//! ```
+//! use isorb_scope::Region;
+//! let mut region = Region::new(1024);
+//! for round in 0..3 {
+//!     let scope = region.enter();
+//!     let name = scope.format(format_args!("round {round}")).unwrap();
+//!     assert!(name.starts_with("round"));
+//! } // leaving makes the whole region free again
+//! ```
+// An arena gives each caller a part of its own; that is what this lint cannot see.
+#![allow(clippy::mut_from_ref)]
+#![no_std]
+extern crate alloc;
+
+mod buffer;
+mod region;
+mod scope;
+
+pub use buffer::{Buffer, BufferPool};
+pub use region::Region;
+pub use scope::{Full, Scope};

@@ -1,0 +1,74 @@
+//! The memory that a scope is entered in.
+
+use crate::Scope;
+use alloc::boxed::Box;
+use alloc::vec;
+use core::mem::MaybeUninit;
+
+/// A fixed block of memory, 8-aligned, that is entered as a [`Scope`] again and again.
+///
+/// The block is allocated once in [`Region::new`] (or lent by [`Region::from_static`]) and never grows.
+pub struct Region {
+    memory: Memory,
+    peak: usize,
+}
+
+enum Memory {
+    Owned(Box<[MaybeUninit<u64>]>),
+    Static(&'static mut [MaybeUninit<u64>]),
+}
+
+impl Region {
+    /// A region of `bytes` bytes, rounded up to a multiple of 8.
+    ///
+    /// # Real-time
+    /// Allocates: call it at start. Touch the pages with [`Region::prefault`] where a page fault would hurt later.
+    pub fn new(bytes: usize) -> Region {
+        Region { memory: Memory::Owned(vec![MaybeUninit::uninit(); bytes.div_ceil(8)].into()), peak: 0 }
+    }
+
+    /// A region over memory that lives for ever, for programs without a heap.
+    pub fn from_static(memory: &'static mut [MaybeUninit<u64>]) -> Region {
+        Region { memory: Memory::Static(memory), peak: 0 }
+    }
+
+    /// Enters the region. The exclusive borrow is what proves that nothing of an earlier scope is still in use.
+    ///
+    /// # Real-time
+    /// O(1), does not allocate or block.
+    pub fn enter(&mut self) -> Scope<'_> {
+        let Region { memory, peak } = self;
+        let block: &mut [MaybeUninit<u64>] = match memory {
+            Memory::Owned(block) => block,
+            Memory::Static(block) => block,
+        };
+        Scope::over(block, peak)
+    }
+
+    /// Writes every page once, so that no later use takes a page fault.
+    pub fn prefault(&mut self) {
+        match &mut self.memory {
+            Memory::Owned(block) => block.fill(MaybeUninit::new(0)),
+            Memory::Static(block) => block.fill(MaybeUninit::new(0)),
+        }
+    }
+
+    /// Size in bytes.
+    pub fn capacity(&self) -> usize {
+        8 * match &self.memory {
+            Memory::Owned(block) => block.len(),
+            Memory::Static(block) => block.len(),
+        }
+    }
+
+    /// The most bytes that any scope of this region has used, as known when the scope was left.
+    pub fn peak(&self) -> usize {
+        self.peak
+    }
+}
+
+impl core::fmt::Debug for Region {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Region").field("capacity", &self.capacity()).field("peak", &self.peak).finish()
+    }
+}

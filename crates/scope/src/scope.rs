@@ -1,0 +1,421 @@
+//! A region while it is entered: bump allocation with lifetimes.
+
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+/// The region has no room for what was asked. Becomes `NO_MEMORY` at the ORB's interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// Bytes that were asked for, padding not counted.
+    pub wanted: usize,
+    /// Bytes that were left.
+    pub left: usize,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the scope is full: {} bytes wanted, {} left; make the region larger",
+            self.wanted, self.left
+        )
+    }
+}
+
+impl core::error::Error for Full {}
+
+/// An entered region. Values that are placed here live as long as the borrow of the scope.
+///
+/// Only types without a destructor may be placed ([`Copy`]), so that leaving is O(1); [`Scope::keep`] is the stated
+/// exception. A scope stays on the thread that entered it.
+pub struct Scope<'r> {
+    base: NonNull<u8>,
+    capacity: usize,
+    used: Cell<usize>,
+    /// Newest record of the values that `keep` holds, each linked to the one before.
+    kept: Cell<Option<NonNull<Kept>>>,
+    peak: Cell<usize>,
+    report_peak: NonNull<usize>,
+    _region: PhantomData<&'r mut u64>,
+}
+
+/// Stands in the region before a kept value.
+struct Kept {
+    before: Option<NonNull<Kept>>,
+    drop: unsafe fn(*mut u8),
+    value: *mut u8,
+}
+
+impl<'r> Scope<'r> {
+    pub(crate) fn over(block: &'r mut [MaybeUninit<u64>], peak: &'r mut usize) -> Scope<'r> {
+        Scope {
+            capacity: size_of_val(block),
+            base: NonNull::from(block).cast(),
+            used: Cell::new(0),
+            kept: Cell::new(None),
+            peak: Cell::new(*peak),
+            report_peak: NonNull::from(peak),
+            _region: PhantomData,
+        }
+    }
+
+    /// Places one value.
+    ///
+    /// # Errors
+    /// [`Full`] when the rest of the region is too small.
+    ///
+    /// # Real-time
+    /// O(1), does not allocate or block; so are all of this type's methods unless they say otherwise.
+    pub fn alloc<T: Copy>(&self, value: T) -> Result<&mut T, Full> {
+        let place = self.reserve::<T>(1)?;
+        // SAFETY: `reserve` gave an aligned place for one T that no other reference covers.
+        unsafe {
+            place.write(value);
+            Ok(&mut *place)
+        }
+    }
+
+    /// Places a copy of a slice.
+    ///
+    /// # Errors
+    /// [`Full`] when the rest of the region is too small.
+    pub fn slice<T: Copy>(&self, from: &[T]) -> Result<&mut [T], Full> {
+        let place = self.reserve::<T>(from.len())?;
+        // SAFETY: the place is new, aligned and as long as `from`, so they do not overlap.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from.as_ptr(), place, from.len());
+            Ok(core::slice::from_raw_parts_mut(place, from.len()))
+        }
+    }
+
+    /// Places `n` values that `make` gives for their indices. `make` may itself use the scope: what it places
+    /// lies behind the slice.
+    ///
+    /// # Errors
+    /// What `make` gives, or [`Full`] as `E`.
+    pub fn fill<T: Copy, E: From<Full>>(
+        &self,
+        n: usize,
+        mut make: impl FnMut(usize) -> Result<T, E>,
+    ) -> Result<&mut [T], E> {
+        let place = self.reserve::<T>(n)?;
+        for i in 0..n {
+            let value = make(i)?;
+            // SAFETY: i < n, and the n places were reserved for this slice alone.
+            unsafe { place.add(i).write(value) }
+        }
+        // SAFETY: all n values were written above.
+        Ok(unsafe { core::slice::from_raw_parts_mut(place, n) })
+    }
+
+    /// Places a copy of a string.
+    ///
+    /// # Errors
+    /// [`Full`] when the rest of the region is too small.
+    pub fn str(&self, from: &str) -> Result<&str, Full> {
+        let bytes = self.slice(from.as_bytes())?;
+        // SAFETY: a copy of the bytes of a str.
+        Ok(unsafe { core::str::from_utf8_unchecked(bytes) })
+    }
+
+    /// Places `n` zero bytes at an 8-aligned address.
+    ///
+    /// # Errors
+    /// [`Full`] when the rest of the region is too small.
+    pub fn bytes_mut(&self, n: usize) -> Result<&mut [u8], Full> {
+        let place = self.reserve::<u64>(n.div_ceil(8))?.cast::<u8>();
+        // SAFETY: at least n new bytes; zeroed before they are seen.
+        unsafe {
+            place.write_bytes(0, n);
+            Ok(core::slice::from_raw_parts_mut(place, n))
+        }
+    }
+
+    /// Places a copy of `from` at an 8-aligned address, where CDR may be read in place.
+    ///
+    /// # Errors
+    /// [`Full`] when the rest of the region is too small.
+    pub fn aligned_copy(&self, from: &[u8]) -> Result<&mut [u8], Full> {
+        let place = self.reserve::<u64>(from.len().div_ceil(8))?.cast::<u8>();
+        // SAFETY: at least from.len() new bytes, written before they are seen.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from.as_ptr(), place, from.len());
+            Ok(core::slice::from_raw_parts_mut(place, from.len()))
+        }
+    }
+
+    /// Places a string built from UTF-8 pieces of which only an upper bound of the length is known; `build` fills
+    /// the bytes and returns how many it used. The unused rest goes back to the scope if `build` placed nothing.
+    ///
+    /// # Errors
+    /// [`Full`] as `E`, or what `build` gives. Bytes that are not UTF-8 panic: `build` is the codec's own code.
+    pub fn str_with<E: From<Full>>(
+        &self,
+        at_most: usize,
+        build: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<&str, E> {
+        let start = self.used.get();
+        let place = self.reserve::<u8>(at_most)?;
+        let end = self.used.get();
+        // SAFETY: at_most new bytes, zeroed before they are seen.
+        let bytes = unsafe {
+            place.write_bytes(0, at_most);
+            core::slice::from_raw_parts_mut(place, at_most)
+        };
+        let n = build(bytes)?;
+        if self.used.get() == end {
+            self.used.set(start + n);
+        }
+        Ok(core::str::from_utf8(&bytes[..n]).expect("str_with built UTF-8"))
+    }
+
+    /// Places formatted text.
+    ///
+    /// The text is measured first and written second, so a `Display` implementation that itself places values in
+    /// this scope cannot tear it; one that prints different text the second time is cut at the first length.
+    ///
+    /// # Errors
+    /// [`Full`] when the rest of the region is too small, or a `Display` implementation failed.
+    ///
+    /// # Real-time
+    /// Formats twice; its cost is that of the `Display` implementations involved.
+    pub fn format(&self, text: fmt::Arguments<'_>) -> Result<&str, Full> {
+        if let Some(text) = text.as_str() {
+            return self.str(text);
+        }
+        let mut length = Measure(0);
+        fmt::write(&mut length, text).map_err(|_| Full { wanted: 0, left: self.left() })?;
+        let bytes = self.bytes_mut(length.0)?;
+        let mut at = Transcribe { to: bytes, at: 0 };
+        // A Display that prints more the second time stops here, at a character boundary.
+        let _ = fmt::write(&mut at, text);
+        let n = at.at;
+        Ok(core::str::from_utf8(&bytes[..n]).expect("whole characters only"))
+    }
+
+    /// Takes an owned value over: it lives as long as the scope and is dropped when the scope is left.
+    ///
+    /// # Errors
+    /// [`Full`] when its place and record do not fit; the value is dropped.
+    ///
+    /// # Real-time
+    /// The value lies in the region, so this allocates nothing by itself; leaving the scope costs the destructors
+    /// of what was kept, newest first.
+    pub fn keep<T: 'static>(&self, value: T) -> Result<&mut T, Full> {
+        unsafe fn drop_it<T>(value: *mut u8) {
+            // SAFETY: called once, from Scope::drop, with the place of a live T.
+            unsafe { value.cast::<T>().drop_in_place() }
+        }
+        let place = self.reserve::<T>(1)?;
+        if core::mem::needs_drop::<T>() {
+            let record = self.reserve::<Kept>(1)?;
+            // SAFETY: new, aligned place for one record.
+            unsafe {
+                record.write(Kept { before: self.kept.get(), drop: drop_it::<T>, value: place.cast() })
+            };
+            self.kept.set(NonNull::new(record));
+        }
+        // SAFETY: new, aligned place for one T; dropped by Scope::drop, after the last borrow of the scope.
+        unsafe {
+            place.write(value);
+            Ok(&mut *place)
+        }
+    }
+
+    /// Bytes used so far, padding included.
+    pub fn used(&self) -> usize {
+        self.used.get()
+    }
+
+    /// Bytes left, before padding.
+    pub fn left(&self) -> usize {
+        self.capacity - self.used.get()
+    }
+
+    fn reserve<T>(&self, n: usize) -> Result<*mut T, Full> {
+        const { assert!(align_of::<T>() <= 8, "a scope aligns to 8 bytes at most") };
+        let start = self.used.get().next_multiple_of(align_of::<T>());
+        let wanted = n.saturating_mul(size_of::<T>());
+        let end = start.checked_add(wanted).filter(|end| *end <= self.capacity);
+        let Some(end) = end else { return Err(Full { wanted, left: self.left() }) };
+        self.used.set(end);
+        // SAFETY: start <= end <= capacity, so the offset stays inside the region's block.
+        Ok(unsafe { self.base.as_ptr().add(start) }.cast())
+    }
+}
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        let used = self.used.get();
+        if used > self.peak.get() {
+            // SAFETY: points into the region that 'r borrows exclusively for this scope.
+            unsafe { self.report_peak.write(used) };
+        }
+        while let Some(record) = self.kept.take() {
+            // SAFETY: records lie in the region, are written once and never moved; each is visited once, and no
+            // borrow of the scope is left when it is dropped.
+            unsafe {
+                let Kept { before, drop, value } = record.read();
+                self.kept.set(before);
+                drop(value);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("capacity", &self.capacity).field("used", &self.used.get()).finish()
+    }
+}
+
+struct Measure(usize);
+
+impl fmt::Write for Measure {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.0 += s.len();
+        Ok(())
+    }
+}
+
+struct Transcribe<'a> {
+    to: &'a mut [u8],
+    at: usize,
+}
+
+impl fmt::Write for Transcribe<'_> {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let room = self.to.len() - self.at;
+        let n = s.floor_char_boundary(room.min(s.len()));
+        self.to[self.at..self.at + n].copy_from_slice(&s.as_bytes()[..n]);
+        self.at += n;
+        if n == s.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Full, Region};
+    use alloc::string::String;
+    use alloc::vec::Vec;
+    use alloc::{rc::Rc, string::ToString, vec};
+
+    #[test]
+    fn places_and_reuses() {
+        let mut region = Region::new(64);
+        for _ in 0..3 {
+            let scope = region.enter();
+            assert_eq!(scope.str("abc").unwrap(), "abc");
+            assert_eq!(scope.slice(&[1u32, 2]).unwrap(), &[1, 2]);
+            assert_eq!(*scope.alloc(7u64).unwrap(), 7);
+            assert!(scope.used() <= 32);
+        }
+        assert!(region.peak() > 0 && region.peak() <= 32);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_the_rest_stays() {
+        let mut region = Region::new(16);
+        let scope = region.enter();
+        let a = scope.str("0123456789").unwrap();
+        assert_eq!(scope.slice(&[0u8; 7]), Err(Full { wanted: 7, left: 6 }));
+        assert_eq!(scope.fill(usize::MAX, |_| Ok::<u64, Full>(0)), Err(Full { wanted: usize::MAX, left: 6 }));
+        assert_eq!(a, "0123456789");
+        assert_eq!(scope.slice(&[9u8; 6]).unwrap(), &[9; 6]);
+    }
+
+    #[test]
+    fn nested_fill_lands_behind() {
+        let mut region = Region::new(256);
+        let scope = region.enter();
+        let rows = scope.fill(3, |i| scope.fill(2, |j| Ok::<_, Full>(i * 10 + j)).map(|row| &*row)).unwrap();
+        assert_eq!(rows, &[&[0, 1][..], &[10, 11], &[20, 21]]);
+    }
+
+    #[test]
+    fn format_measures_then_writes() {
+        struct Sly<'a>(&'a crate::Scope<'a>);
+        impl core::fmt::Display for Sly<'_> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.0.str("intruder").unwrap();
+                f.write_str("text")
+            }
+        }
+        let mut region = Region::new(256);
+        let scope = region.enter();
+        assert_eq!(scope.format(format_args!("<{}>", Sly(&scope))).unwrap(), "<text>");
+    }
+
+    #[test]
+    fn format_of_something_that_changes_is_cut_not_torn() {
+        struct Grows(core::cell::Cell<usize>);
+        impl core::fmt::Display for Grows {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.0.set(self.0.get() + 1);
+                (0..self.0.get()).try_for_each(|_| f.write_str("é"))
+            }
+        }
+        let mut region = Region::new(256);
+        let scope = region.enter();
+        assert_eq!(scope.format(format_args!("{}{}", Grows(0.into()), 1)).unwrap().chars().next(), Some('é'));
+    }
+
+    #[test]
+    fn kept_values_are_dropped_newest_first() {
+        let log = Rc::new(core::cell::RefCell::new(Vec::new()));
+        struct Loud(Rc<core::cell::RefCell<Vec<u8>>>, u8);
+        impl Drop for Loud {
+            fn drop(&mut self) {
+                self.0.borrow_mut().push(self.1)
+            }
+        }
+        let mut region = Region::new(256);
+        {
+            let scope = region.enter();
+            scope.keep(Loud(log.clone(), 1)).unwrap();
+            let text = scope.keep("owned".to_string()).unwrap();
+            scope.keep(Loud(log.clone(), 2)).unwrap();
+            text.push('!');
+            assert_eq!(text, "owned!");
+            assert!(log.borrow().is_empty());
+        }
+        assert_eq!(*log.borrow(), vec![2, 1]);
+        let mut tiny = Region::new(8);
+        let scope = tiny.enter();
+        assert!(scope.keep(Loud(log.clone(), 3)).is_err());
+        assert_eq!(*log.borrow(), vec![2, 1, 3], "a value that does not fit is dropped, once");
+    }
+
+    #[test]
+    fn str_with_gives_the_rest_back() {
+        let mut region = Region::new(32);
+        let scope = region.enter();
+        let s = scope
+            .str_with(30, |b| {
+                b[..2].copy_from_slice(b"ok");
+                Ok::<_, Full>(2)
+            })
+            .unwrap();
+        assert_eq!(s, "ok");
+        assert_eq!(scope.used(), 2);
+        let _: Option<String> = None;
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_overlaps(sizes in proptest::collection::vec(0usize..40, 0..60)) {
+            let mut region = Region::new(512);
+            let scope = region.enter();
+            let mut placed: Vec<(&mut [u8], u8)> = Vec::new();
+            for (i, n) in sizes.iter().enumerate() {
+                let fill = i as u8;
+                let got = if i % 2 == 0 { scope.slice(&vec![fill; *n]) } else { scope.aligned_copy(&vec![fill; *n]) };
+                if let Ok(s) = got { placed.push((s, fill)) }
+            }
+            for (s, fill) in &placed { assert!(s.iter().all(|b| b == fill)) }
+        }
+    }
+}
