@@ -1,1 +1,4 @@
-//! Placeholder while the crate is written.
+//! The IDL front end: preprocess, parse, resolve, check, diagnose.
+#![forbid(unsafe_code)]
+
+pub mod model;
