@@ -1,0 +1,394 @@
+//! Reading values in CDR, where they lie.
+
+use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
+use core::any::Any;
+use isorb_scope::Scope;
+use zerocopy::FromBytes;
+
+/// How deep values may be nested in one another: sequences, recursive structures, encapsulations, type codes.
+pub const MAX_DEPTH: u8 = 64;
+
+/// Reads one message or encapsulation from private memory.
+///
+/// It owns the bytes mutably: a foreign byte order is corrected in place, once, where a sequence lies. What cannot be
+/// read in place goes to the scope.
+pub struct Decoder<'m> {
+    rest: &'m mut [u8],
+    position: usize,
+    foreign: bool,
+    depth: u8,
+    text: Text,
+    scope: &'m Scope<'m>,
+    context: Option<&'m dyn Any>,
+}
+
+impl<'m> Decoder<'m> {
+    /// A decoder at the start of a message, which should lie at an 8-aligned address.
+    pub fn new(bytes: &'m mut [u8], order: Order, text: Text, scope: &'m Scope<'m>) -> Decoder<'m> {
+        Decoder {
+            rest: bytes,
+            position: 0,
+            foreign: order.is_foreign(),
+            depth: MAX_DEPTH,
+            text,
+            scope,
+            context: None,
+        }
+    }
+
+    /// Hands something through to [`Handle`](crate::Handle)s that are read, such as the ORB that they belong to.
+    pub fn with_context(mut self, context: &'m dyn Any) -> Decoder<'m> {
+        self.context = Some(context);
+        self
+    }
+
+    /// What was handed through.
+    pub fn context(&self) -> Option<&'m dyn Any> {
+        self.context
+    }
+
+    /// Where values go that cannot be read in place.
+    pub fn scope(&self) -> &'m Scope<'m> {
+        self.scope
+    }
+
+    /// The version and code sets in use.
+    pub fn text(&self) -> Text {
+        self.text
+    }
+
+    /// Changes the version and code sets, as between a message's header and its body.
+    pub fn set_text(&mut self, text: Text) {
+        self.text = text;
+    }
+
+    /// Byte order of the bytes.
+    pub fn order(&self) -> Order {
+        let native = matches!(Order::NATIVE, Order::Little);
+        if native != self.foreign { Order::Little } else { Order::Big }
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Bytes left.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// An error at the present position.
+    #[cold]
+    pub fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(kind, self.position)
+    }
+
+    /// Takes `n` octets as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`].
+    #[inline]
+    pub fn take(&mut self, n: usize) -> Result<&'m mut [u8]> {
+        if n > self.rest.len() {
+            return Err(self.error(ErrorKind::Truncated));
+        }
+        let (taken, rest) = core::mem::take(&mut self.rest).split_at_mut(n);
+        self.rest = rest;
+        self.position += n;
+        Ok(taken)
+    }
+
+    /// Skips padding to a multiple of `alignment` (a power of two).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`].
+    #[inline]
+    pub fn align(&mut self, alignment: usize) -> Result<()> {
+        let gap = self.position.wrapping_neg() & (alignment - 1);
+        if gap != 0 {
+            self.take(gap)?;
+        }
+        Ok(())
+    }
+
+    /// Skips padding as before a body in GIOP 1.2, where an empty body has none.
+    pub fn align_body(&mut self, alignment: usize) {
+        let gap = self.position.wrapping_neg() & (alignment - 1);
+        let _ = self.take(gap.min(self.rest.len()));
+    }
+
+    /// Reads a plain value, aligned.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`].
+    #[inline]
+    pub fn get<T: Plain>(&mut self) -> Result<T> {
+        self.align(T::ALIGN)?;
+        let bytes = self.take(size_of::<T>())?;
+        let Ok(mut value) = T::read_from_bytes(bytes) else { return Err(self.error(ErrorKind::Truncated)) };
+        if self.foreign {
+            value.swap();
+        }
+        Ok(value)
+    }
+
+    /// Reads a boolean.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for anything but 0 and 1.
+    pub fn boolean(&mut self) -> Result<bool> {
+        match self.get::<u8>()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.error(ErrorKind::Value)),
+        }
+    }
+
+    /// Reads a count of elements that take at least `min_wire` octets each.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Length`] when the octets that are left cannot hold so many.
+    #[inline]
+    pub fn count(&mut self, min_wire: usize) -> Result<usize> {
+        let n = self.get::<u32>()? as usize;
+        if n > self.rest.len() / min_wire.max(1) {
+            return Err(self.error(ErrorKind::Length));
+        }
+        Ok(n)
+    }
+
+    /// Reads a sequence of plain values where it lies, or from the scope when it is not aligned in memory, as inside an
+    /// encapsulation.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Length`], [`ErrorKind::Full`].
+    pub fn plain_seq<T: Plain>(&mut self) -> Result<&'m [T]> {
+        let n = self.count(size_of::<T>())?;
+        self.plain_array(n)
+    }
+
+    /// Reads `n` plain values, as [`Decoder::plain_seq`] does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`], [`ErrorKind::Full`].
+    pub fn plain_array<T: Plain>(&mut self, n: usize) -> Result<&'m [T]> {
+        if n == 0 {
+            return Ok(&[]);
+        }
+        self.align(T::ALIGN)?;
+        let Some(length) = n.checked_mul(size_of::<T>()) else { return Err(self.error(ErrorKind::Length)) };
+        let bytes = self.take(length)?;
+        if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
+            let Ok(items) = <[T]>::mut_from_bytes(bytes) else { return Err(self.error(ErrorKind::Length)) };
+            if self.foreign && size_of::<T>() > 1 {
+                items.iter_mut().for_each(T::swap);
+            }
+            return Ok(items);
+        }
+        let foreign = self.foreign;
+        let here = self.error(ErrorKind::Truncated);
+        let items = self.scope.fill(n, |i| {
+            let mut value =
+                T::read_from_bytes(&bytes[i * size_of::<T>()..][..size_of::<T>()]).map_err(|_| here)?;
+            if foreign {
+                value.swap();
+            }
+            Ok::<T, Error>(value)
+        })?;
+        Ok(items)
+    }
+
+    /// Reads a sequence of anything else: one pass, an array of views in the scope.
+    ///
+    /// # Errors
+    /// What `read` gives; [`ErrorKind::Length`], [`ErrorKind::Full`], [`ErrorKind::Depth`].
+    pub fn views<T: Copy>(
+        &mut self,
+        min_wire: usize,
+        mut read: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<&'m [T]> {
+        let n = self.count(min_wire)?;
+        self.nested(|d| {
+            let scope = d.scope;
+            Ok(&*scope.fill(n, |_| read(d))?)
+        })
+    }
+
+    /// Reads something one level deeper.
+    ///
+    /// # Errors
+    /// What `read` gives; [`ErrorKind::Depth`].
+    #[inline]
+    pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let Some(depth) = self.depth.checked_sub(1) else { return Err(self.error(ErrorKind::Depth)) };
+        self.depth = depth;
+        let value = read(self);
+        self.depth += 1;
+        value
+    }
+
+    /// Refuses more than `bound` elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Bound`].
+    pub fn check_bound(&self, n: usize, bound: u32) -> Result<()> {
+        if n > bound as usize { Err(self.error(ErrorKind::Bound)) } else { Ok(()) }
+    }
+
+    /// Reads a `string`: in place where it is UTF-8 or ASCII, else transcoded into the scope.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Length`], [`ErrorKind::Terminator`], [`ErrorKind::Text`], [`ErrorKind::Full`].
+    pub fn string(&mut self) -> Result<&'m str> {
+        let n = self.count(1)?;
+        let bytes: &'m [u8] = self.take(n)?;
+        // Some peers send an empty string without its terminator.
+        let Some((last, text)) = bytes.split_last() else { return Ok("") };
+        if *last != 0 || text.contains(&0) {
+            return Err(self.error(ErrorKind::Terminator));
+        }
+        match self.text.narrow {
+            Narrow::Utf8 => core::str::from_utf8(text).map_err(|_| self.error(ErrorKind::Text)),
+            Narrow::Latin1 if text.is_ascii() => {
+                core::str::from_utf8(text).map_err(|_| self.error(ErrorKind::Text))
+            }
+            Narrow::Latin1 => self.scope.str_with(2 * text.len(), |out| Ok(latin1_to_utf8(text, out))),
+        }
+    }
+
+    /// Reads a `char`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Text`] for an octet that is no character by itself.
+    pub fn char(&mut self) -> Result<char> {
+        let octet = self.get::<u8>()?;
+        if octet >= 0x80 && self.text.narrow == Narrow::Utf8 {
+            return Err(self.error(ErrorKind::Text));
+        }
+        Ok(char::from(octet))
+    }
+
+    /// Reads a `wchar`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoWideCodeSet`], [`ErrorKind::Text`].
+    pub fn wchar(&mut self) -> Result<char> {
+        if self.text.wide == Wide::None {
+            return Err(self.error(ErrorKind::NoWideCodeSet));
+        }
+        match self.text.version {
+            Version::V1_0 => Err(self.error(ErrorKind::NoWideCodeSet)),
+            Version::V1_1 => {
+                let unit = self.get::<u16>()?;
+                char::from_u32(unit.into()).ok_or(self.error(ErrorKind::Text))
+            }
+            Version::V1_2 => {
+                let n = usize::from(self.get::<u8>()?);
+                let bytes: &[u8] = self.take(n)?;
+                let mut chars = char::decode_utf16(units(bytes));
+                match (chars.next(), chars.next()) {
+                    (Some(Ok(c)), None) if n.is_multiple_of(2) => Ok(c),
+                    _ => Err(self.error(ErrorKind::Text)),
+                }
+            }
+        }
+    }
+
+    /// Reads a `wstring` into the scope.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoWideCodeSet`], [`ErrorKind::Text`], [`ErrorKind::Terminator`], [`ErrorKind::Full`].
+    pub fn wstring(&mut self) -> Result<&'m str> {
+        if self.text.wide == Wide::None {
+            return Err(self.error(ErrorKind::NoWideCodeSet));
+        }
+        match self.text.version {
+            Version::V1_0 => Err(self.error(ErrorKind::NoWideCodeSet)),
+            Version::V1_1 => {
+                let n = self.count(2)?;
+                let units = self.plain_array::<u16>(n)?;
+                let Some((0, units)) = units.split_last() else {
+                    return Err(self.error(ErrorKind::Terminator));
+                };
+                self.utf16(units.len(), units.iter().copied())
+            }
+            Version::V1_2 => {
+                let n = self.count(1)?;
+                let bytes: &'m [u8] = self.take(n)?;
+                if !n.is_multiple_of(2) {
+                    return Err(self.error(ErrorKind::Text));
+                }
+                self.utf16(n / 2, units(bytes))
+            }
+        }
+    }
+
+    fn utf16(&mut self, n: usize, units: impl Iterator<Item = u16>) -> Result<&'m str> {
+        let text = self.error(ErrorKind::Text);
+        self.scope.str_with(3 * n, |out| {
+            let mut at = 0;
+            for c in char::decode_utf16(units) {
+                let c = c.map_err(|_| text)?;
+                at += c.encode_utf8(&mut out[at..]).len();
+            }
+            Ok(at)
+        })
+    }
+
+    /// Reads an encapsulation: a decoder with a byte order and alignment of its own, one level deeper.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Length`] (an encapsulation has at least its byte-order octet), [`ErrorKind::Depth`].
+    pub fn encapsulation(&mut self) -> Result<Decoder<'m>> {
+        let n = self.count(1)?;
+        let Some(depth) = self.depth.checked_sub(1) else { return Err(self.error(ErrorKind::Depth)) };
+        if n == 0 {
+            return Err(self.error(ErrorKind::Length));
+        }
+        let bytes = self.take(n)?;
+        let order = Order::from_flag(bytes[0]);
+        Ok(Decoder {
+            rest: &mut bytes[1..],
+            position: 1,
+            foreign: order.is_foreign(),
+            depth,
+            text: self.text,
+            scope: self.scope,
+            context: self.context,
+        })
+    }
+
+    /// Reads a value of any type that can be read.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    #[inline]
+    pub fn read<T: Decode<'m>>(&mut self) -> Result<T> {
+        T::decode(self)
+    }
+}
+
+impl core::fmt::Debug for Decoder<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Decoder { position, foreign, text, .. } = self;
+        write!(f, "Decoder at {position}, {} left, foreign {foreign}, {text:?}", self.rest.len())
+    }
+}
+
+/// UTF-16 code units of GIOP 1.2 text: big endian unless a byte order mark says otherwise (clause 9.3.1.6).
+fn units(bytes: &[u8]) -> impl Iterator<Item = u16> {
+    let (little, bytes) = match bytes {
+        [0xfe, 0xff, rest @ ..] => (false, rest),
+        [0xff, 0xfe, rest @ ..] => (true, rest),
+        all => (false, all),
+    };
+    bytes.chunks_exact(2).map(move |unit| {
+        let unit = [unit[0], unit[1]];
+        if little { u16::from_le_bytes(unit) } else { u16::from_be_bytes(unit) }
+    })
+}
+
+fn latin1_to_utf8(text: &[u8], out: &mut [u8]) -> usize {
+    text.iter().fold(0, |at, octet| at + char::from(*octet).encode_utf8(&mut out[at..]).len())
+}

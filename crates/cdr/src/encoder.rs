@@ -1,0 +1,360 @@
+//! Writing values in CDR, in this machine's byte order.
+
+use crate::{Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
+use alloc::vec::Vec;
+use zerocopy::IntoBytes;
+
+/// Plain slices of at least this many bytes are lent to the message instead of copied into it.
+pub const LEND_FROM: usize = 4096;
+
+/// How many slices a message may lend; further ones are copied.
+const LENT_SLICES: usize = 4;
+
+/// Writes a message: a buffer that is kept from call to call, plus slices lent by the caller for as long as `'v`.
+///
+/// Alignment counts from the first byte of the buffer, or of the innermost encapsulation. Errors stick: the first one is
+/// kept, writing goes on harmlessly, and [`Encoder::finish`] reports it.
+#[derive(Debug)]
+pub struct Encoder<'v> {
+    buffer: Vec<u8>,
+    /// Bytes in lent slices so far.
+    lent_bytes: usize,
+    lent: [(usize, &'v [u8]); LENT_SLICES],
+    lent_count: usize,
+    /// Where the innermost encapsulation starts, as a position in the message.
+    origin: usize,
+    text: Text,
+    limit: usize,
+    error: Option<Error>,
+}
+
+impl<'v> Encoder<'v> {
+    /// An encoder that reuses the capacity of `buffer`; its contents are discarded.
+    pub fn new(mut buffer: Vec<u8>, text: Text) -> Encoder<'v> {
+        buffer.clear();
+        Encoder {
+            buffer,
+            lent_bytes: 0,
+            lent: [(0, &[]); LENT_SLICES],
+            lent_count: 0,
+            origin: 0,
+            text,
+            limit: u32::MAX as usize,
+            error: None,
+        }
+    }
+
+    /// Refuses messages of more than `bytes` bytes with [`ErrorKind::TooLarge`].
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+
+    /// The version and code sets in use.
+    pub fn text(&self) -> Text {
+        self.text
+    }
+
+    /// Changes the version and code sets, as between a message's header and its body.
+    pub fn set_text(&mut self, text: Text) {
+        self.text = text;
+    }
+
+    /// Bytes written so far, lent ones included.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.buffer.len() + self.lent_bytes
+    }
+
+    /// Remembers an error, unless there is one already.
+    #[cold]
+    pub fn fail(&mut self, kind: ErrorKind) {
+        let at = self.position();
+        self.error.get_or_insert(Error::new(kind, at));
+    }
+
+    /// The error so far.
+    pub fn error(&self) -> Option<Error> {
+        self.error
+    }
+
+    /// Pads with zero octets to a multiple of `alignment` (a power of two).
+    #[inline]
+    pub fn align(&mut self, alignment: usize) {
+        let gap = (self.position() - self.origin).wrapping_neg() & (alignment - 1);
+        if gap != 0 {
+            self.buffer.extend_from_slice(&[0; 8][..gap & 7]);
+        }
+    }
+
+    /// Writes a plain value, aligned.
+    #[inline]
+    pub fn put<T: Plain>(&mut self, value: T) {
+        self.align(T::ALIGN);
+        self.room(size_of::<T>());
+        if self.error.is_none() {
+            self.buffer.extend_from_slice(value.as_bytes());
+        }
+    }
+
+    /// Writes octets as they are, without a count.
+    #[inline]
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.room(bytes.len());
+        if self.error.is_none() {
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes octets as they are, without a count; long ones are lent instead of copied.
+    pub fn raw_lent(&mut self, bytes: &'v [u8]) {
+        if bytes.len() < LEND_FROM || self.lent_count == LENT_SLICES {
+            return self.raw(bytes);
+        }
+        self.room(bytes.len());
+        if self.error.is_none() {
+            self.lent[self.lent_count] = (self.buffer.len(), bytes);
+            self.lent_count += 1;
+            self.lent_bytes += bytes.len();
+        }
+    }
+
+    /// Writes the count of a sequence.
+    #[inline]
+    pub fn count(&mut self, n: usize) {
+        match u32::try_from(n) {
+            Ok(n) => self.put(n),
+            Err(_) => self.fail(ErrorKind::TooLarge),
+        }
+    }
+
+    /// Writes a sequence of plain values: one copy, or none where it is lent.
+    pub fn plain_seq<T: Plain>(&mut self, items: &'v [T]) {
+        self.count(items.len());
+        self.plain_array(items);
+    }
+
+    /// Writes an array of plain values.
+    pub fn plain_array<T: Plain>(&mut self, items: &'v [T]) {
+        if !items.is_empty() {
+            self.align(T::ALIGN);
+            self.raw_lent(items.as_bytes());
+        }
+    }
+
+    /// Refuses more than `bound` elements with [`ErrorKind::Bound`].
+    pub fn check_bound(&mut self, n: usize, bound: u32) {
+        if n > bound as usize {
+            self.fail(ErrorKind::Bound);
+        }
+    }
+
+    /// Writes a `string` (clause 9.3.2.7: count with terminator, octets, zero).
+    pub fn string(&mut self, s: &str) {
+        let bytes = s.as_bytes();
+        if self.text.narrow == Narrow::Latin1 && !s.is_ascii() {
+            return self.latin1(s);
+        }
+        if bytes.contains(&0) {
+            return self.fail(ErrorKind::Text);
+        }
+        self.count(bytes.len() + 1);
+        self.raw(bytes);
+        self.raw(&[0]);
+    }
+
+    fn latin1(&mut self, s: &str) {
+        self.count(s.chars().count() + 1);
+        for c in s.chars() {
+            match u8::try_from(u32::from(c)) {
+                Ok(octet @ 1..) => self.raw(&[octet]),
+                _ => return self.fail(ErrorKind::Text),
+            }
+        }
+        self.raw(&[0]);
+    }
+
+    /// Writes a `char`: one octet of the narrow code set.
+    pub fn char(&mut self, c: char) {
+        match u8::try_from(u32::from(c)) {
+            Ok(octet) if octet < 0x80 || self.text.narrow == Narrow::Latin1 => self.raw(&[octet]),
+            _ => self.fail(ErrorKind::Text),
+        }
+    }
+
+    /// Writes a `wchar` (clause 9.3.1.6); one outside the basic plane is two code units, which only GIOP 1.2 can carry.
+    pub fn wchar(&mut self, c: char) {
+        if self.text.wide == Wide::None {
+            return self.fail(ErrorKind::NoWideCodeSet);
+        }
+        let mut units = [0u16; 2];
+        let units = c.encode_utf16(&mut units);
+        match self.text.version {
+            Version::V1_0 => self.fail(ErrorKind::NoWideCodeSet),
+            Version::V1_1 => match units {
+                [unit] => self.put(*unit),
+                _ => self.fail(ErrorKind::Text),
+            },
+            Version::V1_2 => {
+                self.raw(&[2 * units.len() as u8]);
+                for unit in units {
+                    self.raw(&unit.to_be_bytes());
+                }
+            }
+        }
+    }
+
+    /// Writes a `wstring` (clause 9.3.2.7): in GIOP 1.2 counted octets of big-endian UTF-16 without a byte order mark, in
+    /// GIOP 1.1 counted and terminated code units in the message's byte order.
+    pub fn wstring(&mut self, s: &str) {
+        if self.text.wide == Wide::None {
+            return self.fail(ErrorKind::NoWideCodeSet);
+        }
+        let units = s.encode_utf16().count();
+        match self.text.version {
+            Version::V1_0 => self.fail(ErrorKind::NoWideCodeSet),
+            Version::V1_1 => {
+                self.count(units + 1);
+                s.encode_utf16().for_each(|unit| self.put(unit));
+                self.put(0u16);
+            }
+            Version::V1_2 => {
+                self.count(2 * units);
+                s.encode_utf16().for_each(|unit| self.raw(&unit.to_be_bytes()));
+            }
+        }
+    }
+
+    /// Writes an encapsulation (clause 9.3.3): counted octets that begin with their own byte order, in which alignment
+    /// counts anew.
+    pub fn encapsulation(&mut self, write: impl FnOnce(&mut Self)) {
+        let count_at = self.begin_counted();
+        let start = self.position();
+        let outer = core::mem::replace(&mut self.origin, start);
+        self.raw(&[Order::NATIVE.flag()]);
+        write(self);
+        self.origin = outer;
+        self.end_counted(count_at);
+    }
+
+    /// Writes a count to be patched; the value for [`Encoder::end_counted`].
+    pub fn begin_counted(&mut self) -> Counted {
+        self.put(0u32);
+        Counted { at: self.buffer.len().saturating_sub(4), from: self.position() }
+    }
+
+    /// Patches the count with the number of octets written since.
+    pub fn end_counted(&mut self, counted: Counted) {
+        let octets = self.position() - counted.from;
+        match u32::try_from(octets) {
+            Ok(octets) => self.patch(counted.at, octets),
+            Err(_) => self.fail(ErrorKind::TooLarge),
+        }
+    }
+
+    /// Overwrites an aligned `unsigned long` that was written before anything was lent, by its offset in the message.
+    pub fn patch(&mut self, at: usize, value: u32) {
+        if let Some(place) = self.buffer.get_mut(at..at + 4) {
+            place.copy_from_slice(value.as_bytes());
+        }
+    }
+
+    /// Forgets everything after `position` octets, errors too; only what was copied can be forgotten.
+    pub fn truncate(&mut self, position: usize) {
+        self.lent_bytes = 0;
+        self.lent_count = 0;
+        self.buffer.truncate(position);
+        self.error = None;
+    }
+
+    /// The message.
+    ///
+    /// # Errors
+    /// The first error of any write.
+    pub fn finish(self) -> Result<Message<'v>, (Error, Vec<u8>)> {
+        match self.error {
+            Some(error) => Err((error, self.buffer)),
+            None => Ok(Message {
+                buffer: self.buffer,
+                lent: self.lent,
+                lent_count: self.lent_count,
+                lent_bytes: self.lent_bytes,
+            }),
+        }
+    }
+
+    /// The message as one vector, copied.
+    ///
+    /// # Errors
+    /// The first error of any write.
+    ///
+    /// # Real-time
+    /// Allocates; for tests, references and stored values.
+    pub fn flatten(self) -> Result<Vec<u8>> {
+        let message = self.finish().map_err(|(error, _)| error)?;
+        let mut bytes = Vec::with_capacity(message.len());
+        message.pieces().for_each(|piece| bytes.extend_from_slice(piece));
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn room(&mut self, bytes: usize) {
+        if self.position().saturating_add(bytes) > self.limit {
+            self.fail(ErrorKind::TooLarge);
+        }
+    }
+}
+
+/// A count to be patched when its octets are written.
+#[derive(Debug)]
+#[must_use]
+pub struct Counted {
+    at: usize,
+    from: usize,
+}
+
+/// A finished message: the buffer and the slices lent into it.
+#[derive(Debug)]
+pub struct Message<'v> {
+    buffer: Vec<u8>,
+    lent: [(usize, &'v [u8]); LENT_SLICES],
+    lent_count: usize,
+    lent_bytes: usize,
+}
+
+impl<'v> Message<'v> {
+    /// Most pieces that a message has.
+    pub const MAX_PIECES: usize = 2 * LENT_SLICES + 1;
+
+    /// Length in bytes.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a message has a header")]
+    pub fn len(&self) -> usize {
+        self.buffer.len() + self.lent_bytes
+    }
+
+    /// The bytes, when nothing was lent.
+    #[inline]
+    pub fn contiguous(&self) -> Option<&[u8]> {
+        (self.lent_count == 0).then_some(&self.buffer)
+    }
+
+    /// The header's bytes, to patch its size.
+    pub fn head_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// The pieces in order, none empty, at most [`Message::MAX_PIECES`].
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let lent = &self.lent[..self.lent_count];
+        let starts = core::iter::once(0).chain(lent.iter().map(|(at, _)| *at));
+        let ends = lent.iter().map(|(at, _)| *at).chain(core::iter::once(self.buffer.len()));
+        let between = starts.zip(ends).map(|(start, end)| &self.buffer[start..end]);
+        let after = lent.iter().map(|(_, piece)| *piece).chain(core::iter::once(&[][..]));
+        between.zip(after).flat_map(|(own, lent)| [own, lent]).filter(|piece| !piece.is_empty())
+    }
+
+    /// The buffer, for the next message.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+}

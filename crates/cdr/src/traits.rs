@@ -1,0 +1,90 @@
+//! What a type must do to travel: the traits that generated code implements.
+
+use crate::{Decoder, Encoder, Result};
+
+/// A value that can be written to a message. Implemented by views and plain values themselves, and by `&T` of owned
+/// types; `'v` is how long lent slices must live.
+pub trait Encode<'v>: Copy {
+    /// Writes the value. What goes wrong is kept in the encoder and reported once, when the message is finished.
+    ///
+    /// # Real-time
+    /// Grows the encoder's buffer when it is too small; nothing else allocates.
+    fn encode(self, e: &mut Encoder<'v>);
+}
+
+/// A type that may be the element of a sequence on the sending side.
+pub trait Item<'v>: Sized + 'v
+where
+    &'v Self: Encode<'v>,
+{
+    /// Writes the count and the elements.
+    fn encode_seq(items: &'v [Self], e: &mut Encoder<'v>) {
+        e.count(items.len());
+        for item in items {
+            item.encode(e);
+        }
+    }
+
+    /// Writes the elements alone, as an array has them.
+    fn encode_array(items: &'v [Self], e: &mut Encoder<'v>) {
+        for item in items {
+            item.encode(e);
+        }
+    }
+}
+
+/// A view that can be read from a message.
+pub trait Decode<'m>: Copy {
+    /// The least number of bytes that a value takes on the wire, at least 1 unless the type is empty; counts are checked
+    /// against it before anything is reserved.
+    const MIN_WIRE: usize;
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error) for bytes that are no such value.
+    ///
+    /// # Real-time
+    /// Bounded by the bytes of the message; places views in the decoder's scope, allocates nothing unless the type is
+    /// among those that may (object references, type codes, `Any`, value types).
+    fn decode(d: &mut Decoder<'m>) -> Result<Self>;
+
+    /// Reads a sequence of such values.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    fn decode_seq(d: &mut Decoder<'m>) -> Result<&'m [Self]> {
+        d.views(Self::MIN_WIRE, Self::decode)
+    }
+}
+
+/// A type of IDL, by its owned Rust form.
+pub trait Idl: Sized + 'static {
+    /// The borrowed form, `Copy`; the type itself where nothing in it needs a heap.
+    type View<'a>: Decode<'a> + Encode<'a>;
+
+    /// Copies a view into an owned value.
+    ///
+    /// # Real-time
+    /// Allocates for strings and sequences.
+    fn from_view(view: Self::View<'_>) -> Self;
+}
+
+/// An argument for a parameter of the IDL type `T` (named by its owned form): `&T`, its view, slices of either.
+pub trait Arg<'v, T: ?Sized>: Encode<'v> {}
+
+/// A reference that may be nil on the wire and owns a resource, such as an object reference. Travels as
+/// `Option<&Self>`, owned as `Option<Self>`.
+pub trait Handle: Clone + 'static {
+    /// See [`Decode::MIN_WIRE`].
+    const MIN_WIRE: usize;
+
+    /// Reads a reference; `None` is nil.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error) for malformed bytes.
+    fn decode_handle(d: &mut Decoder<'_>) -> Result<Option<Self>>;
+
+    /// Writes a reference or nil.
+    fn encode_handle(this: Option<&Self>, e: &mut Encoder<'_>);
+}
