@@ -1,0 +1,1 @@
+//! `TypeCode` and `Any`.
