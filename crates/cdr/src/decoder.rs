@@ -1,6 +1,7 @@
 //! Reading values in CDR, where they lie.
 
 use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
+use alloc::string::String;
 use core::any::Any;
 use isorb_scope::Scope;
 use zerocopy::FromBytes;
@@ -324,6 +325,59 @@ impl<'m> Decoder<'m> {
         }
     }
 
+    /// Reads a `string` into the heap: for values of any size that are not to burden the scope.
+    ///
+    /// # Errors
+    /// As [`Decoder::string`], but never [`ErrorKind::Full`].
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn string_owned(&mut self) -> Result<String> {
+        if self.text.narrow == Narrow::Utf8 {
+            return self.string().map(String::from);
+        }
+        let n = self.count(1)?;
+        let bytes: &[u8] = self.take(n)?;
+        let Some((last, text)) = bytes.split_last() else { return Ok(String::new()) };
+        if *last != 0 || text.contains(&0) {
+            return Err(self.error(ErrorKind::Terminator));
+        }
+        Ok(text.iter().copied().map(char::from).collect())
+    }
+
+    /// Reads a `wstring` into the heap, as [`Decoder::string_owned`] does.
+    ///
+    /// # Errors
+    /// As [`Decoder::wstring`], but never [`ErrorKind::Full`].
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn wstring_owned(&mut self) -> Result<String> {
+        let text = self.error(ErrorKind::Text);
+        if self.text.wide == Wide::None || self.text.version == Version::V1_0 {
+            return Err(self.error(ErrorKind::NoWideCodeSet));
+        }
+        if self.text.version == Version::V1_1 {
+            let n = self.count(2)?;
+            let bytes: &[u8] = self.take(2 * n)?;
+            let Some((bytes, [0, 0])) = bytes.split_last_chunk() else {
+                return Err(self.error(ErrorKind::Terminator));
+            };
+            let little = self.order() == Order::Little;
+            let units = bytes.chunks_exact(2).map(|unit| {
+                let unit = [unit[0], unit[1]];
+                if little { u16::from_le_bytes(unit) } else { u16::from_be_bytes(unit) }
+            });
+            return char::decode_utf16(units).collect::<Result<_, _>>().map_err(|_| text);
+        }
+        let n = self.count(1)?;
+        let bytes: &[u8] = self.take(n)?;
+        if !n.is_multiple_of(2) {
+            return Err(text);
+        }
+        char::decode_utf16(units(bytes)).collect::<Result<_, _>>().map_err(|_| text)
+    }
+
     fn utf16(&mut self, n: usize, units: impl Iterator<Item = u16>) -> Result<&'m str> {
         let text = self.error(ErrorKind::Text);
         self.scope.str_with(3 * n, |out| {
@@ -391,4 +445,30 @@ fn units(bytes: &[u8]) -> impl Iterator<Item = u16> {
 
 fn latin1_to_utf8(text: &[u8], out: &mut [u8]) -> usize {
     text.iter().fold(0, |at, octet| at + char::from(*octet).encode_utf8(&mut out[at..]).len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Encoder;
+    use alloc::vec::Vec;
+    use isorb_scope::Region;
+
+    #[test]
+    fn text_needs_no_scope_when_owned() {
+        for (version, narrow) in
+            [(Version::V1_1, Narrow::Latin1), (Version::V1_2, Narrow::Latin1), (Version::V1_2, Narrow::Utf8)]
+        {
+            let text = Text { version, narrow, wide: Wide::Utf16 };
+            let mut e = Encoder::new(Vec::new(), text);
+            e.string("gr\u{fc}n");
+            e.wstring("\u{fc}\u{1f600}");
+            let mut bytes = e.flatten().unwrap();
+            let mut region = Region::new(0);
+            let scope = region.enter();
+            let mut d = Decoder::new(&mut bytes, Order::NATIVE, text, &scope);
+            assert_eq!(d.string_owned().unwrap(), "gr\u{fc}n");
+            assert_eq!(d.wstring_owned().unwrap(), "\u{fc}\u{1f600}");
+        }
+    }
 }

@@ -65,6 +65,13 @@ impl<'v> Encoder<'v> {
         self.buffer.len() + self.lent_bytes
     }
 
+    /// Bytes written since the point from which alignment counts: the start of the message or of the innermost
+    /// encapsulation.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.position() - self.origin
+    }
+
     /// Remembers an error, unless there is one already.
     #[cold]
     pub fn fail(&mut self, kind: ErrorKind) {

@@ -34,6 +34,7 @@ mod plain;
 mod primitives;
 mod text;
 mod traits;
+mod wide;
 
 pub use decoder::{Decoder, MAX_DEPTH};
 pub use encoder::{Encoder, LEND_FROM, Message};
@@ -42,6 +43,7 @@ pub use fixed::{Fixed, LongDouble};
 pub use plain::Plain;
 pub use text::{Narrow, Order, Text, Version, WString, Wide};
 pub use traits::{Arg, Decode, Encode, Handle, Idl, Item};
+pub use wide::{WChar, WStr};
 pub use zerocopy;
 
 /// What decoding gives.
