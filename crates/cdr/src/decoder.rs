@@ -79,6 +79,12 @@ impl<'m> Decoder<'m> {
         self.rest.len()
     }
 
+    /// The bytes left, to look ahead.
+    #[inline]
+    pub fn rest(&self) -> &[u8] {
+        self.rest
+    }
+
     /// An error at the present position.
     #[cold]
     pub fn error(&self, kind: ErrorKind) -> Error {
