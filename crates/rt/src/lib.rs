@@ -1,1 +1,3 @@
 //! Placeholder while the crate is written.
+pub mod sync;
+pub mod time;

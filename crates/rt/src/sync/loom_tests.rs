@@ -1,0 +1,143 @@
+//! The user-space halves of the locks in every interleaving. Run with
+//! `RUSTFLAGS="--cfg loom" cargo test -p isorb-rt --release --lib loom`.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::atomic::{AtomicU32, Ordering};
+use super::cell::UnsafeCell;
+use super::{LockError, Parker, PiCondvar, PiMutex};
+use crate::time::Deadline;
+
+/// Three threads are too many interleavings; those with at most two pre-emptions are enough to find what three
+/// threads can do that two cannot (a second waiter in the queue).
+fn three_threads(f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(f);
+}
+
+fn exclude(others: usize) {
+    let m = Arc::new(PiMutex::new(0));
+    let threads: Vec<_> = (0..others)
+        .map(|_| {
+            let m = m.clone();
+            thread::spawn(move || *m.lock() += 1)
+        })
+        .collect();
+    *m.lock() += 1;
+    threads.into_iter().for_each(|t| t.join().unwrap());
+    assert_eq!(*m.lock(), others + 1);
+}
+
+#[test]
+fn loom_mutex_excludes() {
+    loom::model(|| exclude(1));
+}
+
+#[test]
+fn loom_mutex_excludes_three() {
+    three_threads(|| exclude(2));
+}
+
+#[test]
+fn loom_try_lock_excludes_and_does_not_wait() {
+    loom::model(|| {
+        let m = Arc::new(PiMutex::new(0));
+        let n = m.clone();
+        let t = thread::spawn(move || match n.try_lock() {
+            Ok(mut g) => {
+                *g += 1;
+                1
+            }
+            Err(e) => {
+                assert_eq!(e, LockError::WouldBlock);
+                0
+            }
+        });
+        {
+            let mut g = m.lock();
+            *g += 1;
+            assert_eq!(m.try_lock().unwrap_err(), LockError::Deadlock);
+        }
+        let theirs = t.join().unwrap();
+        assert_eq!(*m.lock(), 1 + theirs);
+    });
+}
+
+#[test]
+fn loom_condition_loses_no_notification() {
+    loom::model(|| {
+        let s = Arc::new((PiMutex::new(0), PiCondvar::new()));
+        let r = s.clone();
+        let t = thread::spawn(move || {
+            *r.0.lock() += 1;
+            // Without the lock: the harder case.
+            r.1.notify_one(&r.0);
+        });
+        let mut g = s.0.lock();
+        assert!(s.1.wait_while(&mut g, Deadline::NONE, |v| *v == 0));
+        assert_eq!(*g, 1);
+        drop(g);
+        t.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_condition_wakes_all() {
+    three_threads(|| {
+        let s = Arc::new((PiMutex::new(false), PiCondvar::new()));
+        let waiters: Vec<_> = (0..2)
+            .map(|_| {
+                let r = s.clone();
+                thread::spawn(move || {
+                    let mut g = r.0.lock();
+                    assert!(r.1.wait_while(&mut g, Deadline::NONE, |go| !*go));
+                })
+            })
+            .collect();
+        let mut g = s.0.lock();
+        *g = true;
+        s.1.notify_all(&s.0);
+        drop(g);
+        waiters.into_iter().for_each(|t| t.join().unwrap());
+    });
+}
+
+#[test]
+fn loom_parker_loses_no_token_and_publishes() {
+    loom::model(|| {
+        let s = Arc::new((Parker::new(), UnsafeCell::new(0)));
+        let r = s.clone();
+        let t = thread::spawn(move || {
+            // SAFETY: the other thread reads after the token only; loom checks that.
+            r.1.with_mut(|p| unsafe { *p = 5 });
+            r.0.unpark();
+        });
+        assert!(s.0.park_until(Deadline::NONE));
+        // SAFETY: as above.
+        assert_eq!(s.1.with(|p| unsafe { *p }), 5);
+        t.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_parker_is_reused() {
+    loom::model(|| {
+        let s = Arc::new((Parker::new(), Parker::new(), AtomicU32::new(0)));
+        let r = s.clone();
+        let t = thread::spawn(move || {
+            for _ in 0..2 {
+                assert!(r.0.park_until(Deadline::NONE));
+                r.2.fetch_add(1, Ordering::Relaxed);
+                r.1.unpark();
+            }
+        });
+        for i in 1..=2 {
+            s.0.unpark();
+            assert!(s.1.park_until(Deadline::NONE));
+            assert_eq!(s.2.load(Ordering::Relaxed), i);
+        }
+        t.join().unwrap();
+    });
+}

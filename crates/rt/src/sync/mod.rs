@@ -1,0 +1,22 @@
+//! Locks and waits that a real-time thread may use.
+//!
+//! [`PiMutex`] and [`PiCondvar`] lend the waiting thread's priority to whoever holds the lock, which neither std's
+//! nor parking_lot's do: with those, a high thread waits for as long as middling threads keep the low holder from
+//! running. [`Parker`] is for the plain case of one thread that waits for one event.
+//!
+//! [`atomic`], [`cell`] and [`thread`] are the facade that everything built on atomics here goes through: the real
+//! things in a build, loom's in a build with `--cfg loom`, which runs the same code in every interleaving.
+
+pub mod facade;
+pub(crate) mod futex;
+mod parker;
+mod pi_condvar;
+mod pi_mutex;
+
+pub use facade::{atomic, cell, thread};
+pub use parker::Parker;
+pub use pi_condvar::PiCondvar;
+pub use pi_mutex::{LockError, PiGuard, PiMutex};
+
+#[cfg(all(test, loom))]
+mod loom_tests;
