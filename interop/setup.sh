@@ -1,0 +1,113 @@
+#!/bin/sh
+# Installs and builds the peers of the interoperability tests: omniORB (C++), omniORBpy (Python), JacORB (Java).
+#
+#   interop/setup.sh [omniorb] [omniorbpy] [jacorb]      all three when none is named
+#
+# Idempotent: installs what is missing, rebuilds what changed. The result lies in interop/.build, or in the folder that
+# ISORB_INTEROP_BUILD names. Exit code 3, with a list of what is missing, where a package cannot be installed.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${ISORB_INTEROP_BUILD:-$here/.build}
+log=$build/log
+peers=${*:-omniorb omniorbpy jacorb}
+mkdir -p "$log"
+
+missing=""
+lacks() { missing="$missing
+  $1"; }
+
+# ---- packages ----
+
+wanted=""
+want() { # want PACKAGE TEST...
+  package=$1
+  shift
+  "$@" >/dev/null 2>&1 || wanted="$wanted $package"
+}
+for peer in $peers; do
+  case $peer in
+    omniorb)
+      want g++ command -v g++
+      want make command -v make
+      want omniidl command -v omniidl
+      want libomniorb4-dev test -e /usr/include/omniORB4/CORBA.h
+      want omniorb command -v catior
+      want omniorb-nameserver command -v omniNames
+      want omniorb-idl test -e /usr/share/idl/omniORB/orb.idl
+      ;;
+    omniorbpy)
+      want python3 command -v python3
+      want python3-venv python3 -c 'import ensurepip, venv'
+      want omniorb-idl test -e /usr/share/idl/omniORB/orb.idl
+      ;;
+    jacorb)
+      want default-jdk-headless command -v javac
+      want maven command -v mvn
+      ;;
+    *)
+      echo "setup.sh: no peer '$peer'" >&2
+      exit 2
+      ;;
+  esac
+done
+
+if [ -n "$wanted" ]; then
+  # A package that two peers want stands in the list twice; apt-get does not mind.
+  echo "setup.sh: installing$wanted"
+  if [ "$(id -u)" != 0 ]; then
+    echo "setup.sh: not root, cannot install" >&2
+  else
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086
+    apt-get install -y -q --no-install-recommends $wanted >"$log/apt" 2>&1 ||
+      { apt-get update -q >>"$log/apt" 2>&1 &&
+        apt-get install -y -q --no-install-recommends $wanted >>"$log/apt" 2>&1; } ||
+      { echo "setup.sh: apt-get failed:" >&2; tail -n 5 "$log/apt" >&2; }
+  fi
+fi
+
+# Checked again, whatever apt-get said. Names what is missing and for whom.
+need() { # need PEER WHAT TEST...
+  peer=$1 what=$2
+  shift 2
+  "$@" >/dev/null 2>&1 || { lacks "$what (for $peer)"; return 1; }
+}
+
+# ---- builds ----
+
+run() { # run NAME COMMAND...: quiet unless it fails
+  name=$1
+  shift
+  "$@" >"$log/$name" 2>&1 && return 0
+  echo "setup.sh: $name failed, the end of $log/$name:" >&2
+  tail -n 15 "$log/$name" >&2
+  return 1
+}
+
+# Rebuild only when a source is newer than the stamp.
+stale() { # stale STAMP SOURCE...
+  stamp=$1
+  shift
+  [ ! -e "$stamp" ] || [ -n "$(find "$@" -type f -newer "$stamp" 2>/dev/null | head -n 1)" ]
+}
+
+build_omniorb() {
+  need omniorb g++ command -v g++ && need omniorb make command -v make &&
+    need omniorb omniidl command -v omniidl &&
+    need omniorb libomniorb4-dev test -e /usr/include/omniORB4/CORBA.h &&
+    need omniorb omniorb-nameserver command -v omniNames &&
+    need omniorb omniorb-idl test -e /usr/share/idl/omniORB/orb.idl || return
+  run build-omniorb make -C "$here/cpp" -j2 OUT="$build/omniorb" || lacks "a working build of interop/cpp (for omniorb)"
+}
+
+for peer in $peers; do
+  case $peer in
+    omniorb) build_omniorb ;;
+  esac
+done
+
+if [ -n "$missing" ]; then
+  echo "setup.sh: missing:$missing" >&2
+  exit 3
+fi
+echo "setup.sh: ready in $build: $peers"
