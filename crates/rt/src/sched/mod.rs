@@ -1,0 +1,17 @@
+//! Threads as the scheduler sees them: class and native priority, processors, resident memory, and the rights that
+//! all this needs.
+//!
+//! [`RealTime`] asks once, at start, what the process may do, and says what to change if that is not enough;
+//! [`ThreadSpec`] starts a thread that runs its function only once it has what was asked for.
+
+mod affinity;
+mod class;
+mod memory;
+mod rights;
+mod thread;
+
+pub use affinity::{Cpus, current_cpus, set_current_cpus};
+pub use class::{NativeRange, Reservation, SchedClass, SchedError};
+pub use memory::{MemoryLock, lock_memory, prefault_stack, unlock_memory};
+pub use rights::{Granted, MissingRight, Need, RealTime, Right};
+pub use thread::{SpawnError, Thread, ThreadSpec};
