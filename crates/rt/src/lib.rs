@@ -1,3 +1,7 @@
 //! Placeholder while the crate is written.
+pub mod priority;
+pub mod sched;
 pub mod sync;
+#[cfg(all(test, not(loom)))]
+mod testing;
 pub mod time;
