@@ -1,1 +1,124 @@
-//! Placeholder while the crate is written.
+//! Byte movers behind one set of traits: an ORB hands bytes over and gets bytes back, whatever carries them.
+//!
+//! A [`Transport`] connects and listens; a [`Listener`] accepts; a [`Stream`] moves bytes of one connection, in
+//! order, without loss. What a transport knows nothing of: messages, requests, who waits for whom.
+//!
+//! ```text
+//!   Transport ── connect(address) ──► Stream   recv, send, time-outs, shutdown
+//!       └────── listen(address) ──► Listener ── accept ──► Stream
+//! ```
+#![forbid(unsafe_code)]
+
+mod tcp;
+
+pub use tcp::Tcp;
+
+use std::fmt::Debug;
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// Whether an operation may block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// As long as the stream's time-out says.
+    Block,
+    /// Not at all: `WouldBlock` instead.
+    No,
+}
+
+/// What a transport can do; the ORB asks instead of guessing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Bytes arrive in order and without loss.
+    pub reliable: bool,
+    /// A stream has a descriptor that a poller can watch.
+    pub pollable: bool,
+    /// Peers may be on another host.
+    pub crosses_hosts: bool,
+}
+
+/// Makes connections of one kind.
+pub trait Transport: Send + Sync + Debug {
+    /// Its name in endpoint strings, such as `tcp`.
+    fn name(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Connects to an address in the transport's own form (`host:port`, `[v6]:port`), trying each address of a name in turn.
+    ///
+    /// # Errors
+    /// What the operating system gave for the last address tried; `TimedOut` when `timeout` passed.
+    ///
+    /// # Real-time
+    /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request path.
+    fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>>;
+
+    /// Listens at an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// What the operating system gave.
+    fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>>;
+}
+
+/// Accepts connections.
+pub trait Listener: Send + Sync + Debug {
+    /// The next connection.
+    ///
+    /// # Errors
+    /// What the operating system gave; `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
+    fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>>;
+
+    /// Host and port that it listens at; the host as given, the port as taken.
+    fn local(&self) -> (String, u16);
+
+    /// Ends a blocked `accept` and refuses further connections.
+    fn close(&self);
+
+    /// The descriptor to watch.
+    fn fd(&self) -> BorrowedFd<'_>;
+}
+
+/// One connection. All methods take `&self`: one thread may receive while another sends; two that do the same must
+/// take turns.
+pub trait Stream: Send + Sync + Debug {
+    /// Receives at least one byte; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing came in time, else what the operating system gave.
+    ///
+    /// # Real-time
+    /// One system call; blocks as `wait` and the receive time-out say.
+    fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize>;
+
+    /// Sends some of the pieces' bytes, in order; how many is returned.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing could be sent in time, else what the operating system gave.
+    ///
+    /// # Real-time
+    /// One system call; blocks as `wait` and the send time-out say.
+    fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize>;
+
+    /// How long a blocking receive waits; `None` for ever.
+    ///
+    /// # Errors
+    /// What the operating system gave.
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// How long a blocking send waits; `None` for ever.
+    ///
+    /// # Errors
+    /// What the operating system gave.
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Ends both directions and wakes whoever is blocked in `recv` or `send`.
+    fn shutdown(&self);
+
+    /// The peer, for messages and logs.
+    fn peer(&self) -> &str;
+
+    /// The descriptor to watch.
+    fn fd(&self) -> BorrowedFd<'_>;
+}
