@@ -1,11 +1,44 @@
 //! General Inter-ORB Protocol (CORBA 3.3 part 2, clause 9): messages, references, service contexts, object URLs.
 //!
 //! The protocol without I/O: bytes in, values out, and back. This crate opens no socket, reads no clock and starts no
-//! thread.
+//! thread. What is on the path of a request ([`header`], [`message`]) borrows from the message and allocates nothing;
+//! references and URLs are owned.
+//!
+//! ```
+//! use isorb_giop::{Header, message::{self, Request, Response}};
+//! use isorb_cdr::{Encoder, Text};
+//! use isorb_scope::Region;
+//!
+//! let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+//! message::write_request(&mut e, 4, Response::Target, b"key", "sample", &[]);
+//! let body = message::begin_body(&mut e);
+//! e.put(3i32);
+//! message::end_body(&mut e, body);
+//! let mut written = e.finish().unwrap();
+//! message::finish_header(&mut written).unwrap();
+//!
+//! let mut bytes = written.into_buffer();
+//! let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
+//! assert_eq!(header.total(), bytes.len());
+//! let mut region = Region::new(64);
+//! let scope = region.enter();
+//! let mut d = message::start(&mut bytes, &header, &scope).unwrap();
+//! let request = Request::read(&mut d).unwrap();
+//! message::body(&mut d);
+//! assert_eq!((request.operation, d.get::<i32>()), ("sample", Ok(3)));
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+mod cursor;
+mod error;
 pub mod exception;
+pub mod header;
+pub mod message;
+pub mod profile;
 
+pub use error::{Answer, ProtocolError};
 pub use exception::{Completion, Kind, SystemException, minor};
+pub use header::{Header, MessageKind};
+pub use isorb_cdr::Version;

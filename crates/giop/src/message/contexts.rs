@@ -1,0 +1,116 @@
+//! Service contexts as they lie in a message.
+
+use crate::cursor::Cursor;
+use isorb_cdr::{Decoder, Encoder, Order, Result};
+
+/// One service context: what it is, and its octets, which by rule are an encapsulation (clause 9.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceContext<'a> {
+    /// Service id; clause 9.7.
+    pub id: u32,
+    /// The octets, byte-order octet included.
+    pub data: &'a [u8],
+}
+
+/// The service contexts of a message: checked to be well formed when the header was read, walked when they are asked for.
+#[derive(Clone, Copy)]
+pub struct ServiceContexts<'m> {
+    bytes: &'m [u8],
+    base: usize,
+    order: Order,
+    count: usize,
+}
+
+impl<'m> ServiceContexts<'m> {
+    /// None.
+    pub const EMPTY: ServiceContexts<'static> =
+        ServiceContexts { bytes: &[], base: 0, order: Order::NATIVE, count: 0 };
+
+    /// Measures the contexts and takes them.
+    pub(super) fn read(d: &mut Decoder<'m>) -> Result<ServiceContexts<'m>> {
+        let count = d.count(8)?;
+        if count == 0 {
+            return Ok(ServiceContexts::EMPTY);
+        }
+        let (base, order) = (d.position(), d.order());
+        let mut cursor = Cursor::at_offset(d.rest(), base, order);
+        for _ in 0..count {
+            cursor.u32()?;
+            cursor.octets()?;
+        }
+        let length = cursor.position();
+        Ok(ServiceContexts { bytes: d.take(length)?, base, order, count })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// All of them in order.
+    pub fn iter(&self) -> ServiceContextIter<'m> {
+        ServiceContextIter { cursor: Cursor::at_offset(self.bytes, self.base, self.order), left: self.count }
+    }
+
+    /// The octets of the first context with this id.
+    ///
+    /// # Real-time
+    /// Linear in the number of contexts; allocates nothing.
+    pub fn get(&self, id: u32) -> Option<&'m [u8]> {
+        self.iter().find(|context| context.id == id).map(|context| context.data)
+    }
+}
+
+impl<'m> IntoIterator for ServiceContexts<'m> {
+    type Item = ServiceContext<'m>;
+    type IntoIter = ServiceContextIter<'m>;
+    fn into_iter(self) -> ServiceContextIter<'m> {
+        self.iter()
+    }
+}
+
+impl<'m> IntoIterator for &ServiceContexts<'m> {
+    type Item = ServiceContext<'m>;
+    type IntoIter = ServiceContextIter<'m>;
+    fn into_iter(self) -> ServiceContextIter<'m> {
+        self.iter()
+    }
+}
+
+impl core::fmt::Debug for ServiceContexts<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Walks the contexts of a message.
+#[derive(Clone, Debug)]
+pub struct ServiceContextIter<'m> {
+    cursor: Cursor<'m>,
+    left: usize,
+}
+
+impl<'m> Iterator for ServiceContextIter<'m> {
+    type Item = ServiceContext<'m>;
+
+    fn next(&mut self) -> Option<ServiceContext<'m>> {
+        self.left = self.left.checked_sub(1)?;
+        let id = self.cursor.u32().ok()?;
+        let data = self.cursor.octets().ok()?;
+        Some(ServiceContext { id, data })
+    }
+}
+
+/// Writes a list of contexts.
+pub(super) fn write(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
+    e.count(contexts.len());
+    for context in contexts {
+        e.put(context.id);
+        super::write_octets(e, context.data);
+    }
+}

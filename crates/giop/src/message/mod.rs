@@ -1,0 +1,100 @@
+//! The headers of each message, in each version: reading where they lie, writing in front of a body.
+//!
+//! Reading starts with [`start`] on the whole message (alignment counts from its first byte), goes on with the reader of
+//! the message's kind and ends with [`body`]. Writing starts with [`write_request`] or [`write_reply`], goes on with
+//! [`begin_body`], the values and [`end_body`], and ends with [`finish_header`] on the finished message.
+
+mod contexts;
+mod control;
+mod locate;
+mod reply;
+mod request;
+mod target;
+
+pub use contexts::{ServiceContext, ServiceContextIter, ServiceContexts};
+pub use control::{cancel_request, close_connection, message_error, read_cancel};
+pub use locate::{LocateReply, LocateRequest, LocateStatus, write_locate_reply, write_locate_request};
+pub use reply::{Reply, ReplyStatus, write_reply};
+pub use request::{Request, Response, write_request};
+pub use target::{RawProfile, Target};
+
+use crate::{Header, MessageKind};
+use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Message, Result, Text, Version};
+use isorb_scope::Scope;
+
+/// A decoder on a whole message, after the twelve octets that `header` was parsed from. Text is read as before any code
+/// set was negotiated; [`Decoder::set_text`] changes that for the body.
+///
+/// # Errors
+/// [`ErrorKind::Truncated`] when the message is shorter than a header.
+///
+/// # Real-time
+/// O(1), allocates nothing.
+pub fn start<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Result<Decoder<'m>> {
+    let mut d = Decoder::new(message, header.order, Text::fallback(header.version), scope);
+    d.take(Header::LEN)?;
+    Ok(d)
+}
+
+/// Skips to the body of a Request or Reply: in GIOP 1.2 it is 8-aligned unless it is empty (clause 9.4.2.3).
+pub fn body(d: &mut Decoder<'_>) {
+    if d.text().version >= Version::V1_2 {
+        d.align_body(8);
+    }
+}
+
+/// Where a body begins.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct BodyStart {
+    unpadded: usize,
+    padded: usize,
+}
+
+/// Aligns for the body of a Request or Reply.
+pub fn begin_body(e: &mut Encoder<'_>) -> BodyStart {
+    let unpadded = e.position();
+    if e.text().version >= Version::V1_2 {
+        e.align(8);
+    }
+    BodyStart { unpadded, padded: e.position() }
+}
+
+/// Takes the padding back when the body turned out empty.
+pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
+    if e.position() == start.padded && start.padded != start.unpadded && e.error().is_none() {
+        e.truncate(start.unpadded);
+    }
+}
+
+/// Patches the size of a finished message.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] when it is 4 GiB or more.
+pub fn finish_header(message: &mut Message<'_>) -> Result<()> {
+    let size = message.len().saturating_sub(Header::LEN);
+    let Ok(size) = u32::try_from(size) else { return Err(Error::new(ErrorKind::TooLarge, size)) };
+    if let Some(place) = message.head_mut().get_mut(Header::SIZE_AT..Header::LEN) {
+        place.copy_from_slice(&size.to_ne_bytes());
+    }
+    Ok(())
+}
+
+/// Writes a header whose size is to be patched.
+fn write_header(e: &mut Encoder<'_>, kind: MessageKind) {
+    e.raw(&Header::new(e.text().version, kind).write());
+}
+
+/// A sequence of octets, borrowed.
+fn octets<'m>(d: &mut Decoder<'m>) -> Result<&'m [u8]> {
+    let n = d.count(1)?;
+    Ok(d.take(n)?)
+}
+
+fn write_octets(e: &mut Encoder<'_>, octets: &[u8]) {
+    e.count(octets.len());
+    e.raw(octets);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Request (clause 9.4.2).
+
+use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
+use crate::MessageKind;
+use crate::cursor::terminated;
+use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
+
+/// What the caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Response {
+    /// No reply (a oneway with SYNC_NONE or SYNC_WITH_TRANSPORT).
+    None = 0,
+    /// A reply before the servant is called (SYNC_WITH_SERVER).
+    Server = 1,
+    /// The servant's reply.
+    Target = 3,
+}
+
+impl Response {
+    /// Whether there will be a reply.
+    pub const fn expected(self) -> bool {
+        !matches!(self, Response::None)
+    }
+}
+
+/// The header of a request, where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'m> {
+    /// Request id: replies carry it.
+    pub id: u32,
+    /// What the caller waits for.
+    pub response: Response,
+    /// The object.
+    pub target: Target<'m>,
+    /// Name of the operation.
+    pub operation: &'m str,
+    /// Service contexts.
+    pub contexts: ServiceContexts<'m>,
+}
+
+impl<'m> Request<'m> {
+    /// Reads the header of a request; [`body`](super::body) comes next.
+    ///
+    /// # Errors
+    /// [`isorb_cdr::Error`] for a malformed header.
+    ///
+    /// # Real-time
+    /// Linear in the header's length; allocates nothing and needs no scope.
+    #[inline]
+    pub fn read(d: &mut Decoder<'m>) -> Result<Request<'m>> {
+        if d.text().version >= Version::V1_2 { Request::read_1_2(d) } else { Request::read_1_0(d) }
+    }
+
+    fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
+        let id = d.get()?;
+        // Six bits of the octet and three octets are reserved: ignored.
+        let response = match d.get::<u8>()? & 3 {
+            0 => Response::None,
+            1 => Response::Server,
+            3 => Response::Target,
+            _ => return Err(d.error(ErrorKind::Value)),
+        };
+        d.take(3)?;
+        let target = Target::read(d)?;
+        let operation = operation(d)?;
+        let contexts = ServiceContexts::read(d)?;
+        Ok(Request { id, response, target, operation, contexts })
+    }
+
+    fn read_1_0(d: &mut Decoder<'m>) -> Result<Request<'m>> {
+        let contexts = ServiceContexts::read(d)?;
+        let id = d.get()?;
+        let response = if d.boolean()? { Response::Target } else { Response::None };
+        if d.text().version == Version::V1_1 {
+            d.take(3)?;
+        }
+        let target = Target::read(d)?;
+        let operation = operation(d)?;
+        // The principal, long since without meaning.
+        octets(d)?;
+        Ok(Request { id, response, target, operation, contexts })
+    }
+}
+
+fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
+    let name = octets(d)?;
+    terminated(name).map_err(|kind| d.error(kind))
+}
+
+/// Writes the message header and the request header in the version of the encoder's text; then
+/// [`begin_body`](super::begin_body). The encoder must be at position 0.
+///
+/// # Real-time
+/// Linear in the header's length; allocates only when the encoder's buffer is too small.
+pub fn write_request(
+    e: &mut Encoder<'_>,
+    id: u32,
+    response: Response,
+    key: &[u8],
+    operation: &str,
+    contexts: &[ServiceContext<'_>],
+) {
+    write_header(e, MessageKind::Request);
+    match e.text().version {
+        Version::V1_2 => {
+            e.put(id);
+            e.raw(&[response as u8, 0, 0, 0]);
+            target::write_key(e, key);
+            write_operation(e, operation);
+            contexts::write(e, contexts);
+        }
+        version => {
+            contexts::write(e, contexts);
+            e.put(id);
+            e.put(u8::from(response.expected()));
+            if version == Version::V1_1 {
+                e.raw(&[0; 3]);
+            }
+            target::write_key(e, key);
+            write_operation(e, operation);
+            e.count(0);
+        }
+    }
+}
+
+/// An operation's name is an IDL identifier: ASCII, in whatever code set.
+fn write_operation(e: &mut Encoder<'_>, operation: &str) {
+    if operation.as_bytes().contains(&0) {
+        return e.fail(ErrorKind::Text);
+    }
+    e.count(operation.len() + 1);
+    e.raw(operation.as_bytes());
+    e.raw(&[0]);
+}

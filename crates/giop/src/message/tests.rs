@@ -1,0 +1,408 @@
+//! Messages derived by hand from the clauses, in both byte orders and all versions.
+
+use super::*;
+use crate::{ProtocolError, SystemException};
+use alloc::vec::Vec;
+use isorb_cdr::{Order, Text, Version};
+use isorb_scope::Region;
+use proptest::prelude::*;
+
+/// Builds a message with explicit integers of either byte order; padding is written out by the caller.
+struct Hand(Vec<u8>, Order);
+
+impl Hand {
+    fn new(minor: u8, order: Order, kind: u8) -> Hand {
+        let mut bytes = Vec::from(*b"GIOP\x01");
+        bytes.extend([minor, order.flag(), kind, 0, 0, 0, 0]);
+        Hand(bytes, order)
+    }
+    fn u16(mut self, v: u16) -> Hand {
+        self.0.extend(if self.1 == Order::Big { v.to_be_bytes() } else { v.to_le_bytes() });
+        self
+    }
+    fn u32(mut self, v: u32) -> Hand {
+        self.0.extend(if self.1 == Order::Big { v.to_be_bytes() } else { v.to_le_bytes() });
+        self
+    }
+    fn raw(mut self, bytes: &[u8]) -> Hand {
+        self.0.extend(bytes);
+        self
+    }
+    fn done(mut self) -> Vec<u8> {
+        let size = self.0.len() as u32 - 12;
+        let size = if self.1 == Order::Big { size.to_be_bytes() } else { size.to_le_bytes() };
+        self.0[8..12].copy_from_slice(&size);
+        self.0
+    }
+}
+
+const ORDERS: [Order; 2] = [Order::Big, Order::Little];
+
+/// RTCorbaPriority 5 as a big-endian encapsulation, four octets, so that nothing after it needs padding.
+const PRIORITY: ServiceContext<'static> = ServiceContext { id: 10, data: &[0, 0, 0, 5] };
+
+/// Clause 9.4.2: the request headers; operation "sum" is 4 octets with its terminator.
+fn request(minor: u8, order: Order) -> Vec<u8> {
+    let hand = Hand::new(minor, order, 0);
+    match minor {
+        // Contexts, id, response_expected, padding, key, operation, principal; the body follows at 60.
+        0 => hand
+            .u32(1)
+            .u32(10)
+            .u32(4)
+            .raw(&[0, 0, 0, 5])
+            .u32(7)
+            .raw(&[1, 0, 0, 0])
+            .u32(5)
+            .raw(b"tower\0\0\0")
+            .u32(4)
+            .raw(b"sum\0")
+            .u32(0)
+            .u32(99)
+            .done(),
+        // The same octets: what 1.0 pads, 1.1 reserves.
+        1 => hand
+            .u32(1)
+            .u32(10)
+            .u32(4)
+            .raw(&[0, 0, 0, 5])
+            .u32(7)
+            .raw(&[1, 0, 0, 0])
+            .u32(5)
+            .raw(b"tower\0\0\0")
+            .u32(4)
+            .raw(b"sum\0")
+            .u32(0)
+            .u32(99)
+            .done(),
+        // Id, flags, reserved, disposition 0 padded to 4, key, operation, contexts: ends at 60, padded to 64.
+        _ => hand
+            .u32(7)
+            .raw(&[3, 0, 0, 0])
+            .u16(0)
+            .raw(&[0, 0])
+            .u32(5)
+            .raw(b"tower\0\0\0")
+            .u32(4)
+            .raw(b"sum\0")
+            .u32(1)
+            .u32(10)
+            .u32(4)
+            .raw(&[0, 0, 0, 5])
+            .raw(&[0; 4])
+            .u32(99)
+            .done(),
+    }
+}
+
+/// Clause 9.4.3: 1.0 and 1.1 are contexts, id, status; 1.2 is id, status, contexts and an aligned body.
+fn reply(minor: u8, order: Order) -> Vec<u8> {
+    let hand = Hand::new(minor, order, 1);
+    match minor {
+        0 | 1 => hand.u32(0).u32(7).u32(1).u32(99).done(),
+        // Ends at 24, which is aligned.
+        _ => hand.u32(7).u32(1).u32(0).u32(99).done(),
+    }
+}
+
+fn version(minor: u8) -> Version {
+    [Version::V1_0, Version::V1_1, Version::V1_2][usize::from(minor)]
+}
+
+fn with<T>(mut bytes: Vec<u8>, read: impl FnOnce(&Header, &mut Decoder<'_>) -> T) -> T {
+    let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
+    assert_eq!(header.total(), bytes.len());
+    let mut region = Region::new(0);
+    let scope = region.enter();
+    let mut d = start(&mut bytes, &header, &scope).unwrap();
+    read(&header, &mut d)
+}
+
+#[test]
+fn requests_are_read() {
+    for minor in 0..3 {
+        for order in ORDERS {
+            with(request(minor, order), |header, d| {
+                assert_eq!((header.version, header.kind), (version(minor), MessageKind::Request));
+                let request = Request::read(d).unwrap();
+                assert_eq!((request.id, request.response), (7, Response::Target));
+                assert_eq!(request.target, Target::Key(b"tower"));
+                assert_eq!(request.operation, "sum");
+                assert!(request.contexts.iter().eq([PRIORITY]));
+                assert_eq!(request.contexts.get(10), Some(PRIORITY.data));
+                assert_eq!(request.contexts.get(11), None);
+                body(d);
+                assert_eq!(d.get(), Ok(99));
+                assert_eq!(d.remaining(), 0);
+            });
+        }
+    }
+}
+
+#[test]
+fn requests_are_written() {
+    for minor in 0..3 {
+        let mut e = Encoder::new(Vec::new(), Text::fallback(version(minor)));
+        write_request(&mut e, 7, Response::Target, b"tower", "sum", &[PRIORITY]);
+        let start = begin_body(&mut e);
+        e.put(99);
+        end_body(&mut e, start);
+        let mut message = e.finish().unwrap();
+        finish_header(&mut message).unwrap();
+        assert_eq!(message.contiguous().unwrap(), request(minor, Order::NATIVE), "1.{minor}");
+    }
+}
+
+#[test]
+fn replies_are_read_and_written() {
+    for minor in 0..3 {
+        for order in ORDERS {
+            with(reply(minor, order), |header, d| {
+                assert_eq!(header.kind, MessageKind::Reply);
+                let reply = Reply::read(d).unwrap();
+                assert_eq!((reply.id, reply.status), (7, ReplyStatus::UserException));
+                assert!(reply.contexts.is_empty());
+                body(d);
+                assert_eq!(d.get(), Ok(99));
+            });
+        }
+        let mut e = Encoder::new(Vec::new(), Text::fallback(version(minor)));
+        let status_at = write_reply(&mut e, 7, ReplyStatus::NoException, &[]);
+        let start = begin_body(&mut e);
+        e.put(99);
+        end_body(&mut e, start);
+        e.patch(status_at, ReplyStatus::UserException as u32);
+        let mut message = e.finish().unwrap();
+        finish_header(&mut message).unwrap();
+        assert_eq!(message.contiguous().unwrap(), reply(minor, Order::NATIVE), "1.{minor}");
+    }
+}
+
+/// Clause 9.4.2.3: the body is aligned unless it is empty; then nothing follows the header.
+#[test]
+fn empty_bodies_have_no_padding() {
+    for minor in 0..3 {
+        let mut e = Encoder::new(Vec::new(), Text::fallback(version(minor)));
+        write_request(&mut e, 1, Response::None, b"key", "go", &[]);
+        let end = e.position();
+        let start = begin_body(&mut e);
+        end_body(&mut e, start);
+        assert_eq!(e.position(), end);
+        let mut message = e.finish().unwrap();
+        finish_header(&mut message).unwrap();
+        with(message.into_buffer(), |_, d| {
+            assert_eq!(Request::read(d).unwrap().response, Response::None);
+            body(d);
+            assert_eq!(d.remaining(), 0);
+        });
+    }
+}
+
+/// Clause 9.4.2.1: addresses by profile and by reference, which only 1.2 has.
+#[test]
+fn other_targets() {
+    for order in ORDERS {
+        let byte = order.flag();
+        // An IIOP profile: byte order, 1.2, host "h", port 0, key "key", no components.
+        let mut profile = Hand(Vec::from([byte, 1, 2, 0]), order)
+            .u32(2)
+            .raw(b"h\0")
+            .u16(2809)
+            .u32(3)
+            .raw(b"key\0")
+            .u32(0)
+            .0;
+        assert_eq!(profile.len(), 24);
+        let tail = |hand: Hand| hand.u32(4).raw(b"sum\0").u32(0).done();
+        let by_profile = Hand::new(2, order, 0).u32(1).raw(&[0, 9, 9, 9]).u16(1).raw(&[0, 0]);
+        let by_profile = tail(by_profile.u32(0).u32(24).raw(&profile));
+        with(by_profile, |_, d| {
+            let request = Request::read(d).unwrap();
+            assert_eq!(request.response, Response::None);
+            assert!(matches!(request.target, Target::Profile(_)));
+            assert_eq!(request.target.key(), Some(&b"key"[..]));
+            assert_eq!(request.operation, "sum");
+        });
+        let by_reference = |selected| {
+            let hand = Hand::new(2, order, 0).u32(1).raw(&[3, 0, 0, 0]).u16(2).raw(&[0, 0]);
+            let hand = hand.u32(selected).u32(1).raw(&[0; 4]).u32(2).u32(9).u32(0).u32(0).u32(24);
+            tail(hand.raw(&profile))
+        };
+        with(by_reference(1), |_, d| {
+            assert_eq!(Request::read(d).unwrap().target.key(), Some(&b"key"[..]));
+        });
+        with(by_reference(0), |_, d| {
+            let target = Request::read(d).unwrap().target;
+            assert_eq!(target, Target::Reference(RawProfile { tag: 9, data: &[] }));
+            assert_eq!(target.key(), None);
+        });
+        with(by_reference(2), |_, d| assert!(Request::read(d).is_err()));
+        profile.truncate(9);
+        assert_eq!(RawProfile { tag: 0, data: &profile }.key(), None);
+    }
+}
+
+/// Clauses 9.4.5 and 9.4.6; the body of a LocateReply follows at once, without padding to 8.
+#[test]
+fn locate() {
+    for minor in 0..3 {
+        for order in ORDERS {
+            let hand = Hand::new(minor, order, 3).u32(8);
+            let hand = if minor == 2 { hand.u16(0).raw(&[0, 0]) } else { hand };
+            let request = hand.u32(3).raw(b"key").done();
+            with(request.clone(), |_, d| {
+                let locate = LocateRequest::read(d).unwrap();
+                assert_eq!((locate.id, locate.target), (8, Target::Key(b"key")));
+            });
+            let reply = Hand::new(minor, order, 4).u32(8).u32(2).u32(99).done();
+            with(reply.clone(), |_, d| {
+                let locate = LocateReply::read(d).unwrap();
+                assert_eq!((locate.id, locate.status), (8, LocateStatus::ObjectForward));
+                assert_eq!(d.get(), Ok(99));
+            });
+            let mut e = Encoder::new(Vec::new(), Text::fallback(version(minor)));
+            write_locate_request(&mut e, 8, b"key");
+            let mut out = e.finish().unwrap();
+            finish_header(&mut out).unwrap();
+            let mut e = Encoder::new(Vec::new(), Text::fallback(version(minor)));
+            write_locate_reply(&mut e, 8, LocateStatus::ObjectForward);
+            e.put(99);
+            let mut back = e.finish().unwrap();
+            finish_header(&mut back).unwrap();
+            if order == Order::NATIVE {
+                assert_eq!((out.into_buffer(), back.into_buffer()), (request, reply));
+            }
+        }
+    }
+}
+
+#[test]
+fn control_messages() {
+    for order in ORDERS {
+        let cancel = Hand::new(1, order, 2).u32(5).done();
+        with(cancel.clone(), |header, d| {
+            assert_eq!(header.kind, MessageKind::CancelRequest);
+            assert_eq!(read_cancel(d), Ok(5));
+        });
+        if order == Order::NATIVE {
+            assert_eq!(cancel, cancel_request(Version::V1_1, 5));
+            assert_eq!(Hand::new(2, order, 5).done(), close_connection(Version::V1_2));
+            assert_eq!(Hand::new(0, order, 6).done(), message_error(Version::V1_0));
+        }
+    }
+}
+
+#[test]
+fn statuses_of_later_versions_are_refused() {
+    for (minor, kind, status, good) in [
+        (1, 1, 3, true),
+        (1, 1, 4, false),
+        (2, 1, 5, true),
+        (2, 1, 6, false),
+        (1, 4, 3, false),
+        (2, 4, 5, true),
+    ] {
+        let hand = Hand::new(minor, Order::Big, kind);
+        let message = match (kind, minor) {
+            (1, 1) => hand.u32(0).u32(1).u32(status).done(),
+            _ => hand.u32(1).u32(status).u32(0).done(),
+        };
+        with(message, |_, d| {
+            let read = if kind == 1 { Reply::read(d).map(drop) } else { LocateReply::read(d).map(drop) };
+            assert_eq!(read.is_ok(), good, "1.{minor} kind {kind} status {status}");
+        });
+    }
+}
+
+#[test]
+fn hostile_counts_end_at_once() {
+    // A count of 2^32-1 contexts, a context as long, a key as long, a response flag that does not exist.
+    for message in [
+        Hand::new(0, Order::Big, 0).u32(u32::MAX).done(),
+        Hand::new(0, Order::Big, 0).u32(1).u32(1).u32(u32::MAX).u32(0).done(),
+        Hand::new(2, Order::Big, 0).u32(1).raw(&[3, 0, 0, 0]).u16(0).raw(&[0, 0]).u32(u32::MAX).done(),
+        Hand::new(2, Order::Big, 0).u32(1).raw(&[2, 0, 0, 0]).u16(0).raw(&[0, 0]).u32(0).done(),
+        Hand::new(2, Order::Big, 0).u32(1).raw(&[3, 0, 0, 0]).u16(3).raw(&[0, 0]).u32(0).done(),
+    ] {
+        with(message, |_, d| assert!(Request::read(d).is_err()));
+    }
+}
+
+/// An operation name without its zero octet, or with one inside.
+#[test]
+fn operations_are_terminated() {
+    for name in [*b"sumx", *b"s\0m\0"] {
+        let hand = Hand::new(2, Order::Big, 0).u32(1).raw(&[3, 0, 0, 0]).u16(0).raw(&[0, 0]).u32(0);
+        let message = hand.u32(4).raw(&name).u32(0).done();
+        with(message, |_, d| {
+            let error = Request::read(d).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Terminator);
+            assert_eq!(ProtocolError::from(error).answer(), crate::Answer::MessageError);
+            assert_eq!(SystemException::from(error).kind, crate::Kind::Marshal);
+        });
+    }
+}
+
+fn read_any(mut bytes: Vec<u8>) {
+    let Some(head) = bytes.first_chunk() else { return };
+    let Ok(header) = Header::parse(head) else { return };
+    let mut region = Region::new(512);
+    let scope = region.enter();
+    let Ok(mut d) = start(&mut bytes, &header, &scope) else { return };
+    let contexts = match header.kind {
+        MessageKind::Request => Request::read(&mut d).map(|r| {
+            let _ = r.target.key();
+            r.contexts
+        }),
+        MessageKind::Reply => Reply::read(&mut d).map(|r| r.contexts),
+        MessageKind::LocateRequest => LocateRequest::read(&mut d).map(|_| ServiceContexts::EMPTY),
+        _ => LocateReply::read(&mut d).map(|_| ServiceContexts::EMPTY),
+    };
+    if let Ok(contexts) = contexts {
+        assert_eq!(contexts.iter().count(), contexts.len());
+        body(&mut d);
+        let _ = SystemException::decode(&mut d);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_message(version in 0u8..3, flags in 0u8..2, kind in 0u8..5, rest: Vec<u8>) {
+        let mut bytes = Vec::from(*b"GIOP\x01");
+        bytes.extend([version, flags, kind, 0, 0, 0, 0]);
+        bytes.extend(rest);
+        read_any(bytes);
+    }
+
+    #[test]
+    fn damaged_messages(minor in 0u8..3, little: bool, at in 12usize..68, value: u8, cut in 12usize..68) {
+        let order = if little { Order::Little } else { Order::Big };
+        let mut bytes = request(minor, order);
+        if let Some(byte) = bytes.get_mut(at) { *byte = value; }
+        read_any(bytes.clone());
+        bytes.truncate(cut);
+        read_any(bytes);
+    }
+
+    #[test]
+    fn round_trip(
+        minor in 0u8..3, id: u32, key: Vec<u8>, operation in "[a-z_]{0,20}",
+        contexts in proptest::collection::vec((any::<u32>(), any::<Vec<u8>>()), 0..4), argument: u64,
+    ) {
+        let contexts: Vec<_> = contexts.iter().map(|(id, data)| ServiceContext { id: *id, data }).collect();
+        let mut e = Encoder::new(Vec::new(), Text::fallback(version(minor)));
+        write_request(&mut e, id, Response::Target, &key, &operation, &contexts);
+        let start_of_body = begin_body(&mut e);
+        e.put(argument);
+        end_body(&mut e, start_of_body);
+        let mut message = e.finish().unwrap();
+        finish_header(&mut message).unwrap();
+        with(message.into_buffer(), |_, d| {
+            let request = Request::read(d).unwrap();
+            assert_eq!((request.id, request.target.key(), request.operation), (id, Some(&key[..]), &operation[..]));
+            assert!(request.contexts.iter().eq(contexts.iter().copied()));
+            body(d);
+            assert_eq!(d.get(), Ok(argument));
+        });
+    }
+}
