@@ -119,6 +119,12 @@ impl Deadline {
     pub(crate) fn timespec(self) -> Option<Timespec> {
         self.as_ns().map(to_timespec)
     }
+
+    /// The time that is left as the kernel takes it, for the calls that know no absolute time.
+    #[inline]
+    pub(crate) fn remaining_timespec(self) -> Option<Timespec> {
+        self.as_ns().map(|at| to_timespec(at.saturating_sub(now_ns())))
+    }
 }
 
 impl Default for Deadline {

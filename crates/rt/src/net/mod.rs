@@ -1,0 +1,14 @@
+//! Sockets, one system call a function.
+//!
+//! Nothing here allocates or keeps state, and nothing hides a second call: a transport's cost can be read off its
+//! source. Functions take anything that lends a file descriptor, so std's and socket2's sockets both do.
+
+mod connect;
+mod options;
+mod poller;
+mod transfer;
+
+pub use connect::{connect_tcp, connect_unix};
+pub use options::{set_dscp, set_nodelay, set_priority, set_recv_timeout, set_send_timeout};
+pub use poller::{Event, Events, Interest, Poller, Trigger, wait_ready};
+pub use transfer::{Wait, recv_into, recv_uninit, send, send_vectored};
