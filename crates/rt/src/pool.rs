@@ -1,0 +1,202 @@
+//! A bounded pool of indices.
+
+use core::fmt;
+
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
+
+const BITS: usize = u64::BITS as usize;
+
+/// Lends out the numbers below a limit, each to one holder at a time: for buffers, regions and slots that lie in an
+/// array. The lowest free number first, which keeps the hot ones in the cache.
+///
+/// Lock-free: a thread that is pre-empted in the middle of a call delays nobody, whatever its priority. There is no
+/// list, so nothing to confuse by a number that comes back (ABA). What was written to a slot before
+/// [`give`](Self::give) is visible to whoever [`take`](Self::take)s it next.
+///
+/// ```
+/// let pool = isorb_rt::pool::IndexPool::new(2);
+/// let (a, b) = (pool.take().unwrap(), pool.take().unwrap());
+/// assert_eq!((a, b, pool.take()), (0, 1, None));
+/// pool.give(a);
+/// assert_eq!(pool.take(), Some(a));
+/// ```
+pub struct IndexPool {
+    /// A permit for each free number. Whoever has one is owed a set bit, so a pool is never said to be empty just
+    /// because numbers moved behind the search.
+    permits: AtomicUsize,
+    /// A set bit is a free number.
+    free: Box<[AtomicU64]>,
+    capacity: usize,
+}
+
+impl IndexPool {
+    /// A pool of the numbers below `capacity`.
+    pub fn new(capacity: usize) -> Self {
+        let free = (0..capacity.div_ceil(BITS)).map(|word| {
+            let bits = (capacity - word * BITS).min(BITS);
+            AtomicU64::new(u64::MAX >> (BITS - bits))
+        });
+        IndexPool { permits: AtomicUsize::new(capacity), free: free.collect(), capacity }
+    }
+
+    /// A number that nobody else has, until it is given back; `None` if all are lent.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks. Looks at one word for each 64 numbers; looks again only where another thread
+    /// took a number meanwhile.
+    pub fn take(&self) -> Option<usize> {
+        self.permits.fetch_update(Acquire, Relaxed, |free| free.checked_sub(1)).ok()?;
+        loop {
+            for (number, word) in self.free.iter().enumerate() {
+                let mut seen = word.load(Relaxed);
+                while seen != 0 {
+                    let bit = seen & seen.wrapping_neg();
+                    let before = word.fetch_and(!bit, AcqRel);
+                    if before & bit != 0 {
+                        return Some(number * BITS + bit.trailing_zeros() as usize);
+                    }
+                    seen = before & !bit;
+                }
+            }
+            // Owed a number, and found none: others took and gave while this looked.
+            #[cfg(loom)]
+            loom::thread::yield_now();
+        }
+    }
+
+    /// Gives a number back.
+    ///
+    /// # Panics
+    /// If nobody has it, or it is not below the capacity: two holders of one slot would come of it.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks; two atomic operations.
+    pub fn give(&self, index: usize) {
+        assert!(index < self.capacity, "number {index} is not from this pool of {}", self.capacity);
+        let bit = 1 << (index % BITS);
+        let before = self.free[index / BITS].fetch_or(bit, AcqRel);
+        assert!(before & bit == 0, "number {index} was given back twice");
+        self.permits.fetch_add(1, Release);
+    }
+
+    /// How many numbers there are.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many are free at this moment.
+    pub fn available(&self) -> usize {
+        self.permits.load(Relaxed)
+    }
+}
+
+impl fmt::Debug for IndexPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexPool")
+            .field("available", &self.available())
+            .field("capacity", &self.capacity)
+            .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::HashSet;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn all_numbers_are_lent_once() {
+        for capacity in [0, 1, 63, 64, 65, 200] {
+            let pool = IndexPool::new(capacity);
+            let taken: HashSet<_> = std::iter::from_fn(|| pool.take()).collect();
+            assert_eq!(taken, (0..capacity).collect());
+            assert_eq!(pool.available(), 0);
+            taken.into_iter().for_each(|i| pool.give(i));
+            assert_eq!(pool.available(), capacity);
+        }
+    }
+
+    #[test]
+    fn what_was_not_lent_is_not_taken_back() {
+        let pool = IndexPool::new(3);
+        let give = |i| catch_unwind(AssertUnwindSafe(|| pool.give(i)));
+        assert!(give(0).is_err());
+        assert!(give(3).is_err());
+        assert!(give(usize::MAX).is_err());
+        assert_eq!(pool.take(), Some(0));
+        assert!(give(0).is_ok());
+        assert_eq!(pool.available(), 3);
+    }
+
+    #[test]
+    fn threads_never_share_a_number_nor_miss_a_free_one() {
+        // As many numbers as threads need at once, so nobody may ever be refused.
+        const THREADS: usize = 4;
+        let pool = IndexPool::new(THREADS * 33);
+        let held: Vec<_> = (0..pool.capacity()).map(|_| AtomicBool::new(false)).collect();
+        std::thread::scope(|s| {
+            for _ in 0..THREADS {
+                s.spawn(|| {
+                    for round in 0..2_000 {
+                        let mine: Vec<_> = (0..1 + round % 33).map(|_| pool.take().unwrap()).collect();
+                        for &i in &mine {
+                            assert!(!held[i].swap(true, Ordering::Relaxed));
+                        }
+                        for i in mine {
+                            held[i].store(false, Ordering::Relaxed);
+                            pool.give(i);
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::cell::UnsafeCell;
+
+    /// Two threads and two numbers: neither is ever refused, and loom sees a data race if they share one or if a
+    /// number's next holder does not see what the last one wrote.
+    #[test]
+    fn loom_pool_lends_exclusively() {
+        loom::model(|| {
+            let s = Arc::new((IndexPool::new(2), [UnsafeCell::new(0), UnsafeCell::new(0)]));
+            let work = |s: &(IndexPool, [UnsafeCell<u32>; 2])| {
+                for _ in 0..2 {
+                    let i = s.0.take().expect("one for each");
+                    // SAFETY: the pool lent the number to this thread only; that is what is tested.
+                    s.1[i].with_mut(|p| unsafe { *p += 1 });
+                    s.0.give(i);
+                }
+            };
+            let t = Arc::clone(&s);
+            let other = thread::spawn(move || work(&t));
+            work(&s);
+            other.join().unwrap();
+            // SAFETY: nobody else is left.
+            let sum: u32 = s.1.iter().map(|c| c.with(|p| unsafe { *p })).sum();
+            assert_eq!((sum, s.0.available()), (4, 2));
+        });
+    }
+
+    #[test]
+    fn loom_pool_of_one_refuses_the_second() {
+        loom::model(|| {
+            let pool = Arc::new(IndexPool::new(1));
+            let p = Arc::clone(&pool);
+            let t = thread::spawn(move || p.take());
+            let (mine, theirs) = (pool.take(), t.join().unwrap());
+            assert!(matches!((mine, theirs), (Some(0), None) | (None, Some(0))));
+        });
+    }
+}
