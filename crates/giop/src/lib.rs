@@ -31,14 +31,23 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod codeset;
+pub mod component;
 mod cursor;
 mod error;
 pub mod exception;
 pub mod header;
+pub mod ior;
 pub mod message;
+pub mod name;
+mod octets;
 pub mod profile;
+pub mod url;
 
 pub use error::{Answer, ProtocolError};
 pub use exception::{Completion, Kind, SystemException, minor};
 pub use header::{Header, MessageKind};
+pub use ior::Ior;
 pub use isorb_cdr::Version;
+pub use name::{Name, NameComponent};
+pub use profile::{IiopProfile, TaggedProfile};

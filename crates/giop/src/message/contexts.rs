@@ -1,6 +1,7 @@
 //! Service contexts as they lie in a message.
 
 use crate::cursor::Cursor;
+use crate::octets::put_octets;
 use isorb_cdr::{Decoder, Encoder, Order, Result};
 
 /// One service context: what it is, and its octets, which by rule are an encapsulation (clause 9.7).
@@ -111,6 +112,6 @@ pub(super) fn write(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     e.count(contexts.len());
     for context in contexts {
         e.put(context.id);
-        super::write_octets(e, context.data);
+        put_octets(e, context.data);
     }
 }

@@ -91,10 +91,5 @@ fn octets<'m>(d: &mut Decoder<'m>) -> Result<&'m [u8]> {
     Ok(d.take(n)?)
 }
 
-fn write_octets(e: &mut Encoder<'_>, octets: &[u8]) {
-    e.count(octets.len());
-    e.raw(octets);
-}
-
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
 use crate::MessageKind;
 use crate::cursor::terminated;
+use crate::octets::put_name;
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
 /// What the caller waits for.
@@ -107,7 +108,7 @@ pub fn write_request(
             e.put(id);
             e.raw(&[response as u8, 0, 0, 0]);
             target::write_key(e, key);
-            write_operation(e, operation);
+            put_name(e, operation);
             contexts::write(e, contexts);
         }
         version => {
@@ -118,18 +119,8 @@ pub fn write_request(
                 e.raw(&[0; 3]);
             }
             target::write_key(e, key);
-            write_operation(e, operation);
+            put_name(e, operation);
             e.count(0);
         }
     }
-}
-
-/// An operation's name is an IDL identifier: ASCII, in whatever code set.
-fn write_operation(e: &mut Encoder<'_>, operation: &str) {
-    if operation.as_bytes().contains(&0) {
-        return e.fail(ErrorKind::Text);
-    }
-    e.count(operation.len() + 1);
-    e.raw(operation.as_bytes());
-    e.raw(&[0]);
 }

@@ -1,6 +1,7 @@
 //! Whom a request is for (clause 9.4.2.1, TargetAddress of GIOP 1.2).
 
 use crate::cursor::Cursor;
+use crate::octets::put_octets;
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
 /// A tagged profile where it lies.
@@ -88,5 +89,5 @@ pub(super) fn write_key(e: &mut Encoder<'_>, key: &[u8]) {
     if e.text().version >= Version::V1_2 {
         e.put(0u16);
     }
-    super::write_octets(e, key);
+    put_octets(e, key);
 }

@@ -1,0 +1,5 @@
+//! Object URLs (clause 7.6.10).
+
+mod error;
+
+pub use error::{UrlError, UrlErrorKind};
