@@ -167,26 +167,36 @@ mod loom_tests {
 
     /// Two threads and two numbers: neither is ever refused, and loom sees a data race if they share one or if a
     /// number's next holder does not see what the last one wrote.
+    fn lend(rounds: usize) {
+        let s = Arc::new((IndexPool::new(2), [UnsafeCell::new(0), UnsafeCell::new(0)]));
+        let work = move |s: &(IndexPool, [UnsafeCell<usize>; 2])| {
+            for _ in 0..rounds {
+                let i = s.0.take().expect("one for each");
+                // SAFETY: the pool lent the number to this thread only; that is what is tested.
+                s.1[i].with_mut(|p| unsafe { *p += 1 });
+                s.0.give(i);
+            }
+        };
+        let t = Arc::clone(&s);
+        let other = thread::spawn(move || work(&t));
+        work(&s);
+        other.join().unwrap();
+        // SAFETY: nobody else is left.
+        let sum: usize = s.1.iter().map(|c| c.with(|p| unsafe { *p })).sum();
+        assert_eq!((sum, s.0.available()), (2 * rounds, 2));
+    }
+
     #[test]
     fn loom_pool_lends_exclusively() {
-        loom::model(|| {
-            let s = Arc::new((IndexPool::new(2), [UnsafeCell::new(0), UnsafeCell::new(0)]));
-            let work = |s: &(IndexPool, [UnsafeCell<u32>; 2])| {
-                for _ in 0..2 {
-                    let i = s.0.take().expect("one for each");
-                    // SAFETY: the pool lent the number to this thread only; that is what is tested.
-                    s.1[i].with_mut(|p| unsafe { *p += 1 });
-                    s.0.give(i);
-                }
-            };
-            let t = Arc::clone(&s);
-            let other = thread::spawn(move || work(&t));
-            work(&s);
-            other.join().unwrap();
-            // SAFETY: nobody else is left.
-            let sum: u32 = s.1.iter().map(|c| c.with(|p| unsafe { *p })).sum();
-            assert_eq!((sum, s.0.available()), (4, 2));
-        });
+        loom::model(|| lend(1));
+    }
+
+    /// More rounds are too many interleavings; those with few pre-emptions.
+    #[test]
+    fn loom_pool_lends_exclusively_again() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| lend(2));
     }
 
     #[test]
