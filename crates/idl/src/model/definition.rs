@@ -161,10 +161,8 @@ pub struct Member {
 /// `struct S { ... };`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Struct {
-    /// Members in order; with IDL 4 inheritance, those of the base struct are not among them.
+    /// Members in order; never empty.
     pub members: Vec<Member>,
-    /// The base struct (IDL 4 `struct S : Base`).
-    pub base: Option<DefId>,
 }
 
 /// `exception E { ... };`
@@ -267,6 +265,8 @@ pub struct Operation {
     /// Parameters in order.
     pub params: Vec<Param>,
     /// Exceptions, as written.
+    ///
+    /// A native can stand here, too: that is how CORBA's own modules write an exception of any type.
     pub raises: Vec<DefId>,
     /// The strings of the context clause.
     pub context: Vec<String>,

@@ -143,9 +143,7 @@ impl Dump<'_> {
                 format!("{}valuetype {name}{base}{truncatable}{abstracts}{supports}", flagged(&flags))
             }
             DefKind::ValueBox(b) => format!("valuetype {name} boxes {}", self.spec.type_name(&b.boxed)),
-            DefKind::Struct(s) => {
-                format!("struct {name}{}", s.base.map_or(String::new(), |b| self.names(" : ", &[b])))
-            }
+            DefKind::Struct(_) => format!("struct {name}"),
             DefKind::Union(u) => {
                 let label = |l: &ConstValue| format!(" free {}", self.spec.value_name(l));
                 let default = if u.implicit_default { " implicit default" } else { "" };

@@ -18,40 +18,33 @@ impl Spec {
     /// Whether values of the type differ in size or own something outside themselves, as the CORBA language mappings
     /// define 'variable length': strings, sequences, any, references, values, and whatever contains one of them.
     pub fn is_variable_length(&self, ty: &Type) -> bool {
-        match self.resolve(ty) {
-            Type::Void
-            | Type::Boolean
-            | Type::Char
-            | Type::WChar
-            | Type::Octet
-            | Type::Int8
-            | Type::Short
-            | Type::UShort
-            | Type::Long
-            | Type::ULong
-            | Type::LongLong
-            | Type::ULongLong
-            | Type::Float
-            | Type::Double
-            | Type::LongDouble
-            | Type::Fixed { .. } => false,
-            Type::String { .. }
-            | Type::WString { .. }
-            | Type::Sequence { .. }
-            | Type::Any
-            | Type::Object
-            | Type::TypeCode
-            | Type::ValueBase
-            | Type::AbstractBase => true,
-            Type::Array { element, .. } => self.is_variable_length(element),
-            Type::Named(id) => match &self[*id].kind {
-                DefKind::Enum(_) => false,
-                DefKind::Struct(_) | DefKind::Union(_) | DefKind::Exception(_) => {
-                    self.member_types(*id).into_iter().any(|t| self.is_variable_length(t))
-                }
-                _ => true,
-            },
+        // A list of work instead of recursion: shared parts are looked at once, however often they occur.
+        let mut seen = HashSet::new();
+        let mut todo = vec![ty];
+        while let Some(ty) = todo.pop() {
+            match ty {
+                Type::String { .. }
+                | Type::WString { .. }
+                | Type::Sequence { .. }
+                | Type::Any
+                | Type::Object
+                | Type::TypeCode
+                | Type::ValueBase
+                | Type::AbstractBase => return true,
+                Type::Array { element, .. } => todo.push(element),
+                Type::Named(id) => match &self[*id].kind {
+                    DefKind::Enum(_) => {}
+                    DefKind::Struct(_) | DefKind::Union(_) | DefKind::Exception(_) | DefKind::Typedef(_) => {
+                        if seen.insert(*id) {
+                            todo.extend(self.member_types(*id));
+                        }
+                    }
+                    _ => return true,
+                },
+                _ => {}
+            }
         }
+        false
     }
 
     /// Whether a value of this definition can contain, through sequences, members and values, another value of it.
@@ -69,13 +62,11 @@ impl Spec {
         false
     }
 
-    /// The types that a value of this definition directly consists of: members (inherited ones too), union cases,
+    /// The types that a value of this definition directly consists of: members, union cases,
     /// value state, the boxed or aliased type. Empty for all else.
     pub fn member_types(&self, id: DefId) -> Vec<&Type> {
         match &self[id].kind {
-            DefKind::Struct(_) | DefKind::Exception(_) => {
-                self.all_members(id).into_iter().map(|m| &m.ty).collect()
-            }
+            DefKind::Struct(_) | DefKind::Exception(_) => self.members(id).iter().map(|m| &m.ty).collect(),
             DefKind::Union(u) => u.cases.iter().map(|c| &c.member.ty).collect(),
             DefKind::Value(_) => self.all_state(id).into_iter().map(|m| &m.member.ty).collect(),
             DefKind::ValueBox(b) => vec![&b.boxed],
@@ -84,16 +75,12 @@ impl Spec {
         }
     }
 
-    /// The members of a struct or exception, those of its base struct (IDL 4) first.
-    pub fn all_members(&self, id: DefId) -> Vec<&Member> {
+    /// The members of a struct or exception.
+    pub fn members(&self, id: DefId) -> &[Member] {
         match &self[id].kind {
-            DefKind::Struct(s) => {
-                let mut members = s.base.map_or_else(Vec::new, |base| self.all_members(base));
-                members.extend(&s.members);
-                members
-            }
-            DefKind::Exception(e) => e.members.iter().collect(),
-            _ => Vec::new(),
+            DefKind::Struct(s) => &s.members,
+            DefKind::Exception(e) => &e.members,
+            _ => &[],
         }
     }
 
@@ -114,7 +101,6 @@ impl Spec {
         match &self[id].kind {
             DefKind::Interface(i) => i.bases.clone(),
             DefKind::Value(v) => v.base.iter().chain(&v.abstract_bases).chain(&v.supports).copied().collect(),
-            DefKind::Struct(s) => s.base.into_iter().collect(),
             _ => Vec::new(),
         }
     }

@@ -1,0 +1,227 @@
+//! What the compiler has to say, and how it is shown.
+
+use crate::limits;
+use crate::model::{FileId, Location};
+use crate::source::{SourceMap, Span};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::ops::Range;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The specification is not legal IDL.
+    Error,
+    /// It is, but probably not what was meant.
+    Warning,
+}
+
+/// A place in the source with a few words about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub location: Location,
+    /// The bytes in the text of that file.
+    pub range: Range<usize>,
+    /// What there is to say about it; may be empty for the primary label.
+    pub text: String,
+}
+
+/// One error or warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence without a full stop.
+    pub message: String,
+    /// Where it is; `None` when it is about no place in a file (the main file cannot be read).
+    pub primary: Option<Label>,
+    /// Other places that explain it: the previous definition, the body of a macro.
+    pub related: Vec<Label>,
+    /// How it got there: macro expansions and `#include`s.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// Shows the diagnostic with its source lines, ending in a newline; with terminal colours if asked.
+    pub fn render(&self, sources: &SourceMap, color: bool) -> String {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let mut group = Group::with_title(level.primary_title(self.message.as_str()));
+        if let Some(primary) = &self.primary {
+            group = place(group, sources, primary, AnnotationKind::Primary);
+        }
+        for related in &self.related {
+            group = place(group, sources, related, AnnotationKind::Context);
+        }
+        for note in &self.notes {
+            group = group.element(Level::NOTE.message(note.as_str()));
+        }
+        if let Some(hint) = &self.hint {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[group]).to_string() + "\n"
+    }
+}
+
+/// Lines longer than this are not shown.
+const SHOWN_LINE: usize = 1000;
+
+fn place<'a>(group: Group<'a>, sources: &'a SourceMap, label: &'a Label, kind: AnnotationKind) -> Group<'a> {
+    let Location { file, line, column } = label.location;
+    let path = sources.files()[file.index()].path.display().to_string();
+    let text = sources.line(file, line);
+    if text.len() > SHOWN_LINE || text.contains(|c: char| c.is_control() && c != '\t') {
+        let group = group.element(Origin::path(path).line(line as usize).char_column(column as usize));
+        return if label.text.is_empty() {
+            group
+        } else {
+            group.element(Level::NOTE.message(label.text.as_str()))
+        };
+    }
+    // Only the line itself is handed over, so the range must be made relative to it and kept inside.
+    let start = text.char_indices().nth(column as usize - 1).map_or(text.len(), |(i, _)| i);
+    let mut end = (start + label.range.len()).min(text.len());
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    let words = (!label.text.is_empty()).then_some(label.text.as_str());
+    let snippet = Snippet::source(text).path(path).line_start(line as usize);
+    group.element(snippet.annotation(kind.span(start..end).label(words)))
+}
+
+/// A diagnostic in the making, in terms of spans.
+#[derive(Debug)]
+pub(crate) struct Report {
+    severity: Severity,
+    message: String,
+    span: Option<Span>,
+    label: String,
+    related: Vec<(Span, String)>,
+    hint: Option<String>,
+}
+
+impl Report {
+    pub fn error(span: Span, message: impl Into<String>) -> Self {
+        let (label, related, hint) = Default::default();
+        Report { severity: Severity::Error, message: message.into(), span: Some(span), label, related, hint }
+    }
+
+    pub fn warning(span: Span, message: impl Into<String>) -> Self {
+        Report { severity: Severity::Warning, ..Report::error(span, message) }
+    }
+
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.label = text.into();
+        self
+    }
+
+    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.related.push((span, text.into()));
+        self
+    }
+
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hint = Some(text.into());
+        self
+    }
+}
+
+/// Collects reports, up to a limit.
+#[derive(Debug, Default)]
+pub(crate) struct Diagnostics {
+    reports: Vec<Report>,
+    errors: usize,
+    dropped: usize,
+}
+
+impl Diagnostics {
+    pub fn push(&mut self, report: Report) {
+        self.errors += usize::from(report.severity == Severity::Error);
+        // An error must not be lost behind a flood of warnings, so errors have room of their own.
+        let kept = self.reports.iter().filter(|r| r.severity == report.severity).count();
+        if kept < limits::DIAGNOSTICS {
+            self.reports.push(report);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Report::error(span, message));
+    }
+
+    /// For what is about no place in a file.
+    pub fn general(&mut self, message: String) {
+        self.errors += 1;
+        let (label, related, hint) = Default::default();
+        self.reports.push(Report { severity: Severity::Error, message, span: None, label, related, hint });
+    }
+
+    /// Whether further errors would only be counted.
+    pub fn is_full(&self) -> bool {
+        self.errors >= limits::DIAGNOSTICS
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Sorted by file (in order of inclusion), line and column, duplicates removed.
+    pub fn finish(self, sources: &SourceMap) -> Vec<Diagnostic> {
+        let mut all: Vec<Diagnostic> = self.reports.into_iter().map(|r| resolve(r, sources)).collect();
+        all.sort_by_key(|d| d.primary.as_ref().map(|p| p.location));
+        all.dedup();
+        if self.dropped > 0 {
+            all.push(Diagnostic {
+                severity: if self.errors > limits::DIAGNOSTICS { Severity::Error } else { Severity::Warning },
+                message: format!("{} more errors or warnings are not shown", self.dropped),
+                primary: None,
+                related: Vec::new(),
+                notes: Vec::new(),
+                hint: None,
+            });
+        }
+        all
+    }
+}
+
+fn resolve(report: Report, sources: &SourceMap) -> Diagnostic {
+    let mut related: Vec<Label> =
+        report.related.into_iter().map(|(span, text)| label(sources.written(span), text, sources)).collect();
+    let mut notes = Vec::new();
+    if let Some(span) = report.span {
+        expansion_notes(span, sources, &mut related);
+        for (file, line) in sources.include_chain(sources.written(span).file) {
+            notes.push(format!("included from {}:{line}", path(sources, file)));
+        }
+    }
+    let primary = report.span.map(|span| label(sources.written(span), report.label, sources));
+    let Report { severity, message, hint, .. } = report;
+    Diagnostic { severity, message, primary, related, notes, hint }
+}
+
+/// At most this many levels of macros are shown.
+const SHOWN_EXPANSIONS: usize = 4;
+
+fn expansion_notes(mut span: Span, sources: &SourceMap, related: &mut Vec<Label>) {
+    for _ in 0..SHOWN_EXPANSIONS {
+        let Some(id) = span.expansion else { break };
+        let expansion = sources.expansion(id);
+        let spelled = Span { expansion: None, ..span };
+        related.push(label(spelled, format!("in the expansion of macro `{}`", expansion.name), sources));
+        span = expansion.call;
+    }
+}
+
+fn label(span: Span, text: String, sources: &SourceMap) -> Label {
+    Label { location: sources.locate_spelled(span), range: span.start as usize..span.end as usize, text }
+}
+
+fn path(sources: &SourceMap, file: FileId) -> String {
+    sources.files()[file.index()].path.display().to_string()
+}

@@ -1,0 +1,148 @@
+//! `#include`: finding files and reading them once.
+
+use super::token::{Kind, Token};
+use super::{Preprocessor, lexer};
+use crate::diagnostic::Report;
+use crate::limits;
+use crate::model::{FileId, FileInfo};
+use crate::source::{self, Span};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+impl Preprocessor<'_> {
+    pub(super) fn include(&mut self, directive: &Token, rest: &[Token], depth: usize) {
+        let Some((name, quoted, span)) = self.header_name(rest) else {
+            let report = Report::error(directive.span, "`#include` needs a file name");
+            return self
+                .out
+                .diagnostics
+                .push(report.hint("write `#include \"file.idl\"` or `#include <file.idl>`"));
+        };
+        if depth + 1 >= limits::INCLUDE_DEPTH {
+            return self.stop(span, "includes are nested too deeply");
+        }
+        self.includes += 1;
+        if self.includes > limits::INCLUDES {
+            return self.stop(span, "there are too many includes");
+        }
+        let file = match self.find(&name, quoted, span) {
+            Ok(file) => file,
+            Err(problem) => {
+                let mut report = Report::error(span, format!("cannot include `{name}`: {problem}"));
+                if problem.kind() == io::ErrorKind::NotFound {
+                    report = report.hint("name the directory that it is in with -I");
+                }
+                return self.out.diagnostics.push(report);
+            }
+        };
+        if self.once.contains(&file) {
+            return;
+        }
+        self.emit(std::iter::once(Token::marker(Kind::FileBegin, span)));
+        self.file(file, depth + 1);
+        self.emit(std::iter::once(Token::marker(Kind::FileEnd, span)));
+    }
+
+    /// The file name, whether it stands in quotes, and where.
+    fn header_name(&mut self, rest: &[Token]) -> Option<(String, bool, Span)> {
+        let expanded;
+        let tokens = match rest.first()?.kind {
+            Kind::Ident => {
+                expanded = self.expand(rest, 0);
+                &expanded
+            }
+            _ => rest,
+        };
+        let (first, last) = (tokens.first()?, tokens.last()?);
+        if first.kind == Kind::String && first.text.starts_with('"') {
+            return Some((first.text.trim_matches('"').to_owned(), true, first.span));
+        }
+        if !first.is("<") || !last.is(">") {
+            return None;
+        }
+        let inner = &tokens[1..tokens.len() - 1];
+        // A file name is text, not tokens, so its spaces count.
+        let mut name = String::new();
+        for token in inner {
+            if !name.is_empty() && token.spaced {
+                name.push(' ');
+            }
+            name.push_str(&token.text);
+        }
+        (!name.is_empty()).then(|| (name, false, first.span.to(last.span)))
+    }
+
+    fn find(&mut self, name: &str, quoted: bool, at: Span) -> io::Result<FileId> {
+        let mut places = Vec::new();
+        if Path::new(name).is_absolute() {
+            places.push(PathBuf::from(name));
+        } else {
+            if quoted {
+                let here = &self.out.sources.files()[at.file.index()].path;
+                places.push(here.parent().unwrap_or(Path::new("")).join(name));
+            }
+            places.extend(self.options.include_dirs.iter().map(|dir| dir.join(name)));
+        }
+        for place in places {
+            match self.open(&place, Some(at)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => return other,
+            }
+        }
+        let text = self.options.embedded.and_then(|embedded| embedded(name));
+        match text {
+            Some(text) => self.admit(PathBuf::from(name), text.to_owned(), Some(at), true),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Reads and lexes a file, or remembers that this was done.
+    pub(super) fn open(&mut self, path: &Path, at: Option<Span>) -> io::Result<FileId> {
+        let path = tidy(path);
+        if let Some(&known) = self.files.get(&path) {
+            return Ok(known);
+        }
+        let bytes = self.loader.load(&path, limits::FILE_BYTES)?;
+        if bytes.len() > limits::FILE_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
+        }
+        self.admit(path, source::decode(bytes), at, false)
+    }
+
+    fn admit(
+        &mut self,
+        path: PathBuf,
+        text: String,
+        at: Option<Span>,
+        is_embedded: bool,
+    ) -> io::Result<FileId> {
+        if let Some(&known) = self.files.get(&path) {
+            return Ok(known);
+        }
+        let at = at.map(|span| self.out.sources.locate(span));
+        let info = FileInfo {
+            path: path.clone(),
+            is_main: at.is_none(),
+            is_embedded,
+            included_by: at.map(|location| location.file),
+        };
+        let file = self.out.sources.add(info, at.map_or(0, |location| location.line), text.into());
+        let text = self.out.sources.shared_text(file);
+        self.lexed.push(lexer::lex(&text, file).into());
+        self.files.insert(path, file);
+        Ok(file)
+    }
+}
+
+/// Removes `.` and, where that is safe, `..`, so that a file keeps one name.
+fn tidy(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            // `..` after a symbolic link does not lead back, but two names for one file do no harm.
+            part => out.push(part),
+        }
+    }
+    out
+}

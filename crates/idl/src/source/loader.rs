@@ -1,0 +1,64 @@
+//! Where the text of files comes from.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Looks up a standard file by the name in the `#include`, such as `orb.idl` or `CosNaming.idl`.
+///
+/// The tool's binary carries the standard modules this way, so that it works without an installed `idl/` folder.
+/// A file system directory given by the user always wins.
+pub type EmbeddedFiles = fn(&str) -> Option<&'static str>;
+
+/// Reads source files. The compiler touches the outside world through this alone.
+pub trait Loader {
+    /// The bytes of the file at `path`, at most `limit` and one more (so that the caller can tell that it is too large).
+    ///
+    /// # Errors
+    /// `NotFound` makes the compiler look in the next directory; all else is reported.
+    fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
+}
+
+/// Reads from the file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FsLoader;
+
+impl Loader for FsLoader {
+    fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        use io::Read;
+        let file = std::fs::File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Serves files from memory; for tests, fuzzing and editors.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryLoader {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl MemoryLoader {
+    /// No files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds or replaces a file.
+    #[must_use]
+    pub fn with(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+}
+
+impl Loader for MemoryLoader {
+    fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let bytes = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(bytes[..bytes.len().min(limit + 1)].to_vec())
+    }
+}

@@ -1,0 +1,153 @@
+//! All source text of a run, and spans into it.
+
+use crate::model::{FileId, FileInfo, Location};
+use std::rc::Rc;
+
+/// A range of bytes in a file, and the macro expansion that brought it forth, if any.
+///
+/// A token that comes out of a macro's body points at the body; following [`Expansion::call`] leads back to what the
+/// user wrote in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub file: FileId,
+    pub start: u32,
+    pub end: u32,
+    pub expansion: Option<ExpansionId>,
+}
+
+impl Span {
+    pub fn new(file: FileId, start: usize, end: usize) -> Self {
+        // Files are limited to far less than 4 GiB.
+        Span { file, start: start as u32, end: end as u32, expansion: None }
+    }
+
+    /// From the start of `self` to the end of `last`, where both stand in the same text; else just `self`.
+    pub fn to(self, last: Span) -> Span {
+        if self.file == last.file && self.expansion == last.expansion && last.end >= self.start {
+            Span { end: last.end, ..self }
+        } else {
+            self
+        }
+    }
+
+    /// The empty range at the end.
+    pub fn at_end(self) -> Span {
+        Span { start: self.end, ..self }
+    }
+}
+
+/// Index into the table of macro expansions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExpansionId(std::num::NonZeroU32);
+
+/// One use of a macro.
+#[derive(Clone, Debug)]
+pub(crate) struct Expansion {
+    pub name: Rc<str>,
+    /// Where the macro's name stands; itself perhaps inside another expansion.
+    pub call: Span,
+}
+
+/// The text of one file.
+#[derive(Debug)]
+struct Source {
+    text: Rc<str>,
+    line_starts: Vec<u32>,
+}
+
+/// All files of a run with their text: what turns the positions in diagnostics into something to read.
+#[derive(Debug, Default)]
+pub struct SourceMap {
+    infos: Vec<FileInfo>,
+    /// The line of the `#include` that brought the file in.
+    include_lines: Vec<u32>,
+    sources: Vec<Source>,
+    expansions: Vec<Expansion>,
+}
+
+impl SourceMap {
+    /// The files, the main file first.
+    pub fn files(&self) -> &[FileInfo] {
+        &self.infos
+    }
+
+    /// The text of a file. Bytes that are no UTF-8 were read as ISO 8859-1, which is IDL's character set.
+    pub fn text(&self, file: FileId) -> &str {
+        &self.sources[file.index()].text
+    }
+
+    /// A line of a file, counted from 1, without its end; empty if there is none.
+    pub fn line(&self, file: FileId, line: u32) -> &str {
+        let source = &self.sources[file.index()];
+        let Some(&start) = (line as usize).checked_sub(1).and_then(|i| source.line_starts.get(i)) else {
+            return "";
+        };
+        let end = source.line_starts.get(line as usize).map_or(source.text.len(), |&e| e as usize);
+        source.text[start as usize..end].trim_end_matches(['\n', '\r'])
+    }
+
+    pub(crate) fn add(&mut self, info: FileInfo, include_line: u32, text: Rc<str>) -> FileId {
+        let mut line_starts = vec![0];
+        line_starts.extend(text.match_indices('\n').map(|(i, _)| i as u32 + 1));
+        self.infos.push(info);
+        self.include_lines.push(include_line);
+        self.sources.push(Source { text, line_starts });
+        FileId(self.infos.len() as u32 - 1)
+    }
+
+    /// The chain of `#include`s that leads to a file: (including file, line), innermost first.
+    pub(crate) fn include_chain(&self, mut file: FileId) -> Vec<(FileId, u32)> {
+        let mut chain = Vec::new();
+        while let Some(by) = self.infos[file.index()].included_by {
+            chain.push((by, self.include_lines[file.index()]));
+            file = by;
+        }
+        chain
+    }
+
+    pub(crate) fn shared_text(&self, file: FileId) -> Rc<str> {
+        self.sources[file.index()].text.clone()
+    }
+
+    pub(crate) fn add_expansion(&mut self, expansion: Expansion) -> ExpansionId {
+        self.expansions.push(expansion);
+        // The vector is not empty and is limited by MACRO_STEPS.
+        ExpansionId(
+            std::num::NonZeroU32::new(self.expansions.len() as u32).unwrap_or(std::num::NonZeroU32::MIN),
+        )
+    }
+
+    pub(crate) fn expansion(&self, id: ExpansionId) -> &Expansion {
+        &self.expansions[id.0.get() as usize - 1]
+    }
+
+    /// What the user wrote in the running text: the outermost macro call, or the span itself.
+    pub(crate) fn written(&self, mut span: Span) -> Span {
+        while let Some(id) = span.expansion {
+            span = self.expansion(id).call;
+        }
+        span
+    }
+
+    /// Where a span starts, macro calls followed to the text.
+    pub(crate) fn locate(&self, span: Span) -> Location {
+        self.locate_spelled(self.written(span))
+    }
+
+    /// Where a span starts, even if that is in the body of a macro.
+    pub(crate) fn locate_spelled(&self, span: Span) -> Location {
+        let source = &self.sources[span.file.index()];
+        let line = source.line_starts.partition_point(|&s| s <= span.start);
+        let start = source.line_starts[line - 1] as usize;
+        let upto = source.text.get(start..span.start as usize).unwrap_or("");
+        Location { file: span.file, line: line as u32, column: upto.chars().count() as u32 + 1 }
+    }
+}
+
+/// Turns bytes into text: UTF-8 if valid, else ISO 8859-1.
+pub(crate) fn decode(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => error.as_bytes().iter().map(|&b| char::from(b)).collect(),
+    }
+}
