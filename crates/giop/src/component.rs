@@ -88,6 +88,21 @@ pub struct PolicyValue {
     pub value: Vec<u8>,
 }
 
+impl PolicyValue {
+    pub(crate) fn read_all(c: &mut Cursor<'_>) -> Result<Vec<PolicyValue>> {
+        let n = c.count(8)?;
+        (0..n).map(|_| Ok(PolicyValue { policy_type: c.u32()?, value: c.octets()?.into() })).collect()
+    }
+
+    pub(crate) fn write_all(policies: &[PolicyValue], e: &mut Encoder<'_>) {
+        e.count(policies.len());
+        for policy in policies {
+            e.put(policy.policy_type);
+            put_octets(e, &policy.value);
+        }
+    }
+}
+
 /// An address with the CORBA priority of the lane that listens there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaoEndpoint {
@@ -152,7 +167,7 @@ impl Component {
         Ok(match tagged.tag {
             TAG_ORB_TYPE => Component::OrbType(c.u32()?),
             TAG_CODE_SETS => Component::CodeSets(CodeSetComponentInfo::read(c)?),
-            TAG_POLICIES => Component::Policies(policies(c)?),
+            TAG_POLICIES => Component::Policies(PolicyValue::read_all(c)?),
             TAG_ALTERNATE_IIOP_ADDRESS => {
                 Component::AlternateAddress { host: c.str()?.into(), port: c.u16()? }
             }
@@ -169,16 +184,9 @@ impl Component {
         let (tag, data) = match self {
             Component::OrbType(orb) => (TAG_ORB_TYPE, encapsulated(|e| e.put(*orb))),
             Component::CodeSets(sets) => (TAG_CODE_SETS, encapsulated(|e| sets.write(e))),
-            Component::Policies(policies) => (
-                TAG_POLICIES,
-                encapsulated(|e| {
-                    e.count(policies.len());
-                    for policy in policies {
-                        e.put(policy.policy_type);
-                        put_octets(e, &policy.value);
-                    }
-                }),
-            ),
+            Component::Policies(policies) => {
+                (TAG_POLICIES, encapsulated(|e| PolicyValue::write_all(policies, e)))
+            }
             Component::AlternateAddress { host, port } => (
                 TAG_ALTERNATE_IIOP_ADDRESS,
                 encapsulated(|e| {
@@ -205,11 +213,6 @@ impl Component {
         };
         Ok(TaggedComponent { tag, data: data? })
     }
-}
-
-fn policies(c: &mut Cursor<'_>) -> Result<Vec<PolicyValue>> {
-    let n = c.count(8)?;
-    (0..n).map(|_| Ok(PolicyValue { policy_type: c.u32()?, value: c.octets()?.into() })).collect()
 }
 
 fn tao_endpoints(c: &mut Cursor<'_>) -> Result<Vec<TaoEndpoint>> {

@@ -33,6 +33,7 @@ extern crate alloc;
 
 pub mod codeset;
 pub mod component;
+pub mod context;
 mod cursor;
 mod error;
 pub mod exception;

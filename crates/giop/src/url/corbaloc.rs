@@ -1,0 +1,214 @@
+//! Addresses and a key (clause 7.6.10.1).
+
+use super::escape::{self, Escaped};
+use super::{UrlError, UrlErrorKind};
+use crate::header::minor_version;
+use crate::{IiopProfile, Ior};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use isorb_cdr::Version;
+
+/// TCP port of an address without one.
+pub const DEFAULT_PORT: u16 = 2809;
+
+/// Object key of a `corbaname:` URL, and of `rir:`, without one.
+pub const NAME_SERVICE: &str = "NameService";
+
+/// One address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Address {
+    /// `rir:`: what this process calls the initial reference of that name. Always alone.
+    Rir,
+    /// `iiop:`, or nothing before the colon.
+    Iiop {
+        /// GIOP version to begin with, 1.0 when none is written.
+        version: Version,
+        /// Host name or address, without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// Any other protocol, such as `uiop:`, kept as it is.
+    Other {
+        /// Name of the protocol.
+        protocol: String,
+        /// All up to the next comma or the key.
+        address: String,
+    },
+}
+
+/// Addresses, of which a client may use any, and an object key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Corbaloc {
+    /// The addresses, at least one.
+    pub addresses: Vec<Address>,
+    /// The object key; for `rir:` the name of the initial reference.
+    pub key: Vec<u8>,
+}
+
+impl Corbaloc {
+    /// A reference of the IIOP addresses; `None` when there is none.
+    pub fn to_ior(&self) -> Option<Ior> {
+        let profiles = self.addresses.iter().filter_map(|address| match address {
+            Address::Iiop { version, host, port } => {
+                let (version, host, port) = (*version, host.clone(), *port);
+                let profile =
+                    IiopProfile { version, host, port, key: self.key.clone(), components: Vec::new() };
+                profile.to_tagged().ok()
+            }
+            _ => None,
+        });
+        let profiles: Vec<_> = profiles.collect();
+        (!profiles.is_empty()).then(|| Ior { type_id: String::new(), profiles })
+    }
+
+    /// Reads what follows the scheme, from byte `at` of `url` on.
+    pub(super) fn parse(url: &str, at: usize) -> Result<Corbaloc, UrlError> {
+        let mut reader = Reader { url, at };
+        let mut addresses = Vec::new();
+        loop {
+            let start = reader.at;
+            addresses.push(reader.address()?);
+            if addresses.len() > 1 && addresses.contains(&Address::Rir) {
+                return Err(UrlError::at(UrlErrorKind::Rir, url, start));
+            }
+            if !reader.eat(',') {
+                break;
+            }
+        }
+        // Whatever ended the last address: a slash, or for unix sockets, whose paths have slashes, a bar.
+        if !reader.rest().is_empty() {
+            reader.at += 1;
+        }
+        let mut key = escape::octets(url, reader.at, reader.rest())?;
+        if key.is_empty() && addresses == [Address::Rir] {
+            key = NAME_SERVICE.into();
+        }
+        Ok(Corbaloc { addresses, key })
+    }
+}
+
+struct Reader<'a> {
+    url: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.url[self.at..]
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        let found = self.rest().starts_with(c);
+        self.at += if found { c.len_utf8() } else { 0 };
+        found
+    }
+
+    fn until(&mut self, ends: &[char]) -> &'a str {
+        let rest = self.rest();
+        let part = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        self.at += part.len();
+        part
+    }
+
+    fn error(&self, kind: UrlErrorKind) -> UrlError {
+        UrlError::at(kind, self.url, self.at)
+    }
+
+    fn address(&mut self) -> Result<Address, UrlError> {
+        if self.rest().is_empty() {
+            return Err(self.error(UrlErrorKind::NoAddress));
+        }
+        let start = self.at;
+        let protocol = self.until(&[':', ',', '/']);
+        if !self.eat(':') {
+            return Err(UrlError::at(UrlErrorKind::Protocol, self.url, start));
+        }
+        if protocol.eq_ignore_ascii_case("rir") {
+            return match self.rest().chars().next() {
+                None | Some('/') => Ok(Address::Rir),
+                _ => Err(self.error(UrlErrorKind::Rir)),
+            };
+        }
+        if protocol.is_empty() || protocol.eq_ignore_ascii_case("iiop") {
+            return self.iiop();
+        }
+        let ends: &[char] = if protocol.eq_ignore_ascii_case("uiop") { &[',', '|'] } else { &[',', '/'] };
+        let address = self.until(ends).into();
+        Ok(Address::Other { protocol: protocol.to_ascii_lowercase(), address })
+    }
+
+    /// `[version@]host[:port]`.
+    fn iiop(&mut self) -> Result<Address, UrlError> {
+        let start = self.at;
+        let mut version = Version::V1_0;
+        let written = self.until(&['@', ',', '/']);
+        if self.eat('@') {
+            version = match written {
+                "1.0" => Version::V1_0,
+                "1.1" => Version::V1_1,
+                "1.2" => Version::V1_2,
+                _ => return Err(UrlError::at(UrlErrorKind::Version, self.url, start)),
+            };
+        } else {
+            self.at = start;
+        }
+        let host_at = self.at;
+        let host = if self.eat('[') {
+            let host = self.until(&[']', ',', '/']);
+            if !self.eat(']') {
+                return Err(self.error(UrlErrorKind::Bracket));
+            }
+            host
+        } else {
+            self.until(&[':', ',', '/'])
+        };
+        let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');
+        if host.is_empty() || !host.chars().all(good) {
+            return Err(UrlError::at(UrlErrorKind::Host, self.url, host_at));
+        }
+        let port_at = self.at;
+        let port = if self.eat(':') {
+            // A sign is good for `parse`, not for a port.
+            let digits = self.until(&[',', '/']);
+            let digits = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+            match digits.and_then(|d| d.parse().ok()) {
+                Some(0) | None => return Err(UrlError::at(UrlErrorKind::Port, self.url, port_at + 1)),
+                Some(port) => port,
+            }
+        } else {
+            DEFAULT_PORT
+        };
+        if !matches!(self.rest().chars().next(), None | Some(',' | '/')) {
+            return Err(self.error(UrlErrorKind::Host));
+        }
+        Ok(Address::Iiop { version, host: host.into(), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Rir => f.write_str("rir:"),
+            Address::Iiop { version, host, port } => {
+                write!(f, ":1.{}@", minor_version(*version))?;
+                if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+            }
+            Address::Other { protocol, address } => write!(f, "{protocol}:{address}"),
+        }
+    }
+}
+
+/// Without a scheme.
+impl fmt::Display for Corbaloc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, address) in self.addresses.iter().enumerate() {
+            write!(f, "{}{address}", if i > 0 { "," } else { "" })?;
+        }
+        let bar =
+            matches!(self.addresses.last(), Some(Address::Other { protocol, .. }) if protocol == "uiop");
+        write!(f, "{}{}", if bar { '|' } else { '/' }, Escaped(&self.key))
+    }
+}
