@@ -11,12 +11,14 @@ pub mod facade;
 pub(crate) mod futex;
 mod parker;
 mod pi_condvar;
+mod pi_lock;
 mod pi_mutex;
 
 pub use facade::{atomic, cell, thread};
 pub use parker::Parker;
 pub use pi_condvar::PiCondvar;
-pub use pi_mutex::{LockError, PiGuard, PiMutex};
+pub use pi_lock::{LockError, NotOwner, PiLock};
+pub use pi_mutex::{PiGuard, PiMutex};
 
 #[cfg(all(test, loom))]
 mod loom_tests;

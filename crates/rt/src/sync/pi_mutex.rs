@@ -4,49 +4,10 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use rustix::io::Errno;
-
-use super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::cell::UnsafeCell;
-use super::futex::{LockWord, OWNER, thread_id};
+use super::futex::LockWord;
+use super::pi_lock::{LockError, PiLock};
 use crate::time::Deadline;
-
-/// Why a lock was not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum LockError {
-    /// Another thread holds it ([`PiMutex::try_lock`]).
-    WouldBlock,
-    /// Another thread still held it at the deadline.
-    TimedOut,
-    /// This thread holds it already, or holds one that the owner waits for, directly or through others.
-    Deadlock,
-    /// The thread that holds it ended without unlocking: it forgot the guard.
-    OwnerDied,
-    /// The kernel had no memory to queue this thread.
-    NoMemory,
-    /// The kernel is too old for a lock with a deadline (before Linux 5.14) or has no priority inheritance.
-    Unsupported,
-}
-
-impl fmt::Display for LockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            LockError::WouldBlock => "another thread holds the mutex",
-            LockError::TimedOut => "another thread still held the mutex at the deadline",
-            LockError::Deadlock => {
-                "deadlock: this thread holds the mutex already, or one that the mutex's owner waits for"
-            }
-            LockError::OwnerDied => "the thread that held the mutex has ended without unlocking it",
-            LockError::NoMemory => "the kernel has no memory to queue this thread for the mutex",
-            LockError::Unsupported => {
-                "this kernel has no priority-inheritance lock of that kind (Linux 5.14 has)"
-            }
-        })
-    }
-}
-
-impl std::error::Error for LockError {}
 
 /// A mutual-exclusion lock whose holder runs at the priority of its most urgent waiter.
 ///
@@ -71,7 +32,7 @@ impl std::error::Error for LockError {}
 /// assert_eq!(*TOTAL.lock(), 1);
 /// ```
 pub struct PiMutex<T: ?Sized> {
-    word: LockWord,
+    lock: PiLock,
     value: UnsafeCell<T>,
 }
 
@@ -85,13 +46,13 @@ impl<T> PiMutex<T> {
     /// A free mutex around `value`.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
-        PiMutex { word: LockWord::new(), value: UnsafeCell::new(value) }
+        PiMutex { lock: PiLock::new(), value: UnsafeCell::new(value) }
     }
 
     /// A free mutex around `value`.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
-        PiMutex { word: LockWord::new(), value: UnsafeCell::new(value) }
+        PiMutex { lock: PiLock::new(), value: UnsafeCell::new(value) }
     }
 
     /// The value, without the mutex.
@@ -128,9 +89,7 @@ impl<T: ?Sized> PiMutex<T> {
     /// As [`lock`](Self::lock), and bounded by `deadline` besides.
     #[inline]
     pub fn lock_until(&self, deadline: Deadline) -> Result<PiGuard<'_, T>, LockError> {
-        if self.word.value.compare_exchange(0, thread_id(), Acquire, Relaxed).is_err() {
-            self.lock_in_kernel(deadline)?;
-        }
+        self.lock.lock_until(deadline)?;
         Ok(PiGuard::new(self))
     }
 
@@ -143,12 +102,8 @@ impl<T: ?Sized> PiMutex<T> {
     /// Neither allocates nor blocks; one compare-exchange.
     #[inline]
     pub fn try_lock(&self) -> Result<PiGuard<'_, T>, LockError> {
-        let me = thread_id();
-        match self.word.value.compare_exchange(0, me, Acquire, Relaxed) {
-            Ok(_) => Ok(PiGuard::new(self)),
-            Err(held) if held & OWNER == me => Err(LockError::Deadlock),
-            Err(_) => Err(LockError::WouldBlock),
-        }
+        self.lock.try_lock()?;
+        Ok(PiGuard::new(self))
     }
 
     /// The value, without locking: nobody else has the mutex.
@@ -158,33 +113,13 @@ impl<T: ?Sized> PiMutex<T> {
     }
 
     pub(super) fn lock_word(&self) -> &LockWord {
-        &self.word
-    }
-
-    #[cold]
-    fn lock_in_kernel(&self, deadline: Deadline) -> Result<(), LockError> {
-        loop {
-            return Err(match self.word.lock(deadline) {
-                Ok(()) => return Ok(()),
-                // A signal; or the owner is just ending, which the kernel asks to try again.
-                Err(Errno::INTR | Errno::AGAIN) => continue,
-                Err(Errno::TIMEDOUT) => LockError::TimedOut,
-                Err(Errno::DEADLK) => LockError::Deadlock,
-                Err(Errno::NOMEM) => LockError::NoMemory,
-                Err(Errno::NOSYS | Errno::OPNOTSUPP) => LockError::Unsupported,
-                // SRCH: no thread has the id in the word. PERM: it is a thread of the kernel, so the id was reused.
-                Err(_) => LockError::OwnerDied,
-            });
-        }
+        self.lock.word()
     }
 
     #[inline]
     fn unlock(&self) {
-        if self.word.value.compare_exchange(thread_id(), 0, Release, Relaxed).is_err() {
-            // Threads wait. The call fails only for a thread that is not the owner: the child of a fork, which is
-            // told above to forget the guard; there is nobody to wake there.
-            let _ = self.word.unlock();
-        }
+        // Fails only in the child of a fork, which is told above to forget the guard; there is nobody to wake there.
+        let _ = self.lock.unlock();
     }
 }
 
@@ -230,8 +165,8 @@ impl<'a, T: ?Sized> PiGuard<'a, T> {
     /// [`PiCondvar`](super::PiCondvar).
     pub(super) fn released<R>(this: &mut Self, wait: impl FnOnce(&LockWord) -> (R, bool)) -> R {
         this.mutex.unlock();
-        let (result, locked) = wait(&this.mutex.word);
-        if !locked && let Err(error) = this.mutex.lock_until(Deadline::NONE).map(core::mem::forget) {
+        let (result, locked) = wait(this.mutex.lock_word());
+        if !locked && let Err(error) = this.mutex.lock.lock_until(Deadline::NONE) {
             // The caller's guard says that the lock is held. Unwinding would drop it and unlock what is not ours.
             eprintln!("isorb-rt: a condition's mutex cannot be locked again: {error}");
             std::process::abort();
@@ -285,6 +220,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::sync::atomic::Ordering::Relaxed;
+    use crate::sync::futex::OWNER;
 
     #[test]
     fn one_at_a_time() {
@@ -395,7 +332,7 @@ mod tests {
             let g = m.lock();
             // SAFETY: gettid has no preconditions.
             let id = unsafe { libc::gettid() } as u32;
-            let good = m.word.value.load(Relaxed) & OWNER == id;
+            let good = m.lock_word().value.load(Relaxed) & OWNER == id;
             drop(g);
             // SAFETY: ends the child without running the parent's exit handlers.
             unsafe { libc::_exit(if good { 0 } else { 1 }) };
