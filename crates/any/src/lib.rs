@@ -1,1 +1,55 @@
-//! `TypeCode` and `Any`.
+//! `TypeCode` and `Any` (CORBA 3.3 part 1, clause 8.11; part 2, clause 9.3.5): types as values, and values that carry
+//! their types.
+//!
+//! An [`Any`] holds its value as octets in CDR, so that it can be stored and passed on by a program that does not know
+//! the type. What reads a value by its type code ([`copy_value`], [`walk`]) is driven by bytes and bounded by them. This
+//! crate is *not* a way to change values in place (`DynAny`), and it does not know what an object reference means: it
+//! copies references as they are.
+//!
+//! ```text
+//!   T: AnyValue ──Any::new──► Any { TypeCode, octets } ──get::<T>──► T
+//!                               │        ▲
+//!   message (any byte order, ───┘        └── copy_value: walks the type code, re-encodes
+//!   code set, alignment) ◄── Encode ─────────┘
+//!                               └── walk ─► events ─► text, JSON
+//! ```
+//!
+//! ```
+//! use isorb_any::{Any, TypeCode};
+//! let any = Any::new(&vec![1i32, 2, 3]).unwrap();
+//! assert_eq!(any.get::<Vec<i32>>(), Some(vec![1, 2, 3]));
+//! assert_eq!(any.get::<String>(), None);
+//! assert_eq!(any.to_string(), "[1, 2, 3]");
+//! assert_eq!(any.type_code().to_string(), "sequence<long>");
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+mod any;
+mod compact;
+mod construct;
+mod copy;
+mod error;
+mod graph;
+mod json;
+mod kind;
+mod print;
+mod read;
+mod same;
+mod typecode;
+mod values;
+mod walk;
+mod write;
+
+pub use any::Any;
+pub use construct::MAX_NODES;
+pub use copy::copy_value;
+pub use error::{BuildError, TypeCodeError};
+pub use kind::Kind;
+pub use typecode::{Label, TypeCode, modifier, visibility};
+pub use values::AnyValue;
+pub use walk::{Event, Stopped, Visitor, WalkError, walk};
+
+#[cfg(test)]
+mod tests;

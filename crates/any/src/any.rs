@@ -1,0 +1,292 @@
+//! Values that carry their types.
+
+use crate::{AnyValue, BuildError, Event, Kind, Stopped, TypeCode, Visitor, WalkError, copy_value, walk};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any as Context;
+use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Order, Result, Text};
+use isorb_scope::Region;
+
+/// A value of any IDL type, with its type. Cloning counts references.
+///
+/// The value lies in CDR from its first octet on, in this machine's byte order, with [`Text::DEFAULT`] and zero padding, so
+/// that equal values have equal octets. It was checked against the type when it was made: nothing else can be inside.
+#[derive(Clone, Default)]
+pub struct Any {
+    tc: TypeCode,
+    value: Arc<[u8]>,
+}
+
+impl Any {
+    /// An `Any` without a value, of type `null`.
+    pub fn null() -> Any {
+        Any::default()
+    }
+
+    /// Holds a copy of `value`.
+    ///
+    /// # Errors
+    /// What the value cannot express on the wire, such as a zero octet in text.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn new<T: AnyValue>(value: &T) -> Result<Any> {
+        Any::typed(T::type_code(), |e| value.put_value(e))
+    }
+
+    /// Holds a copy of a value of the IDL type `T` in any form that an operation would take: a view, a slice, a reference
+    /// that may be nil.
+    ///
+    /// # Errors
+    /// As [`Any::new`].
+    pub fn of<'v, T: AnyValue>(value: impl Arg<'v, T>) -> Result<Any> {
+        Any::typed(T::type_code(), |e| value.encode(e))
+    }
+
+    /// Holds a copy of `value`, said to be of type `tc`: an alias, or a type without a Rust form of its own. The octets are
+    /// checked against the type.
+    ///
+    /// # Errors
+    /// As [`Any::new`], and what is wrong with the value as one of `tc`.
+    pub fn with_type<'v>(tc: TypeCode, value: impl Encode<'v>) -> Result<Any> {
+        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        begin(&tc, &mut e);
+        value.encode(&mut e);
+        Any::from_cdr(tc, &e.flatten()?, Order::NATIVE, Text::DEFAULT)
+    }
+
+    fn typed<'v>(tc: TypeCode, write: impl FnOnce(&mut Encoder<'v>)) -> Result<Any> {
+        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        begin(&tc, &mut e);
+        write(&mut e);
+        let any = Any { value: e.flatten()?.into(), tc };
+        debug_assert_eq!(any.reading(|d| skim(&any.tc, d)), Ok(()), "no value of {}", any.tc);
+        Ok(any)
+    }
+
+    /// From an encoder into which a value was written that cannot fail to be.
+    pub(crate) fn trusted(tc: TypeCode, e: Encoder<'_>) -> Any {
+        Any { tc, value: e.flatten().unwrap_or_default().into() }
+    }
+
+    /// From octets in CDR that begin with the value and hold nothing else, as they are kept in a file.
+    ///
+    /// # Errors
+    /// What is wrong with the octets as a value of `tc`; [`ErrorKind::Length`] when some are left over.
+    pub fn from_cdr(tc: TypeCode, bytes: &[u8], order: Order, text: Text) -> Result<Any> {
+        with_decoder(bytes, 0, order, text, None, |d| {
+            let any = Any::take(tc, d)?;
+            if d.remaining() == 0 { Ok(any) } else { Err(d.error(ErrorKind::Length)) }
+        })
+    }
+
+    /// Reads a value of a type that is already known.
+    ///
+    /// # Errors
+    /// As [`copy_value`].
+    pub fn take(tc: TypeCode, d: &mut Decoder<'_>) -> Result<Any> {
+        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        copy_value(&tc, d, &mut e)?;
+        Ok(Any { tc, value: e.flatten()?.into() })
+    }
+
+    /// Reads type and value.
+    ///
+    /// # Errors
+    /// As [`TypeCode::read`] and [`copy_value`].
+    pub fn read(d: &mut Decoder<'_>) -> Result<Any> {
+        let tc = TypeCode::read(d)?;
+        d.nested(|d| Any::take(tc, d))
+    }
+
+    /// Writes type and value. What the code sets in use cannot express sticks in the encoder.
+    ///
+    /// # Real-time
+    /// The octets are taken as they are where code sets and alignment agree; otherwise they are copied once more, by way of
+    /// an allocation, while the type is walked.
+    pub fn write<'v>(&'v self, e: &mut Encoder<'v>) {
+        self.tc.write(e);
+        self.write_value(e);
+    }
+
+    /// Writes the value alone, as where its type is known to the reader.
+    ///
+    /// # Real-time
+    /// As [`Any::write`].
+    pub fn write_value<'v>(&'v self, e: &mut Encoder<'v>) {
+        if e.text() == Text::DEFAULT && e.offset().is_multiple_of(8) {
+            return e.raw_lent(&self.value);
+        }
+        if let Err(error) = self.reading(|d| copy_value(&self.tc, d, e)) {
+            e.fail(error.kind);
+        }
+    }
+
+    /// The type.
+    pub fn type_code(&self) -> &TypeCode {
+        &self.tc
+    }
+
+    /// The value in CDR, in this machine's byte order, from alignment 0 on.
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Whether there is no value.
+    pub fn is_null(&self) -> bool {
+        matches!(self.tc.kind(), Kind::Null | Kind::Void)
+    }
+
+    /// Gives the value another, equivalent type: an alias of it, or its compact form.
+    ///
+    /// # Errors
+    /// [`BuildError::MemberType`] (`BAD_TYPECODE`) for a type that is not equivalent.
+    pub fn set_type(&mut self, tc: TypeCode) -> Result<(), BuildError> {
+        if !self.tc.equivalent(&tc) || !tc.is_complete() {
+            return Err(BuildError::MemberType);
+        }
+        // Types that are equivalent by their ids may still differ inside.
+        self.reading(|d| skim(&tc, d)).map_err(|_| BuildError::MemberType)?;
+        self.tc = tc;
+        Ok(())
+    }
+
+    /// The value, if it is a `T` or of a type equivalent to it. References are tied to no ORB; see [`Any::get_with`].
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn get<T: AnyValue>(&self) -> Option<T> {
+        self.get_with(None)
+    }
+
+    /// As [`Any::get`]; references that are read find `context` at [`Decoder::context`].
+    pub fn get_with<T: AnyValue>(&self, context: Option<&dyn Context>) -> Option<T> {
+        if !self.holds(&T::type_code()) {
+            return None;
+        }
+        // Views take more room than the wire. How much depends on the type: it grows until they fit.
+        let mut room = 4 * self.value.len() + 512;
+        loop {
+            let read = with_decoder(&self.value, room, Order::NATIVE, Text::DEFAULT, context, |d| {
+                if self.tc.borrow().strip().kind() == Kind::Except {
+                    d.string_owned()?;
+                }
+                let value = T::from_view(<T::View<'_>>::decode(d)?);
+                if d.remaining() == 0 { Ok(value) } else { Err(d.error(ErrorKind::Length)) }
+            });
+            match read {
+                Ok(value) => return Some(value),
+                Err(error) if error.kind == ErrorKind::Full && room < 256 * (self.value.len() + 512) => {
+                    room *= 4
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Whether the value is one of `tc`. Every reference is also an `Object`.
+    pub fn holds(&self, tc: &TypeCode) -> bool {
+        let (own, asked) = (self.tc.borrow().strip(), tc.borrow().strip());
+        let references = own.kind() == Kind::ObjRef && asked.kind() == Kind::ObjRef;
+        let object = references && (asked.id() == crate::construct::OBJECT_ID || asked.id().is_empty());
+        object || self.tc.equivalent(tc)
+    }
+
+    /// Calls `read` with a decoder on the value, and a scope without room.
+    pub(crate) fn reading<R>(&self, read: impl FnOnce(&mut Decoder<'_>) -> R) -> R {
+        with_decoder(&self.value, 0, Order::NATIVE, Text::DEFAULT, None, read)
+    }
+}
+
+/// What precedes the members of an exception in an `Any`: its repository id (part 2, clause 9.3.5.2).
+fn begin(tc: &TypeCode, e: &mut Encoder<'_>) {
+    let tc = tc.borrow().strip();
+    if tc.kind() == Kind::Except {
+        e.string(tc.id());
+    }
+}
+
+/// Whether the rest of a stream is a value of `tc` and nothing else.
+fn skim(tc: &TypeCode, d: &mut Decoder<'_>) -> Result<(), WalkError> {
+    struct Nobody;
+    impl Visitor for Nobody {
+        fn event(&mut self, _: Event<'_>) -> Result<(), Stopped> {
+            Ok(())
+        }
+    }
+    walk(tc, d, &mut Nobody)?;
+    if d.remaining() == 0 { Ok(()) } else { Err(d.error(ErrorKind::Length).into()) }
+}
+
+/// Calls `read` with a decoder on a copy of `bytes`, and a scope of `room` octets.
+fn with_decoder<R>(
+    bytes: &[u8],
+    room: usize,
+    order: Order,
+    text: Text,
+    context: Option<&dyn Context>,
+    read: impl FnOnce(&mut Decoder<'_>) -> R,
+) -> R {
+    let mut region = Region::new(bytes.len() + 8 + room);
+    let scope = region.enter();
+    // The region was made large enough for the copy.
+    let bytes = scope.aligned_copy(bytes).unwrap_or(&mut []);
+    let mut d = Decoder::new(bytes, order, text, &scope);
+    if let Some(context) = context {
+        d = d.with_context(context);
+    }
+    read(&mut d)
+}
+
+/// Equal types (see [`TypeCode::equal`]) and equal octets; so a NaN equals itself.
+impl PartialEq for Any {
+    fn eq(&self, other: &Any) -> bool {
+        self.value == other.value && self.tc.equal(&other.tc)
+    }
+}
+
+impl Eq for Any {}
+
+impl<'v> Encode<'v> for &'v Any {
+    fn encode(self, e: &mut Encoder<'v>) {
+        self.write(e);
+    }
+}
+impl<'v> Item<'v> for Any {}
+impl<'v> Item<'v> for &'v Any {}
+impl<'m> Decode<'m> for &'m Any {
+    const MIN_WIRE: usize = 4;
+    fn decode(d: &mut Decoder<'m>) -> Result<&'m Any> {
+        let any = Any::read(d)?;
+        Ok(d.scope().keep(any)?)
+    }
+}
+impl Idl for Any {
+    type View<'a> = &'a Any;
+    fn from_view(view: &Any) -> Any {
+        view.clone()
+    }
+}
+impl<'v> Arg<'v, Any> for &'v Any {}
+
+impl<'v> Encode<'v> for &'v TypeCode {
+    fn encode(self, e: &mut Encoder<'v>) {
+        self.write(e);
+    }
+}
+impl<'v> Item<'v> for TypeCode {}
+impl<'v> Item<'v> for &'v TypeCode {}
+impl<'m> Decode<'m> for &'m TypeCode {
+    const MIN_WIRE: usize = 4;
+    fn decode(d: &mut Decoder<'m>) -> Result<&'m TypeCode> {
+        let tc = TypeCode::read(d)?;
+        Ok(d.scope().keep(tc)?)
+    }
+}
+impl Idl for TypeCode {
+    type View<'a> = &'a TypeCode;
+    fn from_view(view: &TypeCode) -> TypeCode {
+        view.clone()
+    }
+}
+impl<'v> Arg<'v, TypeCode> for &'v TypeCode {}

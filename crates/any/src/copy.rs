@@ -1,0 +1,221 @@
+//! Copying a value from one stream to another by its type code.
+
+use crate::graph::TcRef;
+use crate::read::label;
+use crate::write::put_label;
+use crate::{Kind, TypeCode};
+use isorb_cdr::{Decode, Decoder, Encode, Encoder, ErrorKind, LongDouble, MAX_DEPTH, Narrow, Result};
+
+/// How deep structures and unions may be nested in each other without a sequence between them.
+pub(crate) const MAX_LEVELS: u16 = 4 * MAX_DEPTH as u16;
+
+/// Reads a value of type `tc` from `d` and writes it to `e`, in the byte order, alignment and code sets of `e`. Everything
+/// is checked on the way: bounds, enumerators, discriminators, text.
+///
+/// # Errors
+/// What is wrong with the bytes; [`ErrorKind::NotRemotable`] for a value type that is not null, and for local and native
+/// types; [`ErrorKind::TypeCode`] for a type code that is not complete. What cannot be *written*, such as text that the
+/// code set of `e` lacks, sticks in `e`.
+///
+/// # Real-time
+/// Time and the octets written are proportional to the octets read. Allocates for wide text, for text that is transcoded,
+/// for nested type codes, and where the buffer of `e` grows; uses no room in the scope of `d`.
+pub fn copy_value(tc: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    copy(tc.borrow(), d, e, 0)
+}
+
+fn copy(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>, level: u16) -> Result<()> {
+    if level == MAX_LEVELS {
+        return Err(d.error(ErrorKind::Depth));
+    }
+    let tc = tc.strip();
+    match tc.kind() {
+        Kind::Null | Kind::Void => {}
+        kind @ (Kind::Short
+        | Kind::UShort
+        | Kind::Long
+        | Kind::ULong
+        | Kind::Float
+        | Kind::Double
+        | Kind::LongLong
+        | Kind::ULongLong
+        | Kind::Octet) => copy_plain(kind.plain_width().unwrap_or(1), 1, d, e)?,
+        Kind::Boolean => d.boolean()?.encode(e),
+        Kind::Char => e.char(d.char()?),
+        Kind::WChar => e.wchar(d.wchar()?),
+        Kind::LongDouble => LongDouble::decode(d)?.encode(e),
+        Kind::String => copy_string(tc.number(), d, e)?,
+        Kind::WString => {
+            let text = d.wstring_owned()?;
+            check_text(tc.number(), &text, d)?;
+            e.wstring(&text);
+        }
+        Kind::Any => {
+            let inner = TypeCode::read(d)?;
+            inner.write(e);
+            d.nested(|d| copy(inner.borrow(), d, e, level + 1))?;
+        }
+        Kind::TypeCode => TypeCode::read(d)?.write(e),
+        Kind::Principal => copy_octets(d, e)?,
+        Kind::Fixed => copy_fixed(tc, d, e)?,
+        Kind::Enum => {
+            let ordinal = d.get::<u32>()?;
+            if ordinal as usize >= tc.members().len() {
+                return Err(d.error(ErrorKind::Value));
+            }
+            e.put(ordinal);
+        }
+        Kind::Sequence => {
+            let Some(element) = tc.content() else { return Err(d.error(ErrorKind::TypeCode)) };
+            let element = element.strip();
+            let n = d.count(element.kind().plain_width().unwrap_or(1))?;
+            if tc.number() != 0 && n as i64 > tc.number() {
+                return Err(d.error(ErrorKind::Bound));
+            }
+            e.count(n);
+            copy_elements(element, n, d, e, level)?;
+        }
+        Kind::Array => {
+            let Some(element) = tc.content() else { return Err(d.error(ErrorKind::TypeCode)) };
+            copy_elements(element.strip(), tc.number() as usize, d, e, level)?;
+        }
+        Kind::Struct => copy_members(tc, d, e, level)?,
+        Kind::Except => {
+            copy_string(0, d, e)?;
+            copy_members(tc, d, e, level)?;
+        }
+        Kind::Union => {
+            let (Some(node), Some(discriminator)) = (tc.node(), tc.content()) else {
+                return Err(d.error(ErrorKind::TypeCode));
+            };
+            let bits = discriminator_bits(discriminator.strip(), d)?;
+            put_label(discriminator.strip().kind(), bits, e);
+            if let Some(member) = node.case(bits).and_then(|case| tc.member_type(case)) {
+                copy(member, d, e, level + 1)?;
+            }
+        }
+        Kind::ObjRef | Kind::Component | Kind::Home => copy_reference(d, e)?,
+        Kind::AbstractInterface => {
+            let is_object = d.boolean()?;
+            is_object.encode(e);
+            if is_object { copy_reference(d, e)? } else { copy_null_value(d, e)? }
+        }
+        Kind::Value | Kind::ValueBox | Kind::Event => copy_null_value(d, e)?,
+        Kind::Native | Kind::LocalInterface => return Err(d.error(ErrorKind::NotRemotable)),
+        // Taken away by `strip`; what is left is an alias of nothing.
+        Kind::Alias | Kind::Recursive => return Err(d.error(ErrorKind::TypeCode)),
+    }
+    Ok(())
+}
+
+fn copy_elements(
+    element: TcRef<'_>,
+    n: usize,
+    d: &mut Decoder<'_>,
+    e: &mut Encoder<'_>,
+    level: u16,
+) -> Result<()> {
+    if let Some(width) = element.kind().plain_width() {
+        return copy_plain(width, n, d, e);
+    }
+    d.nested(|d| (0..n).try_for_each(|_| copy(element, d, e, level + 1)))
+}
+
+fn copy_members(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>, level: u16) -> Result<()> {
+    tc.members().iter().try_for_each(|member| copy(tc.follow(&member.link), d, e, level + 1))
+}
+
+/// Copies `n` elements of `width` octets, swapped as a whole where the order differs.
+fn copy_plain(width: usize, n: usize, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    if n == 0 {
+        return Ok(());
+    }
+    d.align(width)?;
+    let foreign = d.order().is_foreign();
+    let Some(octets) = n.checked_mul(width) else { return Err(d.error(ErrorKind::Length)) };
+    let bytes = d.take(octets)?;
+    if foreign && width > 1 {
+        bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    }
+    e.align(width);
+    e.raw(bytes);
+    Ok(())
+}
+
+fn copy_octets(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    let n = d.count(1)?;
+    e.count(n);
+    e.raw(d.take(n)?);
+    Ok(())
+}
+
+fn copy_string(bound: i64, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    if d.text().narrow == Narrow::Utf8 {
+        let text = d.string()?;
+        check_text(bound, text, d)?;
+        e.string(text);
+    } else {
+        let text = d.string_owned()?;
+        check_text(bound, &text, d)?;
+        e.string(&text);
+    }
+    Ok(())
+}
+
+/// Bounds count characters, whatever octets they take in a code set.
+pub(crate) fn check_text(bound: i64, text: &str, d: &Decoder<'_>) -> Result<()> {
+    if bound != 0 && text.len() as i64 > bound && text.chars().count() as i64 > bound {
+        return Err(d.error(ErrorKind::Bound));
+    }
+    Ok(())
+}
+
+/// Takes the octets of a `fixed` (clause 9.3.2.8): digits in half octets, the sign in the last, a leading zero when the
+/// number of digits is even.
+pub(crate) fn take_fixed<'m>(tc: TcRef<'_>, d: &mut Decoder<'m>) -> Result<&'m [u8]> {
+    let digits = tc.number() as usize;
+    let octets: &[u8] = d.take(digits / 2 + 1)?;
+    let halves = octets.iter().flat_map(|octet| [octet >> 4, octet & 15]);
+    let last = 2 * octets.len() - 1;
+    let sound = halves.enumerate().all(|(i, half)| match i {
+        0 if digits.is_multiple_of(2) => half == 0,
+        i if i == last => half == 0x0c || half == 0x0d,
+        _ => half <= 9,
+    });
+    if sound { Ok(octets) } else { Err(d.error(ErrorKind::Value)) }
+}
+
+fn copy_fixed(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    e.raw(take_fixed(tc, d)?);
+    Ok(())
+}
+
+/// Reads a discriminator; `discriminator` is the type behind aliases.
+pub(crate) fn discriminator_bits(discriminator: TcRef<'_>, d: &mut Decoder<'_>) -> Result<i64> {
+    let bits = label(discriminator.kind(), d)?;
+    if discriminator.kind() == Kind::Enum && bits >= discriminator.members().len() as i64 {
+        return Err(d.error(ErrorKind::Value));
+    }
+    Ok(bits)
+}
+
+/// Copies a reference as the structure that it is on the wire (clause 7.6.2): type id, tagged profiles.
+fn copy_reference(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    copy_string(0, d, e)?;
+    let n = d.count(8)?;
+    e.count(n);
+    for _ in 0..n {
+        e.put(d.get::<u32>()?);
+        copy_octets(d, e)?;
+    }
+    Ok(())
+}
+
+/// Copies a value type, which must be null (clause 9.3.4.1).
+fn copy_null_value(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
+    if d.get::<u32>()? != 0 {
+        return Err(d.error(ErrorKind::NotRemotable));
+    }
+    e.put(0u32);
+    Ok(())
+}
