@@ -361,3 +361,32 @@ mod tests {
         BandQueue::<()>::new(&[1; 65], Overflow::Refuse);
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// A band of one, so that the pusher waits for the popper and the popper for the pusher.
+    #[test]
+    fn loom_queue_hands_over_in_order_and_closes() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let queue = Arc::new(BandQueue::new(&[1], Overflow::Block));
+            let q = Arc::clone(&queue);
+            let pusher = thread::spawn(move || {
+                for value in [1, 2] {
+                    assert_eq!(q.push(0, value, Deadline::NONE), Ok(Pushed::Queued));
+                }
+                q.close();
+            });
+            assert_eq!(queue.pop(Deadline::NONE), Ok((0, 1)));
+            assert_eq!(queue.pop(Deadline::NONE), Ok((0, 2)));
+            assert_eq!(queue.pop(Deadline::NONE), Err(PopError::Closed));
+            pusher.join().unwrap();
+        });
+    }
+}

@@ -1,11 +1,15 @@
 //! CORBA priorities, and how they become native ones.
 //!
-//! A [`Priority`] means the same on every machine (RT-CORBA 1.2, formal/05-01-04, 'RT CORBA Priority'); a
+//! A [`Priority`] means the same on every machine (Real-Time CORBA, "CORBA Priority"); a
 //! [`PriorityMapping`] turns it into what this machine's scheduler knows, and the user can replace it. Three come
 //! with the crate: [`Linear`] spreads all CORBA priorities over the native range, [`Continuous`] counts up from its
-//! lower end, [`Direct`] takes the number as it is.
+//! lower end, [`Direct`] takes the number as it is. What it means to the network, a [`NetworkPriorityMapping`] says.
+
+mod network;
 
 use core::fmt;
+
+pub use network::{ClassSelectors, NetworkPriority, NetworkPriorityMapping, Unmarked};
 
 use crate::sched::NativeRange;
 
