@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::class::{SchedClass, SchedError};
+use super::class::{NativeRange, SchedClass, SchedError};
 use super::memory::{MemoryLock, lock_memory};
 
 /// What to do where the process lacks a right that it needs for real-time work.
@@ -26,7 +26,8 @@ pub enum RealTime {
 /// What a process wants to be allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Need {
-    /// The highest native priority that one of its threads will have.
+    /// The highest native priority that one of its threads will have. Beyond an end of the system's range, that end
+    /// is meant.
     pub native_priority: u8,
     /// How its memory is to be locked, if at all.
     pub lock_memory: Option<MemoryLock>,
@@ -124,6 +125,17 @@ impl Granted {
     }
 }
 
+impl MissingRight {
+    /// Limit or capability would suffice: something else is in the way.
+    fn is_refused_by_others(&self) -> bool {
+        let needed = match self.right {
+            Right::Scheduling { native_priority } => u64::from(native_priority),
+            Right::LockedMemory => u64::MAX,
+        };
+        self.has_capability || self.hard_limit.is_none_or(|limit| limit >= needed)
+    }
+}
+
 impl fmt::Display for MissingRight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exe = std::env::current_exe().ok();
@@ -138,12 +150,9 @@ impl fmt::Display for MissingRight {
                 ("RLIMIT_MEMLOCK", "CAP_IPC_LOCK")
             }
         };
-        if self.has_capability || self.hard_limit.is_none() {
-            write!(
-                f,
-                "the process has {}, so a container, a sandbox",
-                if self.has_capability { capability } else { limit }
-            )?;
+        if self.is_refused_by_others() {
+            let granted = if self.has_capability { capability } else { limit };
+            write!(f, "{granted} would do, so a container, a sandbox")?;
             return f.write_str(match self.right {
                 Right::Scheduling { .. } => {
                     " or its control group refuses.\n  \
@@ -182,6 +191,8 @@ impl fmt::Display for MissingRight {
 impl std::error::Error for MissingRight {}
 
 fn try_scheduling(native_priority: u8) -> Result<(), MissingRight> {
+    let NativeRange { min, max } = NativeRange::system();
+    let native_priority = native_priority.clamp(min, max);
     raise_soft_limit(Resource::Rtprio, Some(native_priority.into()));
     let probe = thread::Builder::new().name("rt-probe".into()).stack_size(64 * 1024);
     let tried = probe
@@ -245,6 +256,8 @@ mod tests {
     #[test]
     fn what_is_allowed_is_granted() {
         if may_be_real_time() {
+            let granted = RealTime::Require.resolve(Need { native_priority: 255, ..NEED }).unwrap();
+            assert!(granted.scheduling);
             let granted = RealTime::Require.resolve(NEED).unwrap();
             assert!(granted.scheduling && !granted.memory);
             assert_eq!(granted.missing().count(), 0);
@@ -304,7 +317,9 @@ mod tests {
     fn a_refusal_despite_the_capability_points_elsewhere() {
         let right = Right::Scheduling { native_priority: 1 };
         let text = MissingRight { right, hard_limit: Some(0), has_capability: true }.to_string();
-        assert!(text.contains("has CAP_SYS_NICE") && text.contains("cpu.rt_runtime_us"), "{text}");
+        assert!(text.contains("CAP_SYS_NICE would do") && text.contains("cpu.rt_runtime_us"), "{text}");
+        let text = MissingRight { right, hard_limit: Some(1), has_capability: false }.to_string();
+        assert!(text.contains("RLIMIT_RTPRIO would do"), "{text}");
     }
 
     #[test]

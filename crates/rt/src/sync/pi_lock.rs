@@ -12,7 +12,7 @@ use crate::time::Deadline;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another thread holds it ([`PiMutex::try_lock`]).
+    /// Another thread holds it ([`PiLock::try_lock`]).
     WouldBlock,
     /// Another thread still held it at the deadline.
     TimedOut,
