@@ -42,7 +42,7 @@ fn the_hot_paths_allocate_nothing() {
     let mut timers = TimerHeap::with_capacity(16);
     let (a, b) = UnixStream::pair().unwrap();
     let poller = Poller::new().unwrap();
-    poller.add(&b, 1, Interest::Read, Trigger::Edge).unwrap();
+    poller.add(&b, 1, Interest::READ, Trigger::Edge).unwrap();
     let mut events = Events::<4>::new();
     let soon = || Deadline::after(Duration::from_micros(10));
 

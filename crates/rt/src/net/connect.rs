@@ -25,7 +25,7 @@ pub fn connect_tcp(addr: SocketAddr, deadline: Deadline) -> Result<TcpStream, Er
     match socket.connect(&addr.into()).map_err(errno) {
         Ok(()) => {}
         Err(Errno::INPROGRESS | Errno::INTR) => {
-            if !wait_ready(&socket, Interest::Write, deadline)? {
+            if !wait_ready(&socket, Interest::WRITE, deadline)? {
                 return Err(Errno::TIMEDOUT);
             }
             if let Some(e) = socket.take_error().map_err(errno)? {

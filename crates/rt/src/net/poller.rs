@@ -11,13 +11,18 @@ use crate::time::Deadline;
 
 /// What a socket is watched for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interest {
+pub struct Interest {
+    read: bool,
+    write: bool,
+}
+
+impl Interest {
     /// Something to receive, or the end of the stream.
-    Read,
+    pub const READ: Interest = Interest { read: true, write: false };
     /// Room to send.
-    Write,
+    pub const WRITE: Interest = Interest { read: false, write: true };
     /// Either.
-    Both,
+    pub const BOTH: Interest = Interest { read: true, write: true };
 }
 
 /// When readiness is reported.
@@ -42,7 +47,7 @@ pub enum Trigger {
 ///
 /// let (mut a, b) = UnixStream::pair()?;
 /// let poller = Poller::new()?;
-/// poller.add(&b, 7, Interest::Read, Trigger::Edge)?;
+/// poller.add(&b, 7, Interest::READ, Trigger::Edge)?;
 /// a.write_all(b"!")?;
 /// let mut events = Events::<8>::new();
 /// for event in poller.wait(&mut events, Deadline::NONE)? {
@@ -205,11 +210,9 @@ impl Poller {
 /// Does not allocate. Blocks until ready or `deadline`, to the nanosecond; one system call, which a time-out on the
 /// socket would save.
 pub fn wait_ready(fd: impl AsFd, interest: Interest, deadline: Deadline) -> Result<bool, Errno> {
-    let events = match interest {
-        Interest::Read => PollFlags::IN,
-        Interest::Write => PollFlags::OUT,
-        Interest::Both => PollFlags::IN | PollFlags::OUT,
-    };
+    let mut events = PollFlags::empty();
+    events.set(PollFlags::IN, interest.read);
+    events.set(PollFlags::OUT, interest.write);
     let mut watched = [PollFd::new(&fd, events)];
     loop {
         match poll(&mut watched, deadline.remaining_timespec().as_ref()) {
@@ -221,15 +224,13 @@ pub fn wait_ready(fd: impl AsFd, interest: Interest, deadline: Deadline) -> Resu
 }
 
 fn flags(interest: Interest, trigger: Trigger) -> EventFlags {
-    let interest = match interest {
-        Interest::Read => EventFlags::IN | EventFlags::RDHUP,
-        Interest::Write => EventFlags::OUT,
-        Interest::Both => EventFlags::IN | EventFlags::RDHUP | EventFlags::OUT,
-    };
+    let mut events = EventFlags::empty();
+    events.set(EventFlags::IN | EventFlags::RDHUP, interest.read);
+    events.set(EventFlags::OUT, interest.write);
     match trigger {
-        Trigger::Edge => interest | EventFlags::ET,
-        Trigger::Level => interest,
-        Trigger::Once => interest | EventFlags::ONESHOT,
+        Trigger::Edge => events | EventFlags::ET,
+        Trigger::Level => events,
+        Trigger::Once => events | EventFlags::ONESHOT,
     }
 }
 
@@ -262,7 +263,7 @@ mod tests {
     fn an_edge_is_reported_once_and_again_for_more() {
         let (mut a, mut b) = UnixStream::pair().unwrap();
         let p = Poller::new().unwrap();
-        p.add(&b, 1, Interest::Read, Trigger::Edge).unwrap();
+        p.add(&b, 1, Interest::READ, Trigger::Edge).unwrap();
         assert_eq!(tokens(&p, Deadline::PAST), []);
         a.write_all(b"x").unwrap();
         assert_eq!(tokens(&p, Deadline::NONE), [1]);
@@ -281,14 +282,14 @@ mod tests {
         let (mut a, b) = UnixStream::pair().unwrap();
         a.write_all(b"x").unwrap();
         let p = Poller::new().unwrap();
-        p.add(&b, 1, Interest::Read, Trigger::Level).unwrap();
-        assert_eq!(p.add(&b, 1, Interest::Read, Trigger::Level), Err(Errno::EXIST));
+        p.add(&b, 1, Interest::READ, Trigger::Level).unwrap();
+        assert_eq!(p.add(&b, 1, Interest::READ, Trigger::Level), Err(Errno::EXIST));
         assert_eq!(tokens(&p, Deadline::NONE), [1]);
         assert_eq!(tokens(&p, Deadline::NONE), [1]);
-        p.modify(&b, 2, Interest::Read, Trigger::Once).unwrap();
+        p.modify(&b, 2, Interest::READ, Trigger::Once).unwrap();
         assert_eq!(tokens(&p, Deadline::NONE), [2]);
         assert_eq!(tokens(&p, Deadline::PAST), []);
-        p.modify(&b, 3, Interest::Both, Trigger::Once).unwrap();
+        p.modify(&b, 3, Interest::BOTH, Trigger::Once).unwrap();
         let mut events = Events::<4>::new();
         let all: Vec<_> = p.wait(&mut events, Deadline::NONE).unwrap().collect();
         assert_eq!(all, [Event { token: 3, readable: true, writable: true, closed: false }]);
@@ -298,7 +299,7 @@ mod tests {
     fn the_end_of_a_stream_is_readable_and_closed() {
         let (a, b) = UnixStream::pair().unwrap();
         let p = Poller::new().unwrap();
-        p.add(&b, 1, Interest::Read, Trigger::Edge).unwrap();
+        p.add(&b, 1, Interest::READ, Trigger::Edge).unwrap();
         drop(a);
         let mut events = Events::<1>::new();
         let e = p.wait(&mut events, Deadline::NONE).unwrap().next().unwrap();
@@ -313,9 +314,9 @@ mod tests {
         assert_eq!(tokens(&p, Deadline::at_ns(at)), []);
         assert!(now_ns() >= at);
         let at = now_ns() + 1_500_000;
-        assert_eq!(wait_ready(&a, Interest::Read, Deadline::at_ns(at)), Ok(false));
+        assert_eq!(wait_ready(&a, Interest::READ, Deadline::at_ns(at)), Ok(false));
         assert!(now_ns() >= at);
-        assert_eq!(wait_ready(&a, Interest::Write, Deadline::NONE), Ok(true));
+        assert_eq!(wait_ready(&a, Interest::WRITE, Deadline::NONE), Ok(true));
     }
 
     #[test]
@@ -349,6 +350,6 @@ mod tests {
     fn the_wake_token_is_taken() {
         let (a, _b) = UnixStream::pair().unwrap();
         let p = Poller::new().unwrap();
-        assert_eq!(p.add(&a, Poller::WAKE, Interest::Read, Trigger::Edge), Err(Errno::INVAL));
+        assert_eq!(p.add(&a, Poller::WAKE, Interest::READ, Trigger::Edge), Err(Errno::INVAL));
     }
 }
