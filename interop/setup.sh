@@ -100,8 +100,36 @@ build_omniorb() {
   run build-omniorb make -C "$here/cpp" -j2 OUT="$build/omniorb" || lacks "a working build of interop/cpp (for omniorb)"
 }
 
+# Peers that are not plain executables get wrappers `server` and `client` that are.
+wrapper() { # wrapper FILE COMMAND
+  printf '#!/bin/sh\nexec %s "$@"\n' "$2" >"$1" && chmod +x "$1"
+}
+
+build_omniorbpy() {
+  need omniorbpy python3 command -v python3 &&
+    need omniorbpy omniorb-idl test -e /usr/share/idl/omniORB/orb.idl || return
+  out=$build/omniorbpy
+  mkdir -p "$out"
+  if [ ! -x "$out/venv/bin/omniidl" ]; then
+    run omniorbpy-venv python3 -m venv "$out/venv" || { lacks "python3-venv (for omniorbpy)"; return; }
+    run omniorbpy-pip "$out/venv/bin/python" -m pip install --quiet "jeteve-omniorb==4.3.3.*" ||
+      { lacks "jeteve-omniorb from PyPI (for omniorbpy)"; return; }
+  fi
+  if stale "$out/stamp" "$here/idl" "$here/setup.sh"; then
+    rm -rf "$out/stubs" && mkdir "$out/stubs"
+    run omniorbpy-idl "$out/venv/bin/omniidl" -bpython -I/usr/share/idl/omniORB -DINTEROP_NO_LONG_DOUBLE \
+      -DINTEROP_NO_ATTRIBUTE_RAISES -C "$out/stubs" "$here/idl/interop.idl" ||
+      { lacks "a working omniidl -bpython (for omniorbpy)"; return; }
+    for program in server client; do
+      wrapper "$out/$program" "env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH='$out/stubs:$here/python' '$out/venv/bin/python' '$here/python/$program.py'"
+    done
+    touch "$out/stamp"
+  fi
+}
+
 for peer in $peers; do
   case $peer in
+    omniorbpy) build_omniorbpy ;;
     omniorb) build_omniorb ;;
   esac
 done

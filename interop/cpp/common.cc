@@ -89,7 +89,7 @@ CosNaming::Name to_name(const std::string& path) {
 }
 
 const std::vector<std::string> CASES = {
-    "scalars",  "floats",     "long_doubles", "strings",     "utf8_strings",    "wides",
+    "scalars",  "floats",     "long_doubles", "strings",     "utf8_strings",    "wides", "wide_chars",
     "enums",    "structs",    "unions",       "sequences",   "arrays",          "fixeds",
     "recursive", "typedefs",  "anys",         "typecodes",   "references",      "factories",
     "inheritance", "objects", "user_exceptions", "system_exceptions", "attributes", "attribute_exceptions",

@@ -38,11 +38,14 @@ struct NarrowStringsServant : POA_Interop::NarrowStrings {
 };
 
 struct WidesServant : POA_Interop::Wides {
-  ECHO_VALUE(CORBA::WChar, wchar)
   ECHO_WSTRING(wstring, CORBA::WString_out)
   ECHO_WSTRING(short_wstring, ShortWString_out)
-  ECHO_VARIABLE(Wide, wide)
   ECHO_VARIABLE(WStrings, wstrings)
+};
+
+struct WideCharsServant : POA_Interop::WideChars {
+  ECHO_VALUE(CORBA::WChar, wchar)
+  ECHO_VARIABLE(Wide, wide)
   ECHO_VARIABLE(WChars, wchars)
   ECHO_FIXED_ARRAY(ThreeWChars, three_wchars)
   ECHO_VARIABLE(OverWide, over_wide)

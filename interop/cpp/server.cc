@@ -73,6 +73,7 @@ int serve(const Options& options) {
   CORBA::Object_var strings = add("strings", new NarrowStringsServant, root);
   suite->add("utf8_strings", strings);
   add("wides", new WidesServant, root);
+  add("wide_chars", new WideCharsServant, root);
   add("enums", new EnumsServant, root);
   add("structs", new StructsServant, root);
   add("unions", new UnionsServant, root);
