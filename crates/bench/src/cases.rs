@@ -1,0 +1,207 @@
+//! What is called, and with how many bytes on the wire.
+//!
+//! Each case is one operation of `idl/bench.idl` with an argument of one size. The raw subject sends as many bytes as
+//! the GIOP 1.2 messages of that operation have (CORBA 3.x part 2, clause 9.4), so that the ratio to it is what an ORB
+//! adds to the same traffic.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Readings in the sequence of structures.
+pub const READINGS: u32 = 64;
+/// The `unit` of each reading.
+pub const UNIT: &str = "Cel";
+
+/// Octets of the object key that the messages are computed with.
+const OBJECT_KEY: usize = 24;
+const GIOP_HEADER: usize = 12;
+/// A reading on the wire: a double, an unsigned long long, and the unit as a counted, terminated, padded string.
+const READING: usize = 8 + 8 + align(4 + UNIT.len() + 1, 8);
+
+/// An operation and the size of its argument.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Case {
+    /// The operation.
+    pub kind: Kind,
+    /// Bytes of payload; 0 for [`Kind::Void`].
+    pub size: usize,
+}
+
+/// The operations of `Bench::Target` that are timed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// `ping`: nothing either way.
+    Void,
+    /// `echo`: a sequence of octets there and back.
+    Octets,
+    /// `text`: a string there and back.
+    Text,
+    /// `structs`: a sequence of [`READINGS`] structures there and back.
+    Structs,
+    /// `feed`: a burst of oneways of a sequence of octets, ended by one `fed`.
+    Oneway,
+}
+
+impl Case {
+    /// All cases, in the order of the report.
+    pub fn all() -> Vec<Case> {
+        let octets = [64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+        let mut all = vec![Case { kind: Kind::Void, size: 0 }];
+        all.extend(octets.map(|size| Case { kind: Kind::Octets, size }));
+        all.push(Case { kind: Kind::Text, size: 64 });
+        all.push(Case { kind: Kind::Structs, size: READINGS as usize * READING });
+        all.push(Case { kind: Kind::Oneway, size: 1 << 10 });
+        all
+    }
+
+    /// The `experiment` field of a result.
+    pub fn experiment(self) -> &'static str {
+        match self.kind {
+            Kind::Void => "two-way-void",
+            Kind::Octets => "two-way-octets",
+            Kind::Text => "two-way-string",
+            Kind::Structs => "two-way-structs",
+            Kind::Oneway => "oneway-octets",
+        }
+    }
+
+    /// Is a sample a mean over a burst instead of one call?
+    pub fn is_burst(self) -> bool {
+        self.kind == Kind::Oneway
+    }
+
+    /// Bytes of the request.
+    pub fn request_bytes(self) -> usize {
+        let operation = match self.kind {
+            Kind::Void => "ping",
+            Kind::Octets => "echo",
+            Kind::Text => "text",
+            Kind::Structs => "structs",
+            Kind::Oneway => "feed",
+        };
+        self.message(request_header(operation))
+    }
+
+    /// Bytes of the reply; 0 for a oneway.
+    pub fn reply_bytes(self) -> usize {
+        match self.kind {
+            Kind::Oneway => 0,
+            // Header, request id, status, number of service contexts (clause 9.4.3.1).
+            _ => self.message(GIOP_HEADER + 4 + 4 + 4),
+        }
+    }
+
+    /// Bytes of the call that ends a burst, there and back.
+    pub fn fed_bytes() -> (usize, usize) {
+        (request_header("fed"), GIOP_HEADER + 12 + 8)
+    }
+
+    fn message(self, header: usize) -> usize {
+        let body = match self.kind {
+            Kind::Void => return header,
+            Kind::Octets | Kind::Oneway => 4 + self.size,
+            Kind::Text => 4 + self.size + 1,
+            Kind::Structs => 8 + self.size,
+        };
+        // A body of GIOP 1.2 starts at a multiple of 8.
+        align(header, 8) + body
+    }
+}
+
+/// A GIOP 1.2 request up to its body (clause 9.4.2.1): id, flags, reserved, target by key, operation, no contexts.
+fn request_header(operation: &str) -> usize {
+    let target = GIOP_HEADER + 4 + 1 + 3 + align(2, 4);
+    let key = target + 4 + OBJECT_KEY;
+    align(key + 4 + operation.len() + 1, 4) + 4
+}
+
+const fn align(n: usize, to: usize) -> usize {
+    n.next_multiple_of(to)
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Void => f.write_str("void"),
+            Kind::Octets => write!(f, "octets:{}", self.size),
+            Kind::Text => write!(f, "string:{}", self.size),
+            Kind::Structs => write!(f, "structs:{}", self.size),
+            Kind::Oneway => write!(f, "oneway:{}", self.size),
+        }
+    }
+}
+
+/// A name that is no case of the benchmark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoCase;
+
+impl fmt::Display for NoCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected void, octets:BYTES, string:BYTES, structs or oneway:BYTES, BYTES up to 1048576")
+    }
+}
+
+impl std::error::Error for NoCase {}
+
+impl FromStr for Case {
+    type Err = NoCase;
+
+    /// As [`Display`](fmt::Display) writes it; any size that a subject's buffers are made for.
+    fn from_str(s: &str) -> Result<Case, NoCase> {
+        let (name, size) = s.split_once(':').unwrap_or((s, ""));
+        let kind = match name {
+            "void" => Kind::Void,
+            "octets" => Kind::Octets,
+            "string" => Kind::Text,
+            "structs" => Kind::Structs,
+            "oneway" => Kind::Oneway,
+            _ => return Err(NoCase),
+        };
+        let usual = match kind {
+            Kind::Void => 0,
+            Kind::Structs => READINGS as usize * READING,
+            Kind::Octets | Kind::Oneway => 1 << 10,
+            Kind::Text => 64,
+        };
+        let size = if size.is_empty() { usual } else { size.parse().map_err(|_| NoCase)? };
+        let fixed = matches!(kind, Kind::Void | Kind::Structs);
+        if size > 1 << 20 || (fixed && size != usual) { Err(NoCase) } else { Ok(Case { kind, size }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_case() {
+        for case in Case::all() {
+            assert_eq!(case.to_string().parse(), Ok(case));
+        }
+        assert_eq!("oneway".parse(), Ok(Case { kind: Kind::Oneway, size: 1024 }));
+        for bad in ["", "ping", "octets:-1", "octets:1048577", "void:1", "structs:7", "string:x"] {
+            assert_eq!(bad.parse::<Case>(), Err(NoCase), "{bad}");
+        }
+    }
+
+    #[test]
+    fn messages_are_as_long_as_giop_has_them() {
+        // By hand: 12 header, 4 id, 4 flags, 2 disposition and 2 padding, 4 + 24 key, 4 + 5 operation, 3 padding,
+        // 4 contexts.
+        let void = Case { kind: Kind::Void, size: 0 };
+        assert_eq!((void.request_bytes(), void.reply_bytes()), (68, 24));
+        // The body at 72 or 24, its count, then the octets.
+        let octets = Case { kind: Kind::Octets, size: 64 };
+        assert_eq!((octets.request_bytes(), octets.reply_bytes()), (72 + 4 + 64, 24 + 4 + 64));
+        // A terminating zero.
+        let text = Case { kind: Kind::Text, size: 64 };
+        assert_eq!((text.request_bytes(), text.reply_bytes()), (72 + 4 + 65, 24 + 4 + 65));
+        // 8 value, 8 stamp, 4 count, "Cel\0": 24 octets each, after a count and 4 of padding.
+        let structs: Case = "structs".parse().unwrap();
+        assert_eq!(structs.size, 64 * 24);
+        assert_eq!(structs.reply_bytes(), 24 + 8 + 64 * 24);
+        let oneway = Case { kind: Kind::Oneway, size: 1024 };
+        assert_eq!((oneway.request_bytes(), oneway.reply_bytes()), (72 + 4 + 1024, 0));
+        assert_eq!(Case::fed_bytes(), (64, 32));
+    }
+}

@@ -1,0 +1,56 @@
+//! What `isorb bench` can be asked for, one file each.
+
+mod counted;
+pub mod instructions;
+pub mod syscalls;
+pub mod two_way;
+
+use std::fmt;
+
+use isorb_rt::sched::MissingRight;
+
+use crate::process::PeerError;
+
+/// Why an experiment gave no result.
+#[derive(Debug)]
+pub enum BenchError {
+    /// Real-time scheduling was required and is not granted.
+    NotRealTime(MissingRight),
+    /// A process of the control failed, or of the only subject there was.
+    Peer(PeerError),
+    /// A tool that this needs is not there; its Debian package.
+    NoTool(&'static str),
+    /// None of the subjects can run here.
+    NoSubject,
+    /// A placement needs more processors than this process may use.
+    NoPlacement,
+    /// A file or pipe of our own.
+    Io(std::io::Error),
+}
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BenchError::NotRealTime(missing) => write!(f, "{missing}"),
+            BenchError::Peer(error) => write!(f, "{error}"),
+            BenchError::NoTool(tool) => write!(f, "{tool} is not installed (apt-get install {tool})"),
+            BenchError::NoSubject => f.write_str("none of the subjects can run here"),
+            BenchError::NoPlacement => f.write_str("the placement needs two processors, and there is one"),
+            BenchError::Io(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+impl From<PeerError> for BenchError {
+    fn from(error: PeerError) -> Self {
+        BenchError::Peer(error)
+    }
+}
+
+impl From<std::io::Error> for BenchError {
+    fn from(error: std::io::Error) -> Self {
+        BenchError::Io(error)
+    }
+}

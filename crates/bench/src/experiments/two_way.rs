@@ -1,0 +1,284 @@
+//! `isorb bench two-way`: how long a call takes, beside raw sockets and other ORBs.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use isorb_rt::sched::{Need, RealTime};
+
+use super::BenchError;
+use crate::cases::Case;
+use crate::harness::{Contender, Limits, Outcome, calibrate, interleave};
+use crate::machine::Machine;
+use crate::process::{Launcher, PeerError, Place};
+use crate::protocol::Block;
+use crate::report::{Placement, Row, table};
+use crate::stats::ratio_of_medians;
+use crate::subjects::{Pair, Places, Programs, Subject};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The subjects, in the order of the table.
+    pub subjects: Vec<Subject>,
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// The placements; `None` is as many of both as the machine has processors for.
+    pub placements: Option<Vec<Placement>>,
+    /// How long the whole run may take, the start of the subjects included.
+    pub length: Length,
+    /// Whether subjects run at real-time priority.
+    pub real_time: RealTime,
+    /// Which native priority that is.
+    pub priority: u8,
+    /// JSON on standard output instead of the tables, which go to standard error then.
+    pub json: bool,
+}
+
+/// How long a run takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    /// So long for each case and placement.
+    Each(Duration),
+    /// So long for everything, from the start of the program.
+    All(Duration),
+}
+
+/// The fewest rounds: a median of fewer ratios says nothing.
+const FEWEST_ROUNDS: usize = 3;
+/// How long a process may take to start, and a block to finish.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between the moment a subject goes on and its first call.
+const SETTLE: Duration = Duration::from_millis(1);
+
+/// Measures, and prints as it goes.
+///
+/// # Errors
+/// [`BenchError`]. A subject that is not installed, or fails on the way, is no error: the table says so.
+pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
+    let begin = Instant::now();
+    let need = Need { native_priority: options.priority, lock_memory: None };
+    let granted = options.real_time.resolve(need).map_err(BenchError::NotRealTime)?;
+    let fifo = granted.scheduling.then_some(options.priority);
+    let machine = Machine::read(fifo);
+    let placements = placements(options, &machine)?;
+    let sink = Sink { json: options.json };
+    sink.text(&format!("{machine}\n"));
+    granted.missing().for_each(|missing| sink.text(&format!("{missing}\n")));
+
+    let mut absent = Vec::new();
+    let mut present = Vec::new();
+    for &subject in &options.subjects {
+        match subject.programs(launcher) {
+            Ok(programs) => present.push((subject, programs)),
+            Err(missing) => absent.push((subject.name(), missing.to_string())),
+        }
+    }
+    if present.is_empty() {
+        return Err(BenchError::NoSubject);
+    }
+
+    let cells = placements.len() * options.cases.len();
+    let end = match options.length {
+        Length::Each(each) => Instant::now() + each * u32::try_from(cells).unwrap_or(u32::MAX),
+        Length::All(all) => begin + all,
+    };
+    let seconds = end.saturating_duration_since(Instant::now()).as_secs();
+    sink.text(&format!("{cells} cases, about {seconds} s\n"));
+    let mut clock = Clock::new(end, cells);
+    for placement in placements {
+        let places = places(placement, &machine);
+        let mut seats = Vec::new();
+        for (subject, programs) in &present {
+            seats.push(Seat::take(launcher, *subject, programs, places)?);
+        }
+        for &case in &options.cases {
+            clock.next(placement, case);
+            let rows = measure(&mut seats, placement, case, &mut clock, &mut absent)?;
+            clock.bar.suspend(|| sink.rows(&rows, &absent, case))?;
+            if case.size == 0 {
+                clock.bar.suspend(|| sink.text(&memory(&seats)));
+            }
+        }
+        for seat in seats {
+            // Whether it ends by itself matters to nobody any more.
+            let _ = seat.pair.end(PATIENCE);
+        }
+    }
+    clock.bar.finish_and_clear();
+    Ok(())
+}
+
+/// One case in one placement.
+fn measure(
+    seats: &mut Vec<Seat>,
+    placement: Placement,
+    case: Case,
+    clock: &mut Clock,
+    absent: &mut Vec<(&'static str, String)>,
+) -> Result<Vec<Row>, BenchError> {
+    // The control is the first: it decides how many calls a block has, for all.
+    let control = seats.iter().position(|seat| seat.subject == Subject::Raw);
+    let block = calibrate(seats.get_mut(control.unwrap_or(0)).ok_or(BenchError::NoSubject)?, case)?;
+    let limits = Limits { at_least: FEWEST_ROUNDS, until: clock.until };
+    let outcomes = interleave(seats, block, limits, || clock.show());
+    let of_control = control.map(|i| outcomes[i].medians.clone()).unwrap_or_default();
+    let mut rows = Vec::new();
+    for (seat, outcome) in seats.iter().zip(&outcomes) {
+        if let Some(error) = outcome.failed {
+            if Some(seat.subject) == control.map(|_| Subject::Raw) {
+                return Err(error.into());
+            }
+            absent.push((seat.subject.name(), format!("failed: {error}")));
+        } else {
+            rows.push(row(seat.subject, placement, case, outcome, &of_control));
+        }
+    }
+    let mut keep = outcomes.iter().map(|outcome| outcome.failed.is_none());
+    seats.retain(|_| keep.next().unwrap_or(false));
+    if seats.is_empty() { Err(BenchError::NoSubject) } else { Ok(rows) }
+}
+
+fn row(
+    subject: Subject,
+    placement: Placement,
+    case: Case,
+    outcome: &Outcome,
+    control: &[Option<u64>],
+) -> Row {
+    let ratio = ratio_of_medians(&outcome.medians, control);
+    Row::new(case.experiment(), subject.name(), placement, case.size, outcome.samples.summary(), ratio)
+}
+
+/// A subject's processes, stopped while it is not their turn.
+struct Seat {
+    subject: Subject,
+    pair: Pair,
+    // Blocks made so far.
+    turns: u32,
+}
+
+impl Seat {
+    /// A stopped server does its housekeeping when it goes on. So that the calls meet it as often as they would in a
+    /// server that was never stopped, they begin at another point of its period in each turn.
+    fn settle(&self) -> Duration {
+        let period = self.subject.housekeeping().unwrap_or_default();
+        // The golden ratio's fraction spreads any number of turns evenly.
+        SETTLE + period.mul_f64((f64::from(self.turns) * 0.618_033_988_75).fract())
+    }
+}
+
+impl Seat {
+    fn take(
+        launcher: &Launcher,
+        subject: Subject,
+        programs: &Programs,
+        places: Places,
+    ) -> Result<Seat, PeerError> {
+        let pair = Pair::start(launcher, subject, programs, places, PATIENCE)?;
+        pair.pause();
+        Ok(Seat { subject, pair, turns: 0 })
+    }
+}
+
+impl Contender for Seat {
+    fn block(&mut self, block: Block) -> Result<Vec<u64>, PeerError> {
+        self.pair.resume();
+        std::thread::sleep(self.settle());
+        self.turns = self.turns.wrapping_add(1);
+        let samples = self.pair.run(block, PATIENCE);
+        self.pair.pause();
+        samples
+    }
+}
+
+fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, BenchError> {
+    let two = machine.cpus.len() >= 2;
+    match &options.placements {
+        Some(asked) if asked.contains(&Placement::TwoCore) && !two => Err(BenchError::NoPlacement),
+        Some(asked) => Ok(asked.clone()),
+        None if two => Ok(vec![Placement::OneCore, Placement::TwoCore]),
+        None => Ok(vec![Placement::OneCore]),
+    }
+}
+
+fn places(placement: Placement, machine: &Machine) -> Places {
+    let first = machine.cpus.first().copied();
+    let server = match placement {
+        Placement::OneCore => first,
+        Placement::TwoCore => machine.cpus.get(1).copied(),
+    };
+    let at = |cpu| Place { cpu, fifo: machine.fifo };
+    Places { client: at(first), server: at(server) }
+}
+
+fn memory(seats: &[Seat]) -> String {
+    let each = seats.iter().filter_map(|seat| {
+        let kib = seat.pair.server_resident_kib()?;
+        Some(format!("{} {:.1} MiB", seat.subject, kib as f64 / 1024.0))
+    });
+    format!("  server's resident memory: {}\n", each.collect::<Vec<_>>().join(", "))
+}
+
+/// Shares the time out among the cases, and shows how much is left.
+struct Clock {
+    bar: ProgressBar,
+    begin: Instant,
+    end: Instant,
+    cells: usize,
+    until: Instant,
+    what: String,
+}
+
+impl Clock {
+    fn new(end: Instant, cells: usize) -> Clock {
+        let begin = Instant::now();
+        let length = end.saturating_duration_since(begin);
+        let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        // On standard error, and only if that is a terminal. A template that does not parse leaves the usual one.
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+            bar.set_style(style);
+        }
+        Clock { bar, begin, end, cells, until: begin, what: String::new() }
+    }
+
+    fn next(&mut self, placement: Placement, case: Case) {
+        let now = Instant::now();
+        let left = self.end.saturating_duration_since(now);
+        self.until = now + left / u32::try_from(self.cells.max(1)).unwrap_or(u32::MAX);
+        self.cells = self.cells.saturating_sub(1);
+        self.what = format!("{case}, {}", placement.name());
+        self.show();
+    }
+
+    fn show(&self) {
+        let now = Instant::now();
+        let done = now.saturating_duration_since(self.begin);
+        self.bar.set_position(u64::try_from(done.as_millis()).unwrap_or(u64::MAX));
+        let left = self.end.saturating_duration_since(now).as_secs();
+        self.bar.set_message(format!("{}, {left} s left", self.what));
+    }
+}
+
+/// Where results go.
+struct Sink {
+    json: bool,
+}
+
+impl Sink {
+    fn text(&self, text: &str) {
+        if self.json { eprintln!("{text}") } else { println!("{text}") }
+    }
+
+    fn rows(&self, rows: &[Row], absent: &[(&str, String)], case: Case) -> Result<(), BenchError> {
+        self.text(&table(rows, absent, case.is_burst()));
+        if self.json {
+            let mut output = std::io::stdout().lock();
+            for row in rows {
+                writeln!(output, "{}", row.json().map_err(std::io::Error::from)?)?;
+            }
+            output.flush()?;
+        }
+        Ok(())
+    }
+}

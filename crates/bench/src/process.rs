@@ -1,0 +1,337 @@
+//! Child processes that cannot outlive a run.
+//!
+//! A subject's client and server may run at real-time priority, where a loop that does not end takes a processor away
+//! from everybody. So each of them
+//! - is started by [`place`], which sets a limit on processor time without a system call that blocks, and has the
+//!   kernel kill it when its parent dies, before it gives it any priority;
+//! - ends when its standard input does;
+//! - is killed, by its process id, when [`Peer`] is dropped, and when an answer does not come in time.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use isorb_rt::sched::{Cpus, SchedClass, set_current_cpus};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getppid, getrlimit, kill_process, set_parent_process_death_signal,
+    setrlimit,
+};
+
+/// The first argument with which the own binary becomes a peer instead of a harness.
+pub const PEER: &str = "bench-peer";
+
+/// Processor time that a real-time peer may take without once blocking, in seconds.
+const SPIN_LIMIT_S: u64 = 2;
+
+/// Which part of a subject a process is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Calls, and measures.
+    Client,
+    /// Answers.
+    Server,
+}
+
+/// A process of a subject that did not do what it should.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerError {
+    /// The subject.
+    pub subject: &'static str,
+    /// Its part.
+    pub role: Role,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+/// What a peer did wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// It could not be started.
+    Start(ErrorKind),
+    /// It ended, or closed its output, before it was told to.
+    Ended,
+    /// It did not answer within so many seconds.
+    Silent(u64),
+    /// It answered something that the protocol does not have.
+    Garbled,
+}
+
+/// Where a process runs: the processor, and the class if real-time scheduling was granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The processor; `None` leaves that to the kernel.
+    pub cpu: Option<usize>,
+    /// The native priority in `SCHED_FIFO`; `None` is an ordinary process.
+    pub fifo: Option<u8>,
+}
+
+impl Place {
+    /// Anywhere, without priority.
+    pub const ANYWHERE: Place = Place { cpu: None, fifo: None };
+}
+
+/// How the own binary is started again, as a peer.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    exe: PathBuf,
+}
+
+impl Launcher {
+    /// With the binary that is running.
+    ///
+    /// # Errors
+    /// Where /proc is not mounted.
+    pub fn current() -> io::Result<Launcher> {
+        Ok(Launcher { exe: std::env::current_exe()? })
+    }
+
+    /// The words that make the own binary the peer `what`.
+    pub fn peer(&self, what: &[&str]) -> Vec<OsString> {
+        let mut words = vec![self.exe.clone().into_os_string(), PEER.into()];
+        words.extend(what.iter().map(OsString::from));
+        words
+    }
+
+    /// The words that start `program` through [`place`].
+    fn placed(&self, place: Place, program: &[OsString]) -> Vec<OsString> {
+        let mut words = self.peer(&["place", "--parent"]);
+        words.push(std::process::id().to_string().into());
+        let mut option = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([name.into(), value.into()]);
+            }
+        };
+        option("--cpu", place.cpu.map(|cpu| cpu.to_string()));
+        option("--fifo", place.fifo.map(|priority| priority.to_string()));
+        words.push("--".into());
+        words.extend_from_slice(program);
+        words
+    }
+}
+
+/// Puts the calling process in its place and becomes `program`; returns only if that fails.
+pub fn place(parent: u32, place: Place, program: &[OsString]) -> io::Error {
+    match prepare(parent, place) {
+        Ok(()) => match program {
+            [name, arguments @ ..] => Command::new(name).args(arguments).exec(),
+            [] => io::Error::from(ErrorKind::InvalidInput),
+        },
+        Err(e) => e,
+    }
+}
+
+fn prepare(parent: u32, place: Place) -> io::Result<()> {
+    die_with(parent)?;
+    if let Some(cpu) = place.cpu {
+        set_current_cpus(&Cpus::one(cpu)).map_err(io::Error::other)?;
+    }
+    if let Some(priority) = place.fifo {
+        let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(SPIN_LIMIT_S * 1_000_000);
+        setrlimit(Resource::Rttime, Rlimit { current: Some(hard), maximum: Some(hard) })?;
+        SchedClass::Fifo(priority).set_current().map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+fn die_with(parent: u32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have died before the line above.
+    match getppid() {
+        Some(now) if now.as_raw_nonzero().get() as u32 == parent => Ok(()),
+        _ => Err(io::Error::from(ErrorKind::BrokenPipe)),
+    }
+}
+
+/// A running process of a subject, spoken to in lines over its standard input and output.
+#[derive(Debug)]
+pub struct Peer {
+    subject: &'static str,
+    role: Role,
+    child: Child,
+    // Taken when the process is told to end.
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    // Read and not yet used.
+    pending: Vec<u8>,
+}
+
+impl Peer {
+    /// Starts `program` at `place`. What it writes to standard error appears on ours.
+    ///
+    /// # Errors
+    /// [`Fault::Start`].
+    pub fn start(
+        launcher: &Launcher,
+        subject: &'static str,
+        role: Role,
+        place: Place,
+        program: &[OsString],
+    ) -> Result<Peer, PeerError> {
+        let error = |kind| PeerError { subject, role, fault: Fault::Start(kind) };
+        let words = launcher.placed(place, program);
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| error(e.kind()))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(error(ErrorKind::BrokenPipe));
+        };
+        Ok(Peer { subject, role, child, input: Some(input), output, pending: Vec::new() })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line.
+    ///
+    /// # Errors
+    /// [`Fault::Ended`].
+    pub fn tell(&mut self, line: &str) -> Result<(), PeerError> {
+        let error = self.error(Fault::Ended);
+        let input = self.input.as_mut().ok_or(error)?;
+        writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|_| error)
+    }
+
+    /// The next line without its end, which must begin with `word`; what follows the word is returned.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn expect(&mut self, word: &str, within: Duration) -> Result<String, PeerError> {
+        let until = Instant::now() + within;
+        let end = loop {
+            if let Some(end) = self.pending.iter().position(|&b| b == b'\n') {
+                break end;
+            }
+            self.read_more(until, within)?;
+        };
+        let line: Vec<u8> = self.pending.drain(..=end).collect();
+        let line = String::from_utf8(line).map_err(|_| self.error(Fault::Garbled))?;
+        match line.trim_end().strip_prefix(word) {
+            Some(rest) if rest.is_empty() || rest.starts_with(' ') => Ok(rest.trim_start().to_owned()),
+            _ => Err(self.error(Fault::Garbled)),
+        }
+    }
+
+    /// The next `count` numbers, eight octets each in the order of the machine.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn numbers(&mut self, count: usize, within: Duration) -> Result<Vec<u64>, PeerError> {
+        let until = Instant::now() + within;
+        while self.pending.len() < count * 8 {
+            self.read_more(until, within)?;
+        }
+        let bytes: Vec<u8> = self.pending.drain(..count * 8).collect();
+        let (chunks, _) = bytes.as_chunks::<8>();
+        Ok(chunks.iter().map(|&chunk| u64::from_ne_bytes(chunk)).collect())
+    }
+
+    /// Stops it where it is, so that its clocks and wake-ups do not disturb the others, until [`resume`](Self::resume).
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Closes its input and waits for its end; kills it if that takes longer than `within`.
+    ///
+    /// # Errors
+    /// [`Fault::Silent`] if it had to be killed, [`Fault::Ended`] if it ended with a failure.
+    pub fn end(mut self, within: Duration) -> Result<(), PeerError> {
+        self.resume();
+        drop(self.input.take());
+        match self.wait(within) {
+            Some(status) if status.success() => Ok(()),
+            Some(_) => Err(self.error(Fault::Ended)),
+            None => Err(self.error(Fault::Silent(within.as_secs()))),
+        }
+    }
+
+    /// An error of this process.
+    pub fn error(&self, fault: Fault) -> PeerError {
+        PeerError { subject: self.subject, role: self.role, fault }
+    }
+
+    fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + within;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+
+    fn read_more(&mut self, until: Instant, within: Duration) -> Result<(), PeerError> {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
+        let mut fds = [PollFd::new(&self.output, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) => return Err(self.error(Fault::Silent(within.as_secs()))),
+            Err(Errno::INTR) => return Ok(()),
+            Ok(_) | Err(_) => {}
+        }
+        let mut chunk = [0; 16 * 1024];
+        match self.output.read(&mut chunk) {
+            Ok(0) => Err(self.error(Fault::Ended)),
+            Ok(n) => {
+                self.pending.extend_from_slice(&chunk[..n]);
+                Ok(())
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(_) => Err(self.error(Fault::Ended)),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Not waited for yet, so the id is still this process's. That it has ended shows at the next exchange.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            // Works on a stopped process as well.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        })
+    }
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} of {} ", self.role, self.subject)?;
+        match self.fault {
+            Fault::Start(kind) => write!(f, "could not be started: {kind}"),
+            Fault::Ended => f.write_str("ended before it was told to"),
+            Fault::Silent(seconds) => write!(f, "did not answer within {seconds} s"),
+            Fault::Garbled => f.write_str("answered something else than it was asked"),
+        }
+    }
+}
+
+impl std::error::Error for PeerError {}

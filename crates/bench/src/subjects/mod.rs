@@ -1,0 +1,203 @@
+//! What is measured: the raw control, and the ORBs.
+
+pub(crate) mod build;
+pub mod omniorb;
+pub mod raw;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::process::{Fault, Launcher, Peer, PeerError, Place, Role};
+use crate::protocol::Block;
+
+/// What is measured, by the name that the tables give it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Subject {
+    /// TCP without an ORB.
+    Raw,
+    /// The same once more: what the two differ by is noise.
+    RawAgain,
+    /// omniORB as its package ships it.
+    OmniOrb,
+    /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
+    OmniOrbTuned,
+}
+
+/// The programs of a subject. The client gets the server's address as one more argument.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The server and its arguments.
+    pub server: Vec<OsString>,
+    /// The client and its arguments.
+    pub client: Vec<OsString>,
+}
+
+/// Why a subject has no programs here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// Something that must be installed, and how Debian names it.
+    NotInstalled(&'static str),
+    /// It is installed, but its programs cannot be built; the compiler has said why.
+    NotBuilt,
+}
+
+impl Subject {
+    /// All, the control first.
+    pub const ALL: [Subject; 4] = [Subject::Raw, Subject::RawAgain, Subject::OmniOrb, Subject::OmniOrbTuned];
+
+    /// The `subject` field of a result.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Raw => "raw",
+            Subject::RawAgain => "raw-again",
+            Subject::OmniOrb => "omniorb",
+            Subject::OmniOrbTuned => "omniorb-tuned",
+        }
+    }
+
+    /// How often its server does something without being called, where that is so often that blocks of calls would be
+    /// hit by it.
+    pub fn housekeeping(self) -> Option<Duration> {
+        (self == Subject::OmniOrb).then_some(Duration::from_millis(50))
+    }
+
+    /// Its programs, built if need be, which takes some seconds once.
+    ///
+    /// # Errors
+    /// [`Missing`].
+    pub fn programs(self, launcher: &Launcher) -> Result<Programs, Missing> {
+        match self {
+            Subject::Raw | Subject::RawAgain => Ok(Programs {
+                server: launcher.peer(&["raw-server"]),
+                client: launcher.peer(&["raw-client"]),
+            }),
+            Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
+            Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no subject has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoSubject;
+
+impl fmt::Display for NoSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected one of:")?;
+        Subject::ALL.iter().try_for_each(|subject| write!(f, " {subject}"))
+    }
+}
+
+impl std::error::Error for NoSubject {}
+
+impl FromStr for Subject {
+    type Err = NoSubject;
+
+    fn from_str(s: &str) -> Result<Subject, NoSubject> {
+        Subject::ALL.into_iter().find(|subject| subject.name() == s).ok_or(NoSubject)
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missing::NotInstalled(packages) => write!(f, "not installed (apt-get install {packages})"),
+            Missing::NotBuilt => f.write_str("installed, but its programs could not be built"),
+        }
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// A client and its server, connected.
+#[derive(Debug)]
+pub struct Pair {
+    server: Peer,
+    client: Peer,
+}
+
+/// Where the two of a pair run.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// The client.
+    pub client: Place,
+    /// The server.
+    pub server: Place,
+}
+
+impl Places {
+    /// Wherever the kernel puts them.
+    pub const ANYWHERE: Places = Places { client: Place::ANYWHERE, server: Place::ANYWHERE };
+}
+
+impl Pair {
+    /// Starts the two and waits until a call can be made, for at most `within` each.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn start(
+        launcher: &Launcher,
+        subject: Subject,
+        programs: &Programs,
+        places: Places,
+        within: Duration,
+    ) -> Result<Pair, PeerError> {
+        let name = subject.name();
+        let mut server = Peer::start(launcher, name, Role::Server, places.server, &programs.server)?;
+        let address = server.expect("ready", within)?;
+        let mut words = programs.client.clone();
+        words.push(address.into());
+        let mut client = Peer::start(launcher, name, Role::Client, places.client, &words)?;
+        client.expect("ready", within)?;
+        Ok(Pair { server, client })
+    }
+
+    /// Makes a block of calls; the samples in nanoseconds.
+    ///
+    /// # Errors
+    /// [`PeerError`]; [`Fault::Silent`] if that takes longer than `within`.
+    pub fn run(&mut self, block: Block, within: Duration) -> Result<Vec<u64>, PeerError> {
+        self.client.tell(&block.line())?;
+        let count = self.client.expect("samples", within)?;
+        match count.parse() {
+            Ok(count) if count <= block.calls => self.client.numbers(count, within),
+            _ => Err(self.client.error(Fault::Garbled)),
+        }
+    }
+
+    /// Stops both where they are.
+    pub fn pause(&self) {
+        self.client.pause();
+        self.server.pause();
+    }
+
+    /// Lets both go on.
+    pub fn resume(&self) {
+        self.server.resume();
+        self.client.resume();
+    }
+
+    /// Resident memory of the server in KiB, as the kernel counts it.
+    pub fn server_resident_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    }
+
+    /// Ends both, the client first, in an orderly way: what counts their instructions reports at their end.
+    ///
+    /// # Errors
+    /// [`PeerError`] of one that did not end by itself within `within`.
+    pub fn end(self, within: Duration) -> Result<(), PeerError> {
+        self.client.end(within)?;
+        self.server.end(within)
+    }
+}

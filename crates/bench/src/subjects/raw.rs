@@ -1,0 +1,184 @@
+//! The control: the bytes of the GIOP messages over a plain blocking TCP connection, without an ORB.
+//!
+//! One thread a side, `read_exact` and `write_all` on buffers that are there already: what the kernel takes for the
+//! traffic, and so the least that any ORB over TCP can take.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use crate::cases::Case;
+use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
+
+/// The largest message that either side has a buffer for.
+const LARGEST: usize = (1 << 20) + 4096;
+
+/// What the client says before a block, so that the server knows the lengths: five numbers of four octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Plan {
+    request: u32,
+    reply: u32,
+    calls: u32,
+    // The two-way calls that end a burst.
+    end_request: u32,
+    end_reply: u32,
+}
+
+impl Plan {
+    const BYTES: usize = 20;
+
+    fn new(case: Case, calls: usize) -> Plan {
+        let (end_request, end_reply) = Case::fed_bytes();
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Plan {
+            request: number(case.request_bytes()),
+            reply: number(case.reply_bytes()),
+            calls: number(calls),
+            end_request: number(end_request),
+            end_reply: number(end_reply),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; Plan::BYTES] {
+        let numbers = [self.request, self.reply, self.calls, self.end_request, self.end_reply];
+        let mut bytes = [0; Plan::BYTES];
+        for (chunk, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+            chunk.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; Plan::BYTES]) -> io::Result<Plan> {
+        let (chunks, _) = bytes.as_chunks::<4>();
+        let at = |i: usize| u32::from_le_bytes(chunks[i]);
+        let plan = Plan { request: at(0), reply: at(1), calls: at(2), end_request: at(3), end_reply: at(4) };
+        let longest = plan.request.max(plan.reply).max(plan.end_request).max(plan.end_reply);
+        if longest as usize > LARGEST { Err(ErrorKind::InvalidData.into()) } else { Ok(plan) }
+    }
+}
+
+/// Serves one connection, and ends with it.
+///
+/// # Errors
+/// Those of the sockets.
+pub fn serve() -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    exit_at_end_of_input();
+    ready(listener.local_addr()?)?;
+    let (stream, _) = listener.accept()?;
+    match answer(stream) {
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => {}
+        other => return other,
+    }
+    // The client has gone; the process stays until it is told to end, as the other servers do.
+    loop {
+        std::thread::park();
+    }
+}
+
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut buffer = vec![1; LARGEST];
+    loop {
+        let mut plan = [0; Plan::BYTES];
+        stream.read_exact(&mut plan)?;
+        let plan = Plan::from_bytes(plan)?;
+        for _ in 0..plan.calls {
+            stream.read_exact(&mut buffer[..plan.request as usize])?;
+            if plan.reply > 0 {
+                stream.write_all(&buffer[..plan.reply as usize])?;
+            }
+        }
+        if plan.reply == 0 {
+            stream.read_exact(&mut buffer[..plan.end_request as usize])?;
+            stream.write_all(&buffer[..plan.end_reply as usize])?;
+        }
+    }
+}
+
+/// Calls the server at `address` as the harness orders.
+///
+/// # Errors
+/// Those of the sockets and of the harness's orders.
+pub fn call(address: &str) -> io::Result<()> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    obey(&mut Caller { stream, plan: None, buffer: vec![1; LARGEST] })
+}
+
+struct Caller {
+    stream: TcpStream,
+    plan: Option<Plan>,
+    buffer: Vec<u8>,
+}
+
+impl Caller {
+    #[inline]
+    fn exchange(&mut self, request: u32, reply: u32) -> io::Result<()> {
+        self.stream.write_all(&self.buffer[..request as usize])?;
+        if reply > 0 {
+            self.stream.read_exact(&mut self.buffer[..reply as usize])?;
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> io::Result<Plan> {
+        self.plan.ok_or(ErrorKind::InvalidInput.into())
+    }
+}
+
+impl Client for Caller {
+    type Error = io::Error;
+
+    fn prepare(&mut self, case: Case, calls: usize) -> io::Result<()> {
+        let plan = Plan::new(case, calls);
+        self.plan = Some(plan);
+        self.stream.write_all(&plan.to_bytes())
+    }
+
+    fn call(&mut self) -> io::Result<()> {
+        let plan = self.plan()?;
+        self.exchange(plan.request, plan.reply)
+    }
+
+    fn arrived(&mut self) -> io::Result<()> {
+        let plan = self.plan()?;
+        self.exchange(plan.end_request, plan.end_reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::Kind;
+
+    fn pair() -> (Caller, std::thread::JoinHandle<io::Result<()>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = std::thread::spawn(move || answer(listener.accept().unwrap().0));
+        (Caller { stream, plan: None, buffer: vec![1; LARGEST] }, server)
+    }
+
+    #[test]
+    fn every_case_runs_on_one_connection() {
+        let (mut caller, server) = pair();
+        for case in Case::all() {
+            caller.prepare(case, 3).unwrap();
+            for _ in 0..3 {
+                caller.call().unwrap();
+            }
+            if case.kind == Kind::Oneway {
+                caller.arrived().unwrap();
+            }
+        }
+        drop(caller);
+        assert_eq!(server.join().unwrap().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_plan_beyond_the_buffers_is_refused() {
+        let mut plan = Plan::new(Case { kind: Kind::Void, size: 0 }, 1);
+        assert_eq!(Plan::from_bytes(plan.to_bytes()).unwrap(), plan);
+        plan.reply = u32::MAX;
+        assert_eq!(Plan::from_bytes(plan.to_bytes()).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,80 @@
+//! The whole way, with the subjects that need nothing installed: real processes, a few rounds. No figure is judged.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn bench(words: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isorb-bench"))
+        .args(words.split(' '))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary was built for this test")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+const FIELDS: [&str; 13] = [
+    "experiment",
+    "subject",
+    "placement",
+    "size",
+    "n",
+    "min_ns",
+    "mean_ns",
+    "stddev_ns",
+    "p50_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "ratio_to_raw_p50",
+];
+
+#[test]
+fn raw_beside_raw_gives_a_line_of_json_for_each_case_and_subject() {
+    let cases = "void,octets:64,octets:1048576,string,structs,oneway:1024";
+    let output = bench(&format!(
+        "two-way --json --seconds 0 --placement one-core --subjects raw,raw-again --cases {cases}"
+    ));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 6 * 2);
+    for row in &rows {
+        let fields = row.as_object().unwrap();
+        assert_eq!(fields.len(), FIELDS.len());
+        assert!(FIELDS.iter().all(|&name| fields.contains_key(name)), "{row}");
+        assert_eq!(row["placement"], "one-core");
+        let ns = |name: &str| row[name].as_f64().unwrap();
+        assert!(ns("n") >= 3.0);
+        assert!(0.0 < ns("min_ns") && ns("min_ns") <= ns("p50_ns") && ns("p50_ns") <= ns("p99_ns"), "{row}");
+        assert!(ns("p99_ns") <= ns("p999_ns") && ns("p999_ns") <= ns("max_ns"), "{row}");
+        assert!(ns("ratio_to_raw_p50") > 0.0);
+    }
+    let raw = rows.iter().filter(|row| row["subject"] == "raw");
+    assert!(raw.clone().count() == 6 && raw.clone().all(|row| row["ratio_to_raw_p50"] == 1.0));
+    assert_eq!((&rows[0]["experiment"], &rows[0]["size"]), (&"two-way-void".into(), &0.into()));
+
+    let said = text(&output.stderr);
+    for word in ["kernel", "scheduling", "throttling", "two-way-void, one-core", "raw-again", "calls/s"] {
+        assert!(said.contains(word), "{word} is not in\n{said}");
+    }
+}
+
+#[test]
+fn the_table_is_on_standard_output_without_json() {
+    let output =
+        bench("two-way --seconds 0 --placement one-core --subjects raw --cases void --real-time off");
+    assert!(output.status.success());
+    let said = text(&output.stdout);
+    assert!(said.contains("SCHED_OTHER") && said.contains("two-way-void, one-core, microseconds"), "{said}");
+    assert!(said.lines().any(|line| line.trim_start().starts_with("raw ")), "{said}");
+}
+
+#[test]
+fn what_cannot_be_understood_ends_with_the_status_of_usage() {
+    assert_eq!(bench("two-way --subjects nobody").status.code(), Some(2));
+    assert_eq!(bench("--help").status.code(), Some(0));
+}
