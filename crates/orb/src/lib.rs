@@ -1,1 +1,63 @@
-//! Placeholder while the crate is written.
+//! isorb: an isochronous object request broker.
+//!
+//! Real-Time CORBA in Rust. A servant is a type that implements the trait that the IDL compiler made from an
+//! interface; a reference is a typed value whose methods call it, wherever it is.
+//!
+//! ```text
+//!   stub (generated) ─► invoke ─► connection ─► wire ─► connection ─► dispatch ─► POA ─► skeleton (generated) ─► servant
+//! ```
+//!
+//! What this crate is not: an executor. It starts only the threads that its configuration asks for, and a call runs on
+//! the thread that made it, a request on the thread that read it.
+#![forbid(unsafe_code)]
+
+// Generated code says `::isorb`, here too.
+extern crate self as isorb;
+
+mod config;
+mod connection;
+pub mod generated;
+mod interface;
+mod invoke;
+mod log;
+mod naming;
+mod object;
+mod orb;
+mod peer;
+#[path = "poa_min.rs"]
+pub mod poa;
+mod policy;
+mod pseudo;
+mod reference;
+mod servant;
+mod server;
+mod upcall;
+mod workspace;
+
+pub use config::{Concurrency, Config};
+pub use interface::{Interface, Operation, Operations};
+pub use invoke::Reply;
+pub use isorb_any::{Any, TypeCode};
+pub use isorb_cdr::{Arg, Fixed, LongDouble, WString};
+pub use isorb_giop::{Completion, Kind, SystemException, minor};
+pub use isorb_scope::{Region, Scope};
+pub use object::Object;
+pub use orb::Orb;
+pub use poa::Poa;
+pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};
+pub use reference::{IsA, RefArg, Reference};
+pub use servant::{IntoServant, Servant, Serves};
+pub use upcall::Upcall;
+#[doc(hidden)]
+pub use zerocopy;
+
+/// What an operation gives: the value, or the exception.
+pub type Result<T, E = SystemException> = std::result::Result<T, E>;
+
+/// Includes the code that `build.rs` made of an IDL file: `isorb::include_idl!("sensors")` for `sensors.idl`.
+#[macro_export]
+macro_rules! include_idl {
+    ($name:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+    };
+}

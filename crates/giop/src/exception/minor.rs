@@ -133,6 +133,7 @@ codes! { ISORB ISORB_VMCID:
     NO_MEMORY_POOL NoMemory 2 "the pool of message buffers is exhausted",
     IMP_LIMIT_MESSAGE ImpLimit 1 "the message is larger than its limit",
     IMP_LIMIT_PENDING ImpLimit 2 "too many calls wait for a reply on one connection",
+    IMP_LIMIT_NESTING ImpLimit 3 "calls are nested too deeply on one thread",
     TRANSIENT_CONNECT Transient 1 "no connection could be opened",
     TRANSIENT_CLOSED Transient 2 "the peer closed the connection before it took the request",
     TRANSIENT_FORWARDS Transient 3 "the object was forwarded too often",

@@ -1,0 +1,272 @@
+//! What an ORB can be told: command line, `isorb.toml`, program.
+//!
+//! Later sources win: defaults, then the file (`-ORBConfig FILE`, else `ISORB_CONFIG`, else `isorb.toml` in the working folder if it is
+//! there), then `-ORB…` arguments.
+
+use crate::connection::Limits;
+use crate::policy::Policies;
+use crate::{Result, SystemException};
+use isorb_cdr::Version;
+use isorb_giop::Kind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// How a server's connections meet its threads (DESIGN decision 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Concurrency {
+    /// A thread a connection, which blocks in receive: the fastest for few clients.
+    Connection,
+    /// A fixed number of threads for all connections of an endpoint; the kernel chooses which one takes an event.
+    Lane,
+}
+
+/// Configuration of an ORB. All keys of `isorb.toml` have the names of these fields.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`; port 0 takes a free one.
+    pub endpoints: Vec<String>,
+    /// Host that references name instead of the endpoint's own; needed where the endpoint is a wildcard.
+    pub publish: Option<String>,
+    /// How connections meet threads.
+    pub concurrency: Concurrency,
+    /// Threads of a lane.
+    pub lane_threads: usize,
+    /// Connections that an endpoint holds at a time; further ones are closed at once.
+    pub max_connections: usize,
+    /// Connections that calls to one server may open; further calls share them.
+    pub connections_per_server: usize,
+    /// Largest message, in bytes, sent or received.
+    pub message_limit: usize,
+    /// Messages longer than this many bytes go out in fragments; 0 for never.
+    pub fragment: usize,
+    /// Bytes in message blocks that all connections together may hold.
+    pub memory_limit: usize,
+    /// How long opening a connection may take, in milliseconds; 0 for no limit.
+    pub connect_timeout_ms: u64,
+    /// How long a send may wait for a peer that does not read, in milliseconds; 0 for no limit.
+    pub send_timeout_ms: u64,
+    /// How long a call may take unless a policy says otherwise, in milliseconds; 0 for no limit.
+    pub round_trip_timeout_ms: u64,
+    /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
+    /// claim the address of another.
+    pub bidirectional: bool,
+    /// Highest GIOP version to use: "1.0", "1.1" or "1.2".
+    pub giop: String,
+    /// Initial references by name, as URLs.
+    pub init_refs: BTreeMap<String, String>,
+    /// Prefix of an URL for initial references that are not in `init_refs`, such as `corbaloc::host`.
+    pub default_init_ref: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            endpoints: vec!["127.0.0.1:0".into()],
+            publish: None,
+            concurrency: Concurrency::Connection,
+            lane_threads: 4,
+            max_connections: 256,
+            connections_per_server: 5,
+            message_limit: 16 << 20,
+            fragment: 0,
+            memory_limit: 256 << 20,
+            connect_timeout_ms: 10_000,
+            send_timeout_ms: 30_000,
+            round_trip_timeout_ms: 60_000,
+            bidirectional: false,
+            giop: "1.2".into(),
+            init_refs: BTreeMap::new(),
+            default_init_ref: None,
+        }
+    }
+}
+
+impl Config {
+    /// From a command line: takes the `-ORB…` arguments out and gives the others back.
+    ///
+    /// # Errors
+    /// BAD_PARAM for an argument that is not known or has no value, or a file that cannot be read; the sentence says which.
+    pub fn from_args(args: impl IntoIterator<Item = String>) -> Result<(Config, Vec<String>)> {
+        let mut args: Vec<String> = args.into_iter().collect();
+        let mut options = Vec::new();
+        let mut i = 0;
+        while i < args.len() {
+            if !args[i].starts_with("-ORB") {
+                i += 1;
+                continue;
+            }
+            let name = args.remove(i);
+            if i == args.len() {
+                return Err(bad(format!("{name} needs a value")));
+            }
+            options.push((name, args.remove(i)));
+        }
+        let named = options.iter().rev().find(|(name, _)| name == "-ORBConfig").map(|(_, file)| file.clone());
+        let named = named.or_else(|| std::env::var("ISORB_CONFIG").ok());
+        let mut config = match named {
+            Some(file) => Config::from_file(Path::new(&file))?,
+            None if Path::new("isorb.toml").exists() => Config::from_file(Path::new("isorb.toml"))?,
+            None => Config::default(),
+        };
+        let mut endpoints = Vec::new();
+        for (name, value) in options {
+            config.option(&name, value, &mut endpoints)?;
+        }
+        if !endpoints.is_empty() {
+            config.endpoints = endpoints;
+        }
+        config.check()?;
+        Ok((config, args))
+    }
+
+    /// From a TOML file.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the file, the line and what is wrong there.
+    pub fn from_file(file: &Path) -> Result<Config> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| bad(format!("cannot read {}: {error}", file.display())))?;
+        let config: Config =
+            toml::from_str(&text).map_err(|error| bad(format!("{}: {error}", file.display())))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn option(&mut self, name: &str, value: String, endpoints: &mut Vec<String>) -> Result<()> {
+        match name {
+            "-ORBConfig" => {}
+            "-ORBInitRef" => {
+                let (key, url) = value
+                    .split_once('=')
+                    .ok_or_else(|| bad(format!("-ORBInitRef wants Name=URL, not {value}")))?;
+                self.init_refs.insert(key.into(), url.into());
+            }
+            "-ORBDefaultInitRef" => self.default_init_ref = Some(value),
+            "-ORBEndPoint" | "-ORBendPoint" | "-ORBListenEndpoints" => endpoints.push(value),
+            "-ORBPublish" => self.publish = Some(value),
+            "-ORBConcurrency" => {
+                self.concurrency = match value.as_str() {
+                    "connection" => Concurrency::Connection,
+                    "lane" => Concurrency::Lane,
+                    _ => return Err(bad(format!("-ORBConcurrency is connection or lane, not {value}"))),
+                }
+            }
+            "-ORBLaneThreads" => self.lane_threads = number(name, &value)?,
+            "-ORBMaxConnections" => self.max_connections = number(name, &value)?,
+            "-ORBConnectionsPerServer" => self.connections_per_server = number(name, &value)?,
+            "-ORBMessageLimit" => self.message_limit = number(name, &value)?,
+            "-ORBFragment" => self.fragment = number(name, &value)?,
+            "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
+            "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
+            "-ORBGiop" => self.giop = value,
+            "-ORBId" | "-ORBServerId" => {}
+            _ => return Err(bad(format!("{name} is not known; see docs/configuration.md"))),
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        if !["1.0", "1.1", "1.2"].contains(&self.giop.as_str()) {
+            return Err(bad(format!("giop is 1.0, 1.1 or 1.2, not {}", self.giop)));
+        }
+        if self.lane_threads == 0 {
+            return Err(bad("lane_threads must be at least 1".into()));
+        }
+        if self.message_limit < 1024 {
+            return Err(bad("message_limit must be at least 1024 bytes".into()));
+        }
+        if self.fragment != 0 && self.fragment < 64 {
+            return Err(bad("fragment must be 0 or at least 64 bytes".into()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            message: self.message_limit,
+            // A fragment that is not the last has a length that is a multiple of 8.
+            fragment: self.fragment & !7,
+            send_timeout: milliseconds(self.send_timeout_ms),
+        }
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Option<Duration> {
+        milliseconds(self.connect_timeout_ms)
+    }
+
+    pub(crate) fn giop_version(&self) -> Version {
+        match self.giop.as_str() {
+            "1.0" => Version::V1_0,
+            "1.1" => Version::V1_1,
+            _ => Version::V1_2,
+        }
+    }
+
+    pub(crate) fn policies(&self) -> Policies {
+        Policies { round_trip_timeout: milliseconds(self.round_trip_timeout_ms), ..Policies::default() }
+    }
+}
+
+fn milliseconds(ms: u64) -> Option<Duration> {
+    (ms != 0).then(|| Duration::from_millis(ms))
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
+    value.parse().map_err(|_| bad(format!("{name} wants a number, not {value}")))
+}
+
+fn bad(sentence: String) -> SystemException {
+    SystemException::from(Kind::BadParam).detail(sentence)
+}
+
+/// Host and port of an endpoint in any of its forms.
+pub(crate) fn endpoint_address(endpoint: &str) -> Result<String> {
+    let wrong = || {
+        bad(format!("endpoint {endpoint}: want host:port, [v6]:port, giop:tcp:host:port or iiop://host:port"))
+    };
+    let rest =
+        endpoint.strip_prefix("giop:tcp:").or_else(|| endpoint.strip_prefix("iiop://")).unwrap_or(endpoint);
+    let rest = rest.trim_end_matches('/');
+    let (host, port) = rest.rsplit_once(':').unwrap_or((rest, "0"));
+    let port: u16 = if port.is_empty() { 0 } else { port.parse().map_err(|_| wrong())? };
+    if host.contains(':') && !host.starts_with('[') {
+        return Err(wrong());
+    }
+    let host = if host.is_empty() { "127.0.0.1" } else { host };
+    Ok(format!("{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Result<(Config, Vec<String>)> {
+        Config::from_args(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn arguments_are_taken_out() {
+        let (config, rest) =
+            args("prog -x -ORBInitRef NameService=corbaloc::h/NS -ORBEndPoint giop:tcp::5000 y -ORBGiop 1.1")
+                .unwrap();
+        assert_eq!(rest, ["prog", "-x", "y"]);
+        assert_eq!(config.init_refs["NameService"], "corbaloc::h/NS");
+        assert_eq!(endpoint_address(&config.endpoints[0]).unwrap(), "127.0.0.1:5000");
+        assert_eq!(config.giop_version(), Version::V1_1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let sentence = |line| args(line).unwrap_err().detail.unwrap().to_string();
+        assert!(sentence("-ORBInitRef x").contains("Name=URL"));
+        assert!(sentence("-ORBEndPoint").contains("needs a value"));
+        assert!(sentence("-ORBNonsense 1").contains("-ORBNonsense"));
+        assert!(sentence("-ORBLaneThreads 0").contains("lane_threads"));
+        assert!(endpoint_address("::1:80").is_err() && endpoint_address("h:http").is_err());
+        assert_eq!(endpoint_address("iiop://[::1]:80/").unwrap(), "[::1]:80");
+    }
+}

@@ -1,0 +1,207 @@
+//! Bytes from the stream to whole messages.
+
+use super::fragment::Assembler;
+use isorb_cdr::{Order, Version};
+use isorb_giop::{Header, MessageKind, ProtocolError};
+use isorb_rt::time::Deadline;
+use isorb_scope::{Buffer, BufferPool};
+use isorb_transport::{Stream, Wait};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+const HEADER: usize = 12;
+/// First block of a connection.
+const SMALL: usize = 4096;
+/// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
+/// one large message does not cost memory for ever.
+const STAY: usize = 128 << 10;
+
+/// A whole message, at the start of the block that was handed to the reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub header: Header,
+    /// Length in bytes, header included.
+    pub len: usize,
+    /// Of requests and replies; 0 for others.
+    pub request_id: u32,
+}
+
+impl Arrived {
+    /// A message that was made in this process.
+    pub fn of_local(message: &[u8]) -> Result<Arrived, isorb_cdr::Error> {
+        let truncated = isorb_cdr::Error::new(isorb_cdr::ErrorKind::Truncated, 0);
+        let header = Header::parse(message.first_chunk().ok_or(truncated)?).map_err(|_| truncated)?;
+        Ok(Arrived { header, len: message.len(), request_id: 0 })
+    }
+
+    #[inline]
+    pub fn is_reply_to(&self, id: u32) -> bool {
+        self.request_id == id && matches!(self.header.kind, MessageKind::Reply | MessageKind::LocateReply)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadError {
+    /// Nothing (more) is there, and waiting was not wanted.
+    WouldBlock,
+    /// The deadline passed.
+    TimedOut,
+    /// The stream ended between messages.
+    End,
+    /// The peer said CloseConnection.
+    ClosedInOrder,
+    /// The stream broke, or ended inside a message.
+    Lost,
+    /// The peer sent what is no GIOP, or more than the limit.
+    Protocol(ProtocolError),
+    /// No block for a message of this size.
+    NoMemory,
+}
+
+pub(crate) struct Inbox {
+    block: Buffer,
+    filled: usize,
+    /// Made when the first fragment comes.
+    assembler: Option<Box<Assembler>>,
+    /// What the stream's receive time-out is set to.
+    timeout: Option<Duration>,
+    limit: usize,
+}
+
+impl Inbox {
+    pub fn new(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
+        Inbox { block: fresh_block(pool), filled: 0, assembler: None, timeout: None, limit }
+    }
+
+    /// The next whole message, put at the start of `into`; the two blocks change places, nothing is copied but what was
+    /// read beyond the message. A message that is not complete stays here, whoever asks next.
+    ///
+    /// # Real-time
+    /// One system call for a message that arrives whole; a block is taken from the pool when the message outgrows the
+    /// present one.
+    pub fn next(
+        &mut self,
+        stream: &dyn Stream,
+        pool: &Arc<BufferPool>,
+        wait: Wait,
+        deadline: Deadline,
+        timeout: Option<Duration>,
+        into: &mut Buffer,
+    ) -> Result<Arrived, ReadError> {
+        if wait == Wait::Block && self.timeout != timeout {
+            stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
+            self.timeout = timeout;
+        }
+        loop {
+            if self.filled >= HEADER
+                && let Some(arrived) = self.complete(pool, into)?
+            {
+                return Ok(arrived);
+            }
+            let room = &mut self.block.bytes_mut()[self.filled..];
+            match stream.recv(room, wait) {
+                Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
+                Ok(n) => self.filled += n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
+                    return Err(ReadError::WouldBlock);
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    if deadline.is_past() {
+                        return Err(ReadError::TimedOut);
+                    }
+                    // Less is left than the usual time-out: wait exactly that long.
+                    let left = deadline.remaining();
+                    stream.set_recv_timeout(left).map_err(|_| ReadError::Lost)?;
+                    self.timeout = left;
+                }
+                Err(_) => return Err(ReadError::Lost),
+            }
+            if self.filled < HEADER && deadline.is_past() {
+                return Err(ReadError::TimedOut);
+            }
+        }
+    }
+
+    /// Takes the first message out if it is whole; makes room for it if it is not.
+    fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Option<Arrived>, ReadError> {
+        let header = {
+            let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(None) };
+            Header::parse(head).map_err(ReadError::Protocol)?
+        };
+        header.check_limit(self.limit).map_err(ReadError::Protocol)?;
+        let len = header.total();
+        if len > self.block.capacity() {
+            let mut larger = pool.take(len).ok_or(ReadError::NoMemory)?;
+            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
+            self.block = larger;
+        }
+        if self.filled < len {
+            return Ok(None);
+        }
+        let beyond = self.filled - len;
+        if into.capacity() < beyond.max(SMALL) || into.capacity() > STAY {
+            *into = pool.take(beyond.max(SMALL)).ok_or(ReadError::NoMemory)?;
+        }
+        std::mem::swap(&mut self.block, into);
+        self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
+        self.filled = beyond;
+        if header.more_fragments || header.kind == MessageKind::Fragment {
+            return self.assemble(header, len, pool, into);
+        }
+        let request_id = reply_id(&header, &into.bytes()[..len]);
+        Ok(Some(Arrived { header, len, request_id }))
+    }
+
+    #[cold]
+    fn assemble(
+        &mut self,
+        header: Header,
+        len: usize,
+        pool: &Arc<BufferPool>,
+        into: &mut Buffer,
+    ) -> Result<Option<Arrived>, ReadError> {
+        let limit = self.limit;
+        let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(limit)));
+        let whole = assembler.push(&header, &into.bytes()[..len], pool).map_err(ReadError::Protocol)?;
+        let Some((header, block, len)) = whole else { return Ok(None) };
+        *into = block;
+        let request_id = reply_id(&header, &into.bytes()[..len]);
+        Ok(Some(Arrived { header, len, request_id }))
+    }
+}
+
+/// The request id of a reply; 0 for anything else, and for what is malformed, which its reader will notice.
+#[inline]
+fn reply_id(header: &Header, message: &[u8]) -> u32 {
+    if !matches!(header.kind, MessageKind::Reply | MessageKind::LocateReply) {
+        return 0;
+    }
+    let number = |at: usize| {
+        let bytes = *message.get(at..)?.first_chunk::<4>()?;
+        Some(if header.order == Order::Little {
+            u32::from_le_bytes(bytes)
+        } else {
+            u32::from_be_bytes(bytes)
+        })
+    };
+    let before_1_2 = || {
+        // The service contexts come first, each an id and counted octets.
+        let mut at = HEADER + 4;
+        for _ in 0..number(HEADER)? {
+            let octets = number(at.checked_add(4)?)? as usize;
+            at = at.checked_add(8)?.checked_add(octets)?.checked_next_multiple_of(4)?;
+        }
+        number(at)
+    };
+    let id = match (header.version, header.kind) {
+        (Version::V1_2, _) | (_, MessageKind::LocateReply) => number(HEADER),
+        _ => before_1_2(),
+    };
+    id.unwrap_or(0)
+}
+
+/// A small block; from the heap in the rare case that the pool's limit is reached.
+pub(crate) fn fresh_block(pool: &Arc<BufferPool>) -> Buffer {
+    pool.take(SMALL).unwrap_or_else(|| Buffer::unpooled(SMALL))
+}

@@ -1,0 +1,313 @@
+//! One connection, used alike by the side that opened it and the side that accepted it.
+//!
+//! There is no reader thread. Whoever waits for a reply reads: the first waiter holds the inbox and delivers what it
+//! reads for others to their slots; when its own reply is there it hands the inbox over. A server's connection has a thread
+//! that always reads; with bidirectional GIOP both meet on one connection and the same rule holds.
+//!
+//! ```text
+//!   call ──► Outbox (one lock, one send) ──► wire
+//!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: who waits for which request id
+//! ```
+
+mod fragment;
+mod inbox;
+mod outbox;
+mod slots;
+
+pub(crate) use inbox::{Arrived, Inbox, ReadError};
+pub(crate) use outbox::SendError;
+pub(crate) use slots::{Slot, Slots};
+
+use isorb_cdr::{Message, Narrow, Text, Version, Wide};
+use isorb_giop::MessageKind;
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::Deadline;
+use isorb_scope::{Buffer, BufferPool};
+use isorb_transport::{Stream, Wait};
+use outbox::Outbox;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
+use std::time::Duration;
+
+/// Limits of a connection, from the ORB's configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Largest message, in bytes, either way.
+    pub message: usize,
+    /// Messages longer than this go out in fragments; 0 for never.
+    pub fragment: usize,
+    /// How long a send may block on a peer that does not read.
+    pub send_timeout: Option<Duration>,
+}
+
+/// Which side opened the connection; request ids of the two sides differ in their low bit (clause 9.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Connector,
+    Acceptor,
+}
+
+pub(crate) struct Connection {
+    stream: Box<dyn Stream>,
+    side: Side,
+    outbox: PiMutex<Outbox>,
+    inbox: PiMutex<Inbox>,
+    slots: Slots,
+    state: AtomicU8,
+    /// Calls that chose this connection and have not returned.
+    pub in_flight: AtomicU32,
+    /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
+    code_sets: AtomicU8,
+    /// The peer agreed to take requests over this connection too.
+    pub bidirectional: AtomicBool,
+    pool: Arc<BufferPool>,
+    limits: Limits,
+}
+
+const OPEN: u8 = 0;
+/// The peer said CloseConnection: what it has not answered it has not processed.
+const CLOSED_BY_PEER: u8 = 1;
+const BROKEN: u8 = 2;
+
+impl Connection {
+    pub fn new(stream: Box<dyn Stream>, side: Side, limits: Limits, pool: Arc<BufferPool>) -> Connection {
+        let _ = stream.set_send_timeout(limits.send_timeout);
+        Connection {
+            stream,
+            side,
+            outbox: PiMutex::new(Outbox::default()),
+            inbox: PiMutex::new(Inbox::new(&pool, limits.message)),
+            slots: Slots::new(side),
+            state: AtomicU8::new(OPEN),
+            in_flight: AtomicU32::new(0),
+            code_sets: AtomicU8::new(0),
+            bidirectional: AtomicBool::new(false),
+            pool,
+            limits,
+        }
+    }
+
+    pub fn peer(&self) -> &str {
+        self.stream.peer()
+    }
+
+    pub fn stream(&self) -> &dyn Stream {
+        &*self.stream
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.pool
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    /// Whether the peer closed in order, so that a request without an answer was not processed.
+    pub fn closed_in_order(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CLOSED_BY_PEER
+    }
+
+    /// The code sets agreed on this connection.
+    pub fn code_sets(&self) -> Option<(Narrow, Wide)> {
+        match self.code_sets.load(Ordering::Acquire) {
+            0 => None,
+            bits => Some((
+                if bits & 2 == 0 { Narrow::Latin1 } else { Narrow::Utf8 },
+                if bits & 4 == 0 { Wide::None } else { Wide::Utf16 },
+            )),
+        }
+    }
+
+    /// Remembers the code sets that the first request announced.
+    pub fn set_code_sets(&self, narrow: Narrow, wide: Wide) {
+        let bits = 1 | u8::from(narrow == Narrow::Utf8) << 1 | u8::from(wide == Wide::Utf16) << 2;
+        self.code_sets.store(bits, Ordering::Release);
+    }
+
+    /// How text travels in a message of `version` on this connection.
+    pub fn text(&self, version: Version) -> Text {
+        match self.code_sets() {
+            Some((narrow, wide)) => Text { version, narrow, wide },
+            None => Text::fallback(version),
+        }
+    }
+
+    /// Takes a place to wait for a reply in.
+    pub fn claim(&self) -> Option<Slot<'_>> {
+        self.slots.claim()
+    }
+
+    /// Sends a message, whole, waiting for the peer as long as the send time-out says.
+    ///
+    /// # Real-time
+    /// One PI lock, one system call when the socket takes it all.
+    pub fn send(&self, message: &mut Message<'_>, request_id: u32) -> Result<(), SendError> {
+        if !self.is_open() {
+            return Err(SendError::Closed);
+        }
+        let sent =
+            outbox::send(&mut self.outbox.lock(), &*self.stream, message, request_id, self.limits.fragment);
+        if sent.is_err() {
+            self.break_off();
+        }
+        sent
+    }
+
+    /// Sends a whole message of the protocol's own, such as CloseConnection.
+    pub fn send_control(&self, message: &[u8]) -> Result<(), SendError> {
+        outbox::send_bytes(&mut self.outbox.lock(), &*self.stream, message)
+    }
+
+    /// Tells the peer that nobody waits for a reply any more.
+    #[cold]
+    pub fn cancel(&self, version: Version, id: u32) {
+        let _ = self.send_control(&isorb_giop::message::cancel_request(version, id));
+    }
+
+    /// Sends a message without waiting for the peer: what the socket does not take is kept, up to one message's limit.
+    /// `Ok(true)` when nothing is left to send.
+    pub fn send_or_keep(&self, message: &mut Message<'_>, request_id: u32) -> Result<bool, SendError> {
+        if !self.is_open() {
+            return Err(SendError::Closed);
+        }
+        let mut outbox = self.outbox.lock();
+        let limits = &self.limits;
+        let sent = outbox::send_or_keep(
+            &mut outbox,
+            &*self.stream,
+            message,
+            request_id,
+            limits.fragment,
+            limits.message,
+        );
+        if sent.is_err() {
+            drop(outbox);
+            self.break_off();
+        }
+        sent
+    }
+
+    /// Sends what [`Connection::send_or_keep`] kept; `Ok(true)` when nothing is left.
+    pub fn flush(&self) -> Result<bool, SendError> {
+        let sent = outbox::flush(&mut self.outbox.lock(), &*self.stream);
+        if sent.is_err() {
+            self.break_off();
+        }
+        sent
+    }
+
+    /// Reads the next message into `into`, as the only reader for as long as that takes.
+    pub fn read(&self, wait: Wait, into: &mut Buffer) -> Result<Arrived, ReadError> {
+        let read = self.inbox.lock().next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into);
+        self.note(&read);
+        read
+    }
+
+    /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
+    /// no reply is handed to `other`, with the inbox free, and may be answered there.
+    pub fn await_reply(
+        &self,
+        slot: &Slot<'_>,
+        deadline: Deadline,
+        timeout: Option<Duration>,
+        into: &mut Buffer,
+        other: &mut dyn FnMut(Arrived, &mut Buffer),
+    ) -> Result<Arrived, ReadError> {
+        loop {
+            let mut held = self.inbox.try_lock().ok();
+            if held.is_none() {
+                // Announce the wait first, then look again: a holder that leaves in between sees either us or an empty lock.
+                let waiting = slot.announce();
+                fence(Ordering::SeqCst);
+                held = self.inbox.try_lock().ok();
+                if held.is_none() {
+                    let woken = waiting.park(deadline);
+                    drop(waiting);
+                    if let Some(arrived) = slot.arrived(into) {
+                        self.hand_over();
+                        return Ok(arrived);
+                    }
+                    if !woken || !self.is_open() {
+                        self.hand_over();
+                        return Err(if !woken { ReadError::TimedOut } else { self.why_closed() });
+                    }
+                    continue;
+                }
+            }
+            let Some(mut inbox) = held else { continue };
+            // Somebody may have delivered here before we held the inbox.
+            if let Some(arrived) = slot.arrived_hint(into) {
+                drop(inbox);
+                self.hand_over();
+                return Ok(arrived);
+            }
+            let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
+            self.note(&read);
+            if let Ok(arrived) = &read
+                && matches!(arrived.header.kind, MessageKind::Reply | MessageKind::LocateReply)
+                && !arrived.is_reply_to(slot.id())
+            {
+                self.slots.deliver(*arrived, into, &self.pool);
+                continue;
+            }
+            drop(inbox);
+            self.hand_over();
+            match read {
+                Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
+                Ok(arrived) => other(arrived, into),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn why_closed(&self) -> ReadError {
+        if self.closed_in_order() { ReadError::ClosedInOrder } else { ReadError::Lost }
+    }
+
+    /// Delivers a reply that a reader other than a waiter read.
+    pub fn deliver(&self, arrived: Arrived, message: &mut Buffer) {
+        self.slots.deliver(arrived, message, &self.pool);
+    }
+
+    /// The peer announced that it closes: nothing more is sent, waiting calls learn that they were not processed.
+    pub fn close_in_order(&self) {
+        let _ = self.state.compare_exchange(OPEN, CLOSED_BY_PEER, Ordering::AcqRel, Ordering::Acquire);
+        self.stream.shutdown();
+        self.slots.wake_all();
+    }
+
+    /// Gives the connection up: both directions end, everybody who waits is woken.
+    pub fn break_off(&self) {
+        let _ = self.state.compare_exchange(OPEN, BROKEN, Ordering::AcqRel, Ordering::Acquire);
+        self.stream.shutdown();
+        self.slots.wake_all();
+    }
+
+    fn note(&self, read: &Result<Arrived, ReadError>) {
+        match read {
+            Ok(_) | Err(ReadError::TimedOut | ReadError::WouldBlock) => {}
+            Err(_) => self.break_off(),
+        }
+    }
+
+    /// Lets another waiter read.
+    #[inline]
+    fn hand_over(&self) {
+        fence(Ordering::SeqCst);
+        if self.slots.any_waiting() {
+            self.slots.wake_one();
+        }
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Connection { side, stream, .. } = self;
+        f.debug_struct("Connection").field("side", side).field("peer", &stream.peer()).finish_non_exhaustive()
+    }
+}

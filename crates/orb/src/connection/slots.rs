@@ -1,0 +1,160 @@
+//! Places in which calls wait for their replies, found by request id without a search.
+
+use super::{Arrived, Side};
+use isorb_rt::pool::IndexPool;
+use isorb_rt::sync::{Parker, PiMutex};
+use isorb_rt::time::Deadline;
+use isorb_scope::{Buffer, BufferPool};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Calls that may wait on one connection at a time.
+const SLOTS: usize = 64;
+/// Request id: generation, slot, side.
+const SLOT_SHIFT: u32 = 1;
+const GENERATION_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
+/// No request has this id: its slot number is that of the last slot, its generation is skipped.
+const NOBODY: u32 = u32::MAX;
+
+pub(crate) struct Slots {
+    free: IndexPool,
+    places: Box<[Place]>,
+    waiting: AtomicU32,
+    low_bit: u32,
+}
+
+#[derive(Default)]
+struct Place {
+    id: AtomicU32,
+    generation: AtomicU32,
+    parker: Parker,
+    parked: AtomicBool,
+    full: AtomicBool,
+    delivered: PiMutex<Option<(Arrived, Buffer)>>,
+}
+
+impl Slots {
+    pub fn new(side: Side) -> Slots {
+        let places: Box<[Place]> = (0..SLOTS).map(|_| Place::default()).collect();
+        places.iter().for_each(|place| place.id.store(NOBODY, Ordering::Relaxed));
+        let low_bit = if side == Side::Connector { 0 } else { 1 };
+        Slots { free: IndexPool::new(SLOTS), places, waiting: AtomicU32::new(0), low_bit }
+    }
+
+    /// A free place with a new request id.
+    pub fn claim(&self) -> Option<Slot<'_>> {
+        let index = self.free.take()?;
+        let place = &self.places[index];
+        let generation =
+            place.generation.load(Ordering::Relaxed).wrapping_add(1) & (NOBODY >> (GENERATION_SHIFT + 1));
+        place.generation.store(generation, Ordering::Relaxed);
+        let id = generation << GENERATION_SHIFT | (index as u32) << SLOT_SHIFT | self.low_bit;
+        place.id.store(id, Ordering::Release);
+        Some(Slot { slots: self, index, id })
+    }
+
+    /// Puts a reply into its place and wakes who waits there; `message` gets another block for it. A reply that nobody waits
+    /// for, as after a time-out, is dropped.
+    pub fn deliver(&self, arrived: Arrived, message: &mut Buffer, pool: &Arc<BufferPool>) {
+        let index = (arrived.request_id >> SLOT_SHIFT) as usize % SLOTS;
+        let place = &self.places[index];
+        let mut delivered = place.delivered.lock();
+        if place.id.load(Ordering::Acquire) != arrived.request_id {
+            return;
+        }
+        let fresh = super::inbox::fresh_block(pool);
+        *delivered = Some((arrived, std::mem::replace(message, fresh)));
+        place.full.store(true, Ordering::Release);
+        drop(delivered);
+        place.parker.unpark();
+    }
+
+    #[inline]
+    pub fn any_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// Wakes one that is parked, to read.
+    #[cold]
+    pub fn wake_one(&self) {
+        if let Some(place) = self.places.iter().find(|place| place.parked.load(Ordering::SeqCst)) {
+            place.parker.unpark();
+        }
+    }
+
+    pub fn wake_all(&self) {
+        for place in self.places.iter().filter(|place| place.id.load(Ordering::Acquire) != NOBODY) {
+            place.parker.unpark();
+        }
+    }
+}
+
+/// A place that a call has claimed; dropping it frees the place, and a reply that still comes is ignored.
+pub(crate) struct Slot<'a> {
+    slots: &'a Slots,
+    index: usize,
+    id: u32,
+}
+
+impl Slot<'_> {
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Says that this call waits and does not read; ends when dropped.
+    pub fn announce(&self) -> Waiting<'_> {
+        self.slots.waiting.fetch_add(1, Ordering::SeqCst);
+        self.place().parked.store(true, Ordering::SeqCst);
+        Waiting { slots: self.slots, place: self.place() }
+    }
+
+    /// The reply, if somebody delivered it.
+    pub fn arrived(&self, into: &mut Buffer) -> Option<Arrived> {
+        let (arrived, buffer) = self.place().delivered.lock().take()?;
+        self.place().full.store(false, Ordering::Relaxed);
+        *into = buffer;
+        Some(arrived)
+    }
+
+    /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for who holds the inbox, since only the holder
+    /// delivers.
+    #[inline]
+    pub fn arrived_hint(&self, into: &mut Buffer) -> Option<Arrived> {
+        if self.place().full.load(Ordering::Acquire) { self.arrived(into) } else { None }
+    }
+
+    fn place(&self) -> &Place {
+        &self.slots.places[self.index]
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let place = self.place();
+        place.id.store(NOBODY, Ordering::Release);
+        place.delivered.lock().take();
+        place.full.store(false, Ordering::Relaxed);
+        place.parker.reset();
+        self.slots.free.give(self.index);
+    }
+}
+
+/// A call that is about to park, seen by who hands the inbox over.
+pub(crate) struct Waiting<'a> {
+    slots: &'a Slots,
+    place: &'a Place,
+}
+
+impl Waiting<'_> {
+    /// Parks until woken; `false` when the deadline passed.
+    pub fn park(&self, deadline: Deadline) -> bool {
+        self.place.parker.park_until(deadline)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.place.parked.store(false, Ordering::SeqCst);
+        self.slots.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}

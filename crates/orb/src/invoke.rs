@@ -1,0 +1,453 @@
+//! A call, from the stub's arguments to the reply's results.
+
+use crate::connection::{Arrived, ReadError, SendError};
+use crate::object::{Place, Target};
+use crate::policy::{Policies, Rebind, SyncScope};
+use crate::workspace::{Work, with_scope, with_work};
+use crate::{Object, Operation, Orb, Result, SystemException, server};
+use isorb_cdr::{Decoder, Encoder, Text, Version};
+use isorb_giop::context::CodeSets;
+use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
+use isorb_giop::{Completion, Ior, Kind, minor};
+use isorb_rt::time::Deadline;
+use isorb_scope::{Buffer, Scope};
+use std::time::Duration;
+
+/// How often one call follows forwards.
+const MAX_FORWARDS: u32 = 16;
+/// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
+const COPY_UP_TO: usize = 2048;
+
+/// What came back from a call, before the results are read.
+#[derive(Debug)]
+pub enum Reply<'s> {
+    /// At the results.
+    Results(Decoder<'s>),
+    /// The repository id of a user exception, and at its members.
+    Exception(&'s str, Decoder<'s>),
+}
+
+impl<'s> Reply<'s> {
+    /// Reads the results of an operation without `raises`.
+    ///
+    /// # Errors
+    /// MARSHAL and the like for malformed results, UNKNOWN for a user exception that nobody announced.
+    pub fn results<T>(self, read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>) -> Result<T> {
+        self.raises(read, |_, _| Ok(None::<SystemException>))
+    }
+
+    /// Reads the results or one of the exceptions that `known` knows.
+    ///
+    /// # Errors
+    /// As [`Reply::results`], and what `known` gives.
+    pub fn raises<T, E: From<SystemException>>(
+        self,
+        read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>,
+        known: impl FnOnce(&str, &mut Decoder<'s>) -> isorb_cdr::Result<Option<E>>,
+    ) -> Result<T, E> {
+        let in_reply = |error| SystemException::from(error).completed(Completion::Yes);
+        match self {
+            Reply::Results(mut d) => read(&mut d).map_err(|error| in_reply(error).into()),
+            Reply::Exception(id, mut d) => match known(id, &mut d) {
+                Ok(Some(exception)) => Err(exception),
+                Ok(None) => {
+                    Err(SystemException::new(Kind::Unknown, minor::UNKNOWN_USER_EXCEPTION, Completion::Maybe)
+                        .detail(format!("the peer raised {id}, which the operation does not list"))
+                        .into())
+                }
+                Err(error) => Err(in_reply(error).into()),
+            },
+        }
+    }
+}
+
+/// Runs `f` with a scope of the calling thread: what stubs use that give owned results.
+///
+/// # Errors
+/// What `f` gives; IMP_LIMIT when calls are nested too deeply.
+///
+/// # Real-time
+/// Allocates on a thread's first call of each depth of nesting only.
+pub fn call_scope<T, E: From<SystemException>>(
+    f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
+) -> Result<T, E> {
+    with_scope(f)
+}
+
+/// What one attempt gave.
+enum Outcome<'s> {
+    Reply(Reply<'s>),
+    /// The object is elsewhere; for good if so said.
+    Forward(Ior, bool),
+    Done,
+}
+
+/// Why one attempt failed.
+enum Failure {
+    /// It certainly was not processed and another connection may do.
+    NotProcessed(SystemException),
+    Final(SystemException),
+}
+
+impl From<SystemException> for Failure {
+    fn from(exception: SystemException) -> Failure {
+        Failure::Final(exception)
+    }
+}
+
+impl From<isorb_cdr::Error> for Failure {
+    fn from(error: isorb_cdr::Error) -> Failure {
+        Failure::Final(error.into())
+    }
+}
+
+struct Call<'c, 'a> {
+    orb: &'c Orb,
+    operation: &'c str,
+    response: Response,
+    arguments: &'c dyn Fn(&mut Encoder<'a>),
+    deadline: Deadline,
+    timeout: Option<Duration>,
+}
+
+impl Object {
+    /// Calls an operation and waits for its reply, which lies in `scope`.
+    ///
+    /// # Errors
+    /// The system exception that the call ended in.
+    ///
+    /// # Real-time
+    /// After a thread's and a connection's first calls: allocates nothing, one PI lock to choose the connection and one to
+    /// send, one send and (on a connection of its own) one receive system call; waits as long as the round-trip time-out says.
+    pub fn invoke<'s, 'a>(
+        &self,
+        operation: &Operation,
+        scope: &'s Scope<'s>,
+        arguments: &dyn Fn(&mut Encoder<'a>),
+    ) -> Result<Reply<'s>> {
+        let policies = self.effective_policies();
+        match self.run(operation.name, Response::Target, scope, arguments, &policies)? {
+            Some(reply) => Ok(reply),
+            None => Err(Kind::Internal.into()),
+        }
+    }
+
+    /// Sends a oneway call; returns as the sync scope says.
+    ///
+    /// # Errors
+    /// What could be known by then.
+    ///
+    /// # Real-time
+    /// As [`Object::invoke`], without the receive unless the sync scope asks for it.
+    pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
+        let policies = self.effective_policies();
+        let response = match policies.sync_scope.unwrap_or_default() {
+            SyncScope::None | SyncScope::WithTransport => Response::None,
+            SyncScope::WithServer => Response::Server,
+            SyncScope::WithTarget => Response::Target,
+        };
+        call_scope(|scope| {
+            let reply = self.run(operation.name, response, scope, arguments, &policies)?;
+            reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
+        })
+    }
+
+    fn run<'s, 'a>(
+        &self,
+        operation: &str,
+        response: Response,
+        scope: &'s Scope<'s>,
+        arguments: &dyn Fn(&mut Encoder<'a>),
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let orb = self.orb();
+        orb.check_running()?;
+        let timeout = policies.timeout();
+        let deadline = Deadline::after_opt(timeout);
+        let call = Call { orb, operation, response, arguments, deadline, timeout };
+        let mut forwards = 0;
+        let mut retried = false;
+        loop {
+            let target = self.target()?;
+            let attempt = match &target.place {
+                Place::Here => call.here(&target, scope),
+                Place::There(_) => call.there(&target, scope, policies),
+            };
+            match attempt {
+                Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
+                Ok(Outcome::Done) => return Ok(None),
+                Ok(Outcome::Forward(ior, permanent)) => {
+                    forwards += 1;
+                    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+                        return Err(SystemException::from(Kind::Rebind)
+                            .detail("the object was forwarded, which the rebind policy forbids"));
+                    }
+                    if forwards > MAX_FORWARDS {
+                        return Err(SystemException::from(Kind::Transient)
+                            .minor(minor::TRANSIENT_FORWARDS)
+                            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times")));
+                    }
+                    self.forward(&ior, permanent)?;
+                }
+                Err(Failure::NotProcessed(exception)) => {
+                    // Once more on a new connection; a forwarded object goes back to where it was first.
+                    let went_back = self.forget_forward(&target);
+                    if retried && !went_back {
+                        return Err(exception);
+                    }
+                    retried = true;
+                }
+                Err(Failure::Final(exception)) => {
+                    if exception.kind == Kind::ObjectNotExist && self.forget_forward(&target) {
+                        continue;
+                    }
+                    return Err(exception);
+                }
+            }
+            if deadline.is_past() {
+                return Err(call.timed_out("the ORB"));
+            }
+        }
+    }
+}
+
+impl<'a> Call<'_, 'a> {
+    /// A remote call.
+    fn there<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Outcome<'s>, Failure> {
+        let Place::There(peer) = &target.place else { return Err(Failure::Final(Kind::Internal.into())) };
+        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let connection = peer.lease(self.orb, self.deadline, self.timeout, reconnect)?;
+        let Some(slot) = connection.claim() else {
+            return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
+        };
+        with_work(connection.pool(), |work| {
+            let announce = connection.code_sets().is_none() && target.code_sets.is_some();
+            let announced =
+                target.code_sets.map(|(narrow, wide)| Text { version: target.version, narrow, wide });
+            let text =
+                if announce { announced } else { None }.unwrap_or_else(|| connection.text(target.version));
+            let code_sets = CodeSets::of(text).write();
+            let bidirectional;
+            let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
+            let mut n = 0;
+            if announce {
+                contexts[n] = ServiceContext { id: isorb_giop::context::CODE_SETS, data: &code_sets };
+                n += 1;
+            }
+            if target.version >= Version::V1_2
+                && let Some(listen_points) = self.orb.offer_bidirectional(&connection)
+            {
+                bidirectional = listen_points;
+                contexts[n] = ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data: &bidirectional };
+                n += 1;
+            }
+            let sent = self.encode(target, text, slot.id(), &contexts[..n], &mut work.encode)?;
+            let mut message = sent;
+            let outcome = connection.send(&mut message, slot.id());
+            Work::put_back(&mut work.encode, message.into_buffer());
+            match outcome {
+                Ok(()) => {}
+                Err(SendError::TimedOut) => {
+                    return Ok(Err(Failure::Final(self.timed_out(connection.peer()))));
+                }
+                Err(_) => return Ok(Err(Failure::NotProcessed(lost(connection.peer(), Completion::No)))),
+            }
+            if announce {
+                connection.set_code_sets(text.narrow, text.wide);
+            }
+            if self.response == Response::None {
+                return Ok(Ok(Outcome::Done));
+            }
+            let mut other = |arrived: Arrived, block: &mut Buffer| {
+                server::off_path(self.orb, &connection, arrived, block);
+            };
+            let read =
+                connection.await_reply(&slot, self.deadline, self.timeout, &mut work.block, &mut other);
+            let arrived = match read {
+                Ok(arrived) => arrived,
+                Err(error) => {
+                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target.version)));
+                }
+            };
+            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
+            Ok(self.reply(arrived, bytes, connection.text(arrived.header.version), scope))
+        })?
+    }
+
+    /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
+    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let pool = self.orb.pool();
+        with_work(pool, |work| {
+            let message = self.encode(target, Text::DEFAULT, 0, &[], &mut work.encode)?;
+            let len = message.len();
+            if work.block.capacity() < len {
+                work.block = pool
+                    .take(len)
+                    .ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+            }
+            let mut at = 0;
+            for piece in message.pieces() {
+                work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
+                at += piece.len();
+            }
+            Work::put_back(&mut work.encode, message.into_buffer());
+            let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
+            let mut reply: Option<Result<&'s mut [u8]>> = None;
+            let served = server::request(self.orb, None, arrived, work, &mut |message, _| {
+                reply = Some(copy_to_scope(message, scope, pool));
+            });
+            served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
+            match reply {
+                Some(bytes) => {
+                    let bytes = bytes?;
+                    let arrived = Arrived::of_local(bytes)?;
+                    Ok(self.reply(arrived, bytes, Text::DEFAULT, scope))
+                }
+                None => Ok(Ok(Outcome::Done)),
+            }
+        })?
+    }
+
+    fn encode(
+        &self,
+        target: &Target,
+        text: Text,
+        id: u32,
+        contexts: &[ServiceContext<'_>],
+        buffer: &mut Vec<u8>,
+    ) -> Result<isorb_cdr::Message<'a>> {
+        let mut e = Encoder::new(std::mem::take(buffer), text);
+        e.set_limit(self.orb.config().message_limit);
+        message::write_request(&mut e, id, self.response, &target.key, self.operation, contexts);
+        let body = message::begin_body(&mut e);
+        (self.arguments)(&mut e);
+        message::end_body(&mut e, body);
+        let mut message = e.finish().map_err(|(error, kept)| {
+            *buffer = kept;
+            SystemException::from(error)
+        })?;
+        message::finish_header(&mut message)?;
+        Ok(message)
+    }
+
+    fn reply<'s>(
+        &self,
+        arrived: Arrived,
+        bytes: &'s mut [u8],
+        text: Text,
+        scope: &'s Scope<'s>,
+    ) -> Result<Outcome<'s>, Failure> {
+        let context = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
+        let mut d = message::start(bytes, &arrived.header, scope)?.with_context(context);
+        let reply = message::Reply::read(&mut d)?;
+        d.set_text(text);
+        message::body(&mut d);
+        match reply.status {
+            ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
+            ReplyStatus::UserException => {
+                let id = d.string()?;
+                Ok(Outcome::Reply(Reply::Exception(id, d)))
+            }
+            ReplyStatus::SystemException => {
+                let mut exception = SystemException::decode(&mut d)?;
+                if let Some(detail) = reply.contexts.get(isorb_giop::context::EXCEPTION_DETAIL_MESSAGE)
+                    && let Ok(text) = isorb_giop::context::read_exception_detail(detail)
+                {
+                    exception = exception.detail(text);
+                }
+                Err(Failure::Final(exception))
+            }
+            ReplyStatus::LocationForward => Ok(Outcome::Forward(Ior::decode(&mut d)?, false)),
+            ReplyStatus::LocationForwardPerm => Ok(Outcome::Forward(Ior::decode(&mut d)?, true)),
+            // Requests name their object by key, which every server must take in the end.
+            ReplyStatus::NeedsAddressingMode => Err(Failure::Final(
+                SystemException::from(Kind::NoImplement)
+                    .detail("the peer does not take object keys as addresses"),
+            )),
+        }
+    }
+
+    fn read_failure(
+        &self,
+        error: ReadError,
+        connection: &crate::connection::Connection,
+        id: u32,
+        version: Version,
+    ) -> Failure {
+        match error {
+            ReadError::TimedOut => {
+                connection.cancel(version, id);
+                Failure::Final(self.timed_out(connection.peer()))
+            }
+            ReadError::ClosedInOrder => Failure::NotProcessed(
+                SystemException::from(Kind::Transient).minor(minor::TRANSIENT_CLOSED).detail(format!(
+                    "{} closed the connection before it took {}",
+                    connection.peer(),
+                    self.operation
+                )),
+            ),
+            ReadError::Protocol(error) => Failure::Final(
+                lost(connection.peer(), Completion::Maybe).detail(format!("{}: {error}", connection.peer())),
+            ),
+            ReadError::NoMemory => Failure::Final(
+                SystemException::from(Kind::NoMemory)
+                    .minor(minor::NO_MEMORY_POOL)
+                    .completed(Completion::Maybe),
+            ),
+            _ => Failure::Final(lost(connection.peer(), Completion::Maybe)),
+        }
+    }
+
+    fn timed_out(&self, peer: &str) -> SystemException {
+        let limit = self.timeout.unwrap_or_default();
+        SystemException::from(Kind::Timeout)
+            .completed(Completion::Maybe)
+            .detail(format!("{peer} did not answer {} within {limit:?}", self.operation))
+    }
+}
+
+fn lost(peer: &str, completed: Completion) -> SystemException {
+    SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
+        .detail(format!("the connection to {peer} was lost"))
+}
+
+/// Gives a message that lies in a thread's block to the caller's scope: copied when it is short, else with its block.
+fn take_message<'s>(
+    scope: &'s Scope<'s>,
+    block: &mut Buffer,
+    len: usize,
+    pool: &std::sync::Arc<isorb_scope::BufferPool>,
+) -> Result<&'s mut [u8]> {
+    if len <= COPY_UP_TO && scope.left() > 2 * len {
+        return Ok(scope.aligned_copy(&block.bytes()[..len])?);
+    }
+    let fresh = pool.take(4096).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+    let kept = scope.keep(std::mem::replace(block, fresh))?;
+    Ok(&mut kept.bytes_mut()[..len])
+}
+
+fn copy_to_scope<'s>(
+    message: &isorb_cdr::Message<'_>,
+    scope: &'s Scope<'s>,
+    pool: &std::sync::Arc<isorb_scope::BufferPool>,
+) -> Result<&'s mut [u8]> {
+    let len = message.len();
+    let bytes = if len <= COPY_UP_TO && scope.left() > 2 * len {
+        scope.bytes_mut(len)?
+    } else {
+        let block =
+            pool.take(len).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+        &mut scope.keep(block)?.bytes_mut()[..len]
+    };
+    let mut at = 0;
+    for piece in message.pieces() {
+        bytes[at..at + piece.len()].copy_from_slice(piece);
+        at += piece.len();
+    }
+    Ok(bytes)
+}

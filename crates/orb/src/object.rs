@@ -1,0 +1,285 @@
+//! Object references.
+
+use crate::peer::Peer;
+use crate::policy::{Policies, thread_policies};
+use crate::{Orb, Reference, Result, SystemException};
+use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
+use isorb_giop::codeset::{CodeSetComponentInfo, negotiate};
+use isorb_giop::{Ior, Kind, minor};
+use isorb_rt::sync::PiMutex;
+use std::fmt;
+use std::sync::Arc;
+
+/// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
+///
+/// Two references are equal (`==`) when they say the same, which the standard's `_is_equivalent` is allowed to be.
+#[derive(Clone)]
+pub struct Object(Arc<Inner>);
+
+struct Inner {
+    orb: Orb,
+    ior: Arc<Ior>,
+    binding: Arc<PiMutex<Binding>>,
+    policies: Policies,
+}
+
+/// Where calls go at present. Shared by all clones, whatever their policies.
+#[derive(Default)]
+struct Binding {
+    target: Option<Arc<Target>>,
+    /// Said for good by the server; `None` while the reference itself holds.
+    moved: Option<Arc<Ior>>,
+}
+
+/// A place that a reference was resolved to.
+pub(crate) struct Target {
+    pub place: Place,
+    pub key: Box<[u8]>,
+    pub version: Version,
+    /// What to announce on a connection that has agreed on nothing yet.
+    pub code_sets: Option<(Narrow, Wide)>,
+    /// Whether a forward led here.
+    forwarded: bool,
+}
+
+pub(crate) enum Place {
+    /// In this ORB.
+    Here,
+    There(Arc<Peer>),
+}
+
+impl Object {
+    pub(crate) fn new(orb: &Orb, ior: Ior) -> Object {
+        Object(Arc::new(Inner {
+            orb: orb.clone(),
+            ior: Arc::new(ior),
+            binding: Arc::default(),
+            policies: Policies::default(),
+        }))
+    }
+
+    /// The ORB that the reference belongs to.
+    pub fn orb(&self) -> &Orb {
+        &self.0.orb
+    }
+
+    /// The reference in full.
+    pub fn ior(&self) -> &Ior {
+        &self.0.ior
+    }
+
+    /// The repository id that the reference names; empty when unknown.
+    pub fn type_id(&self) -> &str {
+        &self.0.ior.type_id
+    }
+
+    /// The same object with other policies; what they leave open comes from this reference's.
+    #[must_use]
+    pub fn with_policies(&self, policies: Policies) -> Object {
+        let Inner { orb, ior, binding, policies: mine } = &*self.0;
+        Object(Arc::new(Inner {
+            orb: orb.clone(),
+            ior: ior.clone(),
+            binding: binding.clone(),
+            policies: policies.or(*mine),
+        }))
+    }
+
+    pub(crate) fn effective_policies(&self) -> Policies {
+        self.0.policies.or(thread_policies()).or(self.0.orb.policies())
+    }
+
+    /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
+    /// `None` when it is not one.
+    ///
+    /// # Errors
+    /// What the call `_is_a` ends in.
+    ///
+    /// # Real-time
+    /// May call the object once; allocates.
+    pub fn narrow<R: Reference>(&self) -> Result<Option<R>> {
+        let known = self.type_id() == R::INTERFACE.id || R::INTERFACE.id == crate::Interface::OBJECT_ID;
+        Ok((known || self.is_a(R::INTERFACE.id)?).then(|| R::from_object(self.clone())))
+    }
+
+    /// Takes the object for one of interface `R` without asking.
+    pub fn unchecked_narrow<R: Reference>(&self) -> R {
+        R::from_object(self.clone())
+    }
+
+    /// Asks the object whether it supports an interface (`_is_a`).
+    ///
+    /// # Errors
+    /// What the call ends in.
+    pub fn is_a(&self, repository_id: &str) -> Result<bool> {
+        if repository_id == crate::Interface::OBJECT_ID || repository_id == self.type_id() {
+            return Ok(true);
+        }
+        crate::pseudo::is_a(self, repository_id)
+    }
+
+    /// Asks whether the object is known not to exist (`_non_existent`).
+    ///
+    /// # Errors
+    /// What the call ends in, OBJECT_NOT_EXIST aside.
+    pub fn non_existent(&self) -> Result<bool> {
+        match crate::pseudo::non_existent(self) {
+            Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(true),
+            other => other,
+        }
+    }
+
+    /// Opens the connection that calls will use, so that the first call finds it (`_validate_connection`).
+    ///
+    /// # Errors
+    /// TRANSIENT and the like when the object cannot be reached.
+    pub fn validate_connection(&self) -> Result<()> {
+        self.non_existent().map(drop)
+    }
+
+    /// A number that is equal for equal references, below `limit`.
+    pub fn hash_below(&self, limit: u32) -> u32 {
+        use std::hash::{Hash, Hasher};
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.ior().hash(&mut hasher);
+        if limit == 0 { 0 } else { (hasher.finish() % u64::from(limit)) as u32 }
+    }
+
+    /// The object key, when the object lives in this ORB.
+    pub(crate) fn local_key(&self, orb: &Orb) -> Option<Vec<u8>> {
+        orb.owns(&self.0.ior)
+    }
+
+    /// Where calls go now.
+    pub(crate) fn target(&self) -> Result<Arc<Target>> {
+        let mut binding = self.0.binding.lock();
+        if let Some(target) = &binding.target {
+            return Ok(target.clone());
+        }
+        let ior = binding.moved.as_ref().unwrap_or(&self.0.ior);
+        let target = Arc::new(resolve(&self.0.orb, ior, false)?);
+        binding.target = Some(target.clone());
+        Ok(target)
+    }
+
+    /// Sends further calls elsewhere.
+    pub(crate) fn forward(&self, ior: &Ior, permanent: bool) -> Result<()> {
+        let target = Arc::new(resolve(&self.0.orb, ior, !permanent)?);
+        let mut binding = self.0.binding.lock();
+        if permanent {
+            binding.moved = Some(Arc::new(ior.clone()));
+        }
+        binding.target = Some(target);
+        Ok(())
+    }
+
+    /// After a failure at `target`: back to where the reference says. `true` when a forward had led to `target`.
+    pub(crate) fn forget_forward(&self, target: &Arc<Target>) -> bool {
+        let mut binding = self.0.binding.lock();
+        if binding.target.as_ref().is_some_and(|now| Arc::ptr_eq(now, target)) {
+            binding.target = None;
+        }
+        target.forwarded
+    }
+}
+
+fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
+    if let Some(key) = orb.owns(ior) {
+        let key = key.into();
+        return Ok(Target { place: Place::Here, key, version: Version::V1_2, code_sets: None, forwarded });
+    }
+    let seen = ior.iiop_profiles().count();
+    let profiles: Vec<_> = ior.iiop_profiles().flatten().collect();
+    if let Some(profile) = profiles.first() {
+        // Profiles with the same key are the same object at other addresses.
+        let same = profiles.iter().filter(|other| other.key == profile.key);
+        let addresses = same.flat_map(|profile| profile.addresses()).collect();
+        let code_sets = match profile.code_sets() {
+            Some(theirs) => Some(negotiate(&CodeSetComponentInfo::ours(), &theirs)?),
+            None => None,
+        };
+        let version = profile.version.min(orb.config().giop_version());
+        let peer = orb.peer(addresses);
+        return Ok(Target {
+            place: Place::There(peer),
+            key: profile.key.clone().into(),
+            version,
+            code_sets,
+            forwarded,
+        });
+    }
+    let why = match (ior.is_nil(), seen) {
+        (true, _) => "the reference is nil",
+        (_, 0) => "the reference has no IIOP profile",
+        _ => "the reference's IIOP profiles are malformed",
+    };
+    Err(SystemException::from(Kind::InvObjref).minor(minor::IMP_LIMIT_NO_PROFILE).detail(why))
+}
+
+impl Reference for Object {
+    const INTERFACE: &'static crate::Interface = &crate::pseudo::OBJECT;
+    fn from_object(object: Object) -> Object {
+        object
+    }
+    fn object(&self) -> &Object {
+        self
+    }
+}
+
+impl crate::IsA<Object> for Object {}
+
+impl Handle for Object {
+    const MIN_WIRE: usize = 8;
+
+    fn decode_handle(d: &mut Decoder<'_>) -> isorb_cdr::Result<Option<Object>> {
+        let ior = Ior::decode(d)?;
+        if ior.is_nil() {
+            return Ok(None);
+        }
+        let orb = d.context().and_then(|context| context.downcast_ref::<Orb>());
+        let orb = orb.ok_or(d.error(ErrorKind::NotRemotable))?;
+        Ok(Some(Object::new(orb, ior)))
+    }
+
+    fn encode_handle(this: Option<&Object>, e: &mut Encoder<'_>) {
+        match this {
+            Some(object) => object.ior().encode(e),
+            None => Ior::NIL.encode(e),
+        }
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Object) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.ior == other.0.ior
+    }
+}
+
+impl Eq for Object {}
+
+impl std::hash::Hash for Object {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.ior.hash(state);
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let profile = self.0.ior.iiop_profiles().flatten().next();
+        let (host, port) = profile.map_or(("?".into(), 0), |profile| (profile.host, profile.port));
+        write!(f, "Object({} at {host}:{port})", self.type_id())
+    }
+}
+
+/// The stringified reference, `IOR:…`.
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.ior)
+    }
+}
+
+const _: () = {
+    // References travel as `Option<&Object>`; the compiler checks that the pieces fit.
+    fn travels<'v, T: Encode<'v> + Decode<'v> + Arg<'v, Option<Object>>>() {}
+    let _ = travels::<Option<&'static Object>>;
+};

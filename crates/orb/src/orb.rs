@@ -1,0 +1,388 @@
+//! The ORB: one per process as a rule, several where a program wants them apart.
+
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::peer::{Addresses, Peer, Peers};
+use crate::poa::{Poa, Registry};
+use crate::policy::Policies;
+use crate::server::Endpoints;
+use crate::{Object, Reference, Result, SystemException};
+use isorb_giop::codeset::CodeSetComponentInfo;
+use isorb_giop::component::{Component, ORB_TYPE_ISORB};
+use isorb_giop::context::{ListenPoint, listen_points, read_listen_points};
+use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
+use isorb_giop::{IiopProfile, Ior, Kind, Name, minor};
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use isorb_scope::{BufferPool, Scope};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// An object request broker. Cheap to clone; all clones are the same ORB.
+///
+/// ```no_run
+/// let orb = isorb::Orb::init(std::env::args())?;
+/// let root = orb.root_poa()?;           // opens the endpoints
+/// // root.activate(..)?, orb.naming()?.bind(..)?
+/// orb.run();                            // until orb.shutdown(..)
+/// # Ok::<(), isorb::SystemException>(())
+/// ```
+#[derive(Clone)]
+pub struct Orb(Arc<Inner>);
+
+struct Inner {
+    config: Config,
+    arguments: Vec<String>,
+    policies: PiMutex<Policies>,
+    registry: Registry,
+    peers: Peers,
+    pool: Arc<BufferPool>,
+    endpoints: OnceLock<Arc<Endpoints>>,
+    opening: PiMutex<()>,
+    references: PiMutex<HashMap<String, Object>>,
+    state: AtomicU8,
+    ended: (PiMutex<bool>, PiCondvar),
+}
+
+const RUNNING: u8 = 0;
+const STOPPING: u8 = 1;
+const STOPPED: u8 = 2;
+
+/// What message blocks may stay allocated while nobody uses them, in bytes.
+const RETAIN: usize = 16 << 20;
+
+impl Orb {
+    /// An ORB configured from a command line (`-ORB…` arguments), the environment and `isorb.toml`; see
+    /// [`Config`](crate::Config).
+    ///
+    /// # Errors
+    /// BAD_PARAM, with a sentence that says which argument or line is wrong.
+    pub fn init(args: impl IntoIterator<Item = String>) -> Result<Orb> {
+        let (config, arguments) = Config::from_args(args)?;
+        Ok(Orb::new(config, arguments))
+    }
+
+    /// An ORB with a configuration made by the program.
+    pub fn with_config(config: Config) -> Orb {
+        Orb::new(config, Vec::new())
+    }
+
+    fn new(config: Config, arguments: Vec<String>) -> Orb {
+        let policies = config.policies();
+        let pool = BufferPool::new(config.memory_limit, RETAIN.min(config.memory_limit));
+        // Transient references of an earlier process must not find objects of this one.
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let epoch = (since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40) >> 8;
+        Orb(Arc::new(Inner {
+            config,
+            arguments,
+            policies: PiMutex::new(policies),
+            registry: Registry::new(epoch as u32),
+            peers: Peers::default(),
+            pool,
+            endpoints: OnceLock::new(),
+            opening: PiMutex::new(()),
+            references: PiMutex::default(),
+            state: AtomicU8::new(RUNNING),
+            ended: (PiMutex::new(false), PiCondvar::new()),
+        }))
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// The arguments that [`Orb::init`] left over.
+    pub fn arguments(&self) -> &[String] {
+        &self.0.arguments
+    }
+
+    /// The root POA. The first call opens the endpoints and starts the threads that serve them.
+    ///
+    /// # Errors
+    /// COMM_FAILURE when an endpoint cannot be opened, BAD_INV_ORDER after shutdown.
+    pub fn root_poa(&self) -> Result<Poa> {
+        self.check_running()?;
+        if self.0.endpoints.get().is_none() {
+            let _one = self.0.opening.lock();
+            if self.0.endpoints.get().is_none() {
+                let endpoints = Arc::new(Endpoints::open(self)?);
+                let _ = self.0.endpoints.set(endpoints.clone());
+                endpoints.start(self)?;
+            }
+        }
+        Ok(self.0.registry.root(self))
+    }
+
+    /// Host and port of each open endpoint, as references name them; none before [`Orb::root_poa`].
+    pub fn endpoint_addresses(&self) -> Vec<(String, u16)> {
+        self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
+    }
+
+    /// Serves until [`Orb::shutdown`]. Activates the root POA's manager if the program has not touched it.
+    ///
+    /// # Real-time
+    /// Blocks the calling thread, which serves only the requests of POAs with the main-thread model.
+    pub fn run(&self) {
+        if self.0.endpoints.get().is_some() {
+            self.0.registry.activate_untouched_root();
+        }
+        self.0.registry.serve_main_thread(|| self.0.state.load(Ordering::Acquire) == STOPPED);
+        let (ended, bell) = &self.0.ended;
+        let mut ended = ended.lock();
+        while !*ended {
+            bell.wait_until(&mut ended, Deadline::NONE);
+        }
+    }
+
+    /// Stops: POAs are deactivated and destroyed, their servants etherealised, connections closed in order. With `wait`, running
+    /// upcalls are waited for.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER (OMG minor 3) with `wait` from inside an upcall, which would wait for itself.
+    pub fn shutdown(&self, wait: bool) -> Result<()> {
+        if self.0.state.compare_exchange(RUNNING, STOPPING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return Ok(());
+        }
+        if let Err(exception) = self.0.registry.shutdown(wait) {
+            self.0.state.store(RUNNING, Ordering::Release);
+            return Err(exception);
+        }
+        if let Some(endpoints) = self.0.endpoints.get() {
+            endpoints.close();
+        }
+        self.0.peers.for_each_connection(|connection| connection.break_off());
+        self.0.references.lock().clear();
+        self.0.state.store(STOPPED, Ordering::Release);
+        self.0.registry.wake_main_thread();
+        let (ended, bell) = &self.0.ended;
+        *ended.lock() = true;
+        bell.notify_all(ended);
+        Ok(())
+    }
+
+    /// Whether [`Orb::shutdown`] was called.
+    pub fn is_shut_down(&self) -> bool {
+        self.0.state.load(Ordering::Acquire) != RUNNING
+    }
+
+    /// Runs `f` with a scope in which calls may place their results (`…_in`), without allocation.
+    ///
+    /// # Errors
+    /// What `f` gives.
+    pub fn scope<T, E: From<SystemException>>(
+        &self,
+        f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        crate::invoke::call_scope(f)
+    }
+
+    /// The ORB's policies, the widest scope.
+    pub fn policies(&self) -> Policies {
+        *self.0.policies.lock()
+    }
+
+    /// Sets the ORB's policies; what is `None` stays as it was.
+    pub fn set_policies(&self, policies: Policies) {
+        let mut now = self.0.policies.lock();
+        *now = policies.or(*now);
+    }
+
+    /// The object that a URL names (`IOR:`, `corbaloc:`, `corbaname:`, `file:`) or, without a colon, the initial reference of that
+    /// name.
+    ///
+    /// # Errors
+    /// BAD_PARAM with a sentence for what is no URL, INV_OBJREF, and what resolving a name ends in.
+    pub fn string_to_object(&self, text: &str) -> Result<Object> {
+        let text = text.trim();
+        if !text.contains(':') {
+            return self.resolve_initial_references(text);
+        }
+        self.by_url(text, 8)
+    }
+
+    /// As [`Orb::string_to_object`], as a typed reference.
+    ///
+    /// # Errors
+    /// As [`Orb::string_to_object`]; BAD_PARAM when the object is not of that interface.
+    pub fn resolve<R: Reference>(&self, text: &str) -> Result<R> {
+        let object = self.string_to_object(text)?;
+        object.narrow()?.ok_or_else(|| {
+            SystemException::from(Kind::BadParam).detail(format!("{text} is no {}", R::INTERFACE.id))
+        })
+    }
+
+    /// An initial reference: registered in this process, configured (`-ORBInitRef`), or below `-ORBDefaultInitRef`.
+    ///
+    /// # Errors
+    /// INV_OBJREF with a sentence that says how to configure the name.
+    pub fn resolve_initial_references(&self, name: &str) -> Result<Object> {
+        self.initial(name, 8)
+    }
+
+    /// Makes `object` the initial reference `name` of this process.
+    pub fn register_initial_reference(&self, name: &str, object: &Object) {
+        self.0.references.lock().insert(name.into(), object.clone());
+    }
+
+    fn initial(&self, name: &str, depth: u8) -> Result<Object> {
+        let known = self.0.references.lock().get(name).cloned();
+        if let Some(object) = known {
+            return Ok(object);
+        }
+        let url = match (self.config().init_refs.get(name), &self.config().default_init_ref) {
+            (Some(url), _) => url.clone(),
+            (None, Some(prefix)) => format!("{prefix}/{name}"),
+            (None, None) => {
+                return Err(SystemException::from(Kind::InvObjref).detail(format!(
+                    "no initial reference {name}: give one with -ORBInitRef {name}=URL or -ORBDefaultInitRef URL"
+                )));
+            }
+        };
+        let object = self.by_url(&url, depth)?;
+        self.register_initial_reference(name, &object);
+        Ok(object)
+    }
+
+    fn by_url(&self, text: &str, depth: u8) -> Result<Object> {
+        let bad = |sentence: String| {
+            SystemException::from(Kind::BadParam).minor(minor::BAD_PARAM_URL).detail(sentence)
+        };
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(bad(format!("{text}: URLs lead to URLs too often")));
+        };
+        let url: ObjectUrl = text.parse().map_err(|error| bad(format!("{error}")))?;
+        match url {
+            ObjectUrl::Ior(ior) if ior.is_nil() => {
+                Err(SystemException::from(Kind::InvObjref).detail("a nil reference"))
+            }
+            ObjectUrl::Ior(ior) => Ok(Object::new(self, ior)),
+            ObjectUrl::Corbaloc(corbaloc) => self.by_corbaloc(&corbaloc, depth),
+            ObjectUrl::Corbaname { context, name } => {
+                let context = self.by_corbaloc(&context, depth)?;
+                match name {
+                    None => Ok(context),
+                    Some(name) => self.by_name(&context, &name),
+                }
+            }
+            ObjectUrl::File(path) => {
+                let text = std::fs::read_to_string(&path).map_err(|error| bad(format!("{path}: {error}")))?;
+                self.by_url(text.trim(), depth)
+            }
+        }
+    }
+
+    fn by_corbaloc(&self, corbaloc: &Corbaloc, depth: u8) -> Result<Object> {
+        if corbaloc.addresses.contains(&Address::Rir) {
+            let name = String::from_utf8_lossy(&corbaloc.key);
+            let name = if name.is_empty() { "NameService" } else { &name };
+            return self.initial(name, depth);
+        }
+        let ior = corbaloc.to_ior().ok_or_else(|| {
+            SystemException::from(Kind::BadParam)
+                .minor(minor::BAD_PARAM_URL_ADDRESS)
+                .detail("none of the URL's addresses is an iiop: address")
+        })?;
+        Ok(Object::new(self, ior))
+    }
+
+    fn by_name(&self, context: &Object, name: &Name) -> Result<Object> {
+        crate::naming::resolve(context, name)
+    }
+
+    /// A reference to an object of this ORB.
+    pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>) -> Object {
+        let mut endpoints = self.endpoint_addresses().into_iter();
+        let (host, port) = endpoints.next().unwrap_or_else(|| ("127.0.0.1".into(), 0));
+        let more = endpoints.map(|(host, port)| Component::AlternateAddress { host, port });
+        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(CodeSetComponentInfo::ours())];
+        let components = ours.into_iter().chain(more).flat_map(|component| component.to_tagged()).collect();
+        let version = self.config().giop_version();
+        let profile = IiopProfile { version, host, port, key, components };
+        // Only a host with a zero octet cannot be written, and no socket listens there.
+        Object::new(self, Ior::iiop(type_id, &profile).unwrap_or_default())
+    }
+
+    /// The object key in a reference to an object of this ORB.
+    pub(crate) fn owns(&self, ior: &Ior) -> Option<Vec<u8>> {
+        let endpoints = self.endpoints()?;
+        let profiles = ior.iiop_profiles().flatten();
+        let mut ours = profiles.filter(|profile| {
+            endpoints.published.iter().any(|(host, port)| (host, *port) == (&profile.host, profile.port))
+        });
+        ours.next().map(|profile| profile.key)
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<BufferPool> {
+        &self.0.pool
+    }
+
+    pub(crate) fn peer(&self, addresses: Addresses) -> Arc<Peer> {
+        self.0.peers.get(addresses)
+    }
+
+    pub(crate) fn endpoints(&self) -> Option<&Arc<Endpoints>> {
+        self.0.endpoints.get()
+    }
+
+    pub(crate) fn check_running(&self) -> Result<()> {
+        if self.0.state.load(Ordering::Relaxed) == STOPPED {
+            return Err(SystemException::from(Kind::BadInvOrder)
+                .minor(minor::BAD_INV_ORDER_SHUTDOWN)
+                .detail("the ORB was shut down"));
+        }
+        Ok(())
+    }
+
+    /// What to tell a server on the first request of a connection so that it may call back over it.
+    pub(crate) fn offer_bidirectional(&self, connection: &Arc<Connection>) -> Option<Vec<u8>> {
+        let endpoints = self.config().bidirectional.then(|| self.endpoints())??;
+        if connection.bidirectional.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let points =
+            endpoints.published.iter().map(|(host, port)| ListenPoint { host: host.clone(), port: *port });
+        let points: Vec<_> = points.collect();
+        endpoints.read_also(self, connection).ok()?;
+        listen_points(&points).ok()
+    }
+
+    /// Uses a client's connection for calls to the addresses that it listens at, if this ORB is configured so.
+    pub(crate) fn accept_bidirectional(&self, connection: &Arc<Connection>, data: &[u8]) {
+        if !self.config().bidirectional || connection.bidirectional.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Ok(points) = read_listen_points(data) {
+            self.0.peers.adopt(
+                points.into_iter().map(|point| (point.host, point.port)).take(16).collect(),
+                connection,
+            );
+        }
+    }
+}
+
+impl PartialEq for Orb {
+    fn eq(&self, other: &Orb) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Orb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Orb").field("endpoints", &self.endpoint_addresses()).finish_non_exhaustive()
+    }
+}
+
+const _: () = {
+    fn shared<T: Send + Sync>() {}
+    let _ = shared::<Orb>;
+    let _: fn(Duration) -> Deadline = Deadline::after;
+};

@@ -1,0 +1,265 @@
+//! A request, from its octets to its reply.
+
+use crate::connection::{Arrived, Connection};
+use crate::poa::Refusal;
+use crate::servant::Outcome;
+use crate::upcall::{Request as UpcallRequest, Upcall};
+use crate::workspace::Work;
+use crate::{Interface, Orb, Result, SystemException};
+use isorb_cdr::{Decoder, Encoder, Message, Text};
+use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response};
+use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Serves the request that lies in `work.block` and hands its reply, if one is expected, to `send` while what it borrows
+/// from is alive.
+///
+/// # Errors
+/// [`ProtocolError`] when it is no request, and the connection cannot go on.
+///
+/// # Real-time
+/// Allocates nothing by itself: the message is read where it lies, views and upcall data go to the region, the reply to the
+/// buffer of this thread.
+pub(crate) fn request(
+    orb: &Orb,
+    connection: Option<&Arc<Connection>>,
+    arrived: Arrived,
+    work: &mut Work,
+    send: &mut dyn FnMut(&mut Message<'_>, u32),
+) -> Result<(), ProtocolError> {
+    let Work { region, encode, block } = work;
+    let scope = region.enter();
+    let bytes = &mut block.bytes_mut()[..arrived.len];
+    let mut d = message::start(bytes, &arrived.header, &scope)?.with_context(orb);
+    let request = Request::read(&mut d)?;
+    let version = arrived.header.version;
+    let mut acceptable = Ok(());
+    let text = match connection {
+        Some(connection) => {
+            if !request.contexts.is_empty() {
+                acceptable = note_contexts(orb, connection, &request, version)?;
+            }
+            connection.text(version)
+        }
+        None => Text::DEFAULT,
+    };
+    d.set_text(text);
+    message::body(&mut d);
+
+    let mut e = Encoder::new(std::mem::take(encode), text);
+    e.set_limit(orb.config().message_limit);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    let head = e.position();
+    if request.response == Response::Server {
+        // Found or not is answered before the servant runs; what it then does, nobody hears.
+        let found = request.target.key().map_or(Ok(()), |key| orb.registry().locate(key));
+        let mut early = Encoder::new(Vec::new(), text);
+        let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &[]);
+        let head = early.position();
+        if let Err(refusal) = &found {
+            write_refusal(&mut early, at, head, refusal);
+        }
+        deliver(early, request.id, &mut Vec::new(), send);
+        if found.is_err() {
+            *encode = e.flatten().unwrap_or_default();
+            return Ok(());
+        }
+    }
+
+    let entered;
+    let upcall;
+    match request.target.key() {
+        _ if acceptable.is_err() => {
+            if let Err(exception) = &acceptable {
+                write_exception(&mut e, status_at, head, exception);
+            }
+        }
+        None => {
+            // A profile that is not IIOP: ask for the key (clause 9.4.3.1).
+            e.patch(status_at, ReplyStatus::NeedsAddressingMode as u32);
+            let body = message::begin_body(&mut e);
+            e.put(0u16);
+            message::end_body(&mut e, body);
+        }
+        Some(key) => match orb.registry().enter(key, request.operation) {
+            Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
+            Ok(target) => {
+                entered = target;
+                upcall = UpcallRequest {
+                    scope: &scope,
+                    orb,
+                    operation: request.operation,
+                    object_id: entered.object_id,
+                    poa: Some(&entered.poa),
+                    contexts: request.contexts,
+                };
+                let body = message::begin_body(&mut e);
+                let outcome = run(&entered.servant, request.operation, &upcall, &mut d, &mut e);
+                match outcome {
+                    Ok(Outcome::Results) if e.error().is_none() => message::end_body(&mut e, body),
+                    Ok(Outcome::Exception) if e.error().is_none() => {
+                        e.patch(status_at, ReplyStatus::UserException as u32);
+                    }
+                    Ok(_) => {
+                        let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
+                        write_exception(&mut e, status_at, head, &error.completed(Completion::Yes));
+                    }
+                    Err(exception) => write_exception(&mut e, status_at, head, &exception),
+                }
+            }
+        },
+    }
+    if request.response == Response::Target {
+        deliver(e, request.id, encode, send);
+    } else if let Ok(message) = e.finish() {
+        Work::put_back(encode, message.into_buffer());
+    }
+    Ok(())
+}
+
+/// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
+fn run<'u>(
+    servant: &'u crate::Servant,
+    operation: &str,
+    upcall: &'u UpcallRequest<'u>,
+    d: &mut Decoder<'u>,
+    e: &mut Encoder<'u>,
+) -> Result<Outcome> {
+    let Some(index) = servant.interface().operations.find(operation) else {
+        return pseudo(servant.interface(), operation, d, e);
+    };
+    let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
+    called.unwrap_or_else(|_| {
+        Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
+            .detail(format!("the servant panicked in {operation}")))
+    })
+}
+
+/// Operations that every object has (clause 9.4.2.1).
+#[cold]
+fn pseudo(
+    interface: &Interface,
+    operation: &str,
+    d: &mut Decoder<'_>,
+    e: &mut Encoder<'_>,
+) -> Result<Outcome> {
+    match operation {
+        "_is_a" => e.put(u8::from(interface.is_a(d.string()?))),
+        "_non_existent" | "_not_existent" => e.put(0u8),
+        "_repository_id" => e.string(interface.id),
+        "_interface" => {
+            return Err(SystemException::from(Kind::IntfRepos).minor(minor::INTF_REPOS_UNAVAILABLE));
+        }
+        "_component" => Ior::NIL.encode(e),
+        _ => {
+            return Err(SystemException::from(Kind::BadOperation)
+                .minor(minor::BAD_OPERATION_UNKNOWN)
+                .detail(format!("{} has no operation {operation}", interface.id)));
+        }
+    }
+    Ok(Outcome::Results)
+}
+
+fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
+    match refusal {
+        Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
+        Refusal::Forward { to, permanent } => {
+            e.truncate(head);
+            // Forwarding for good came with GIOP 1.2.
+            let for_good = *permanent && e.text().version >= isorb_cdr::Version::V1_2;
+            let status =
+                if for_good { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
+            e.patch(status_at, status as u32);
+            let body = message::begin_body(e);
+            to.ior().encode(e);
+            message::end_body(e, body);
+        }
+    }
+}
+
+fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception: &SystemException) {
+    e.truncate(head);
+    e.patch(status_at, ReplyStatus::SystemException as u32);
+    let body = message::begin_body(e);
+    exception.encode(e);
+    message::end_body(e, body);
+}
+
+fn deliver(e: Encoder<'_>, id: u32, encode: &mut Vec<u8>, send: &mut dyn FnMut(&mut Message<'_>, u32)) {
+    match e.finish() {
+        Ok(mut message) => {
+            if message::finish_header(&mut message).is_ok() {
+                send(&mut message, id);
+            }
+            Work::put_back(encode, message.into_buffer());
+        }
+        Err((error, buffer)) => {
+            crate::log::note(format_args!("a reply could not be written: {error}"));
+            *encode = buffer;
+        }
+    }
+}
+
+/// Contexts that change what is known of the connection: code sets, bidirectional listen points.
+#[cold]
+fn note_contexts(
+    orb: &Orb,
+    connection: &Arc<Connection>,
+    request: &Request<'_>,
+    version: isorb_cdr::Version,
+) -> Result<Result<()>, ProtocolError> {
+    if connection.code_sets().is_none()
+        && let Some(data) = request.contexts.get(context::CODE_SETS)
+    {
+        match context::CodeSets::read(data)?.text(version) {
+            Ok(text) => connection.set_code_sets(text.narrow, text.wide),
+            Err(exception) => return Ok(Err(exception)),
+        }
+    }
+    if let Some(data) = request.contexts.get(context::BI_DIR_IIOP) {
+        orb.accept_bidirectional(connection, data);
+    }
+    Ok(Ok(()))
+}
+
+/// Answers where an object is.
+pub(crate) fn locate(
+    orb: &Orb,
+    arrived: Arrived,
+    work: &mut Work,
+    send: &mut dyn FnMut(&mut Message<'_>, u32),
+) -> Result<(), ProtocolError> {
+    let Work { region, encode, block } = work;
+    let scope = region.enter();
+    let bytes = &mut block.bytes_mut()[..arrived.len];
+    let mut d = message::start(bytes, &arrived.header, &scope)?;
+    let request = message::LocateRequest::read(&mut d)?;
+    let text = Text::fallback(arrived.header.version);
+    let new = arrived.header.version >= isorb_cdr::Version::V1_2;
+    let mut e = Encoder::new(std::mem::take(encode), text);
+    let mut answer = |status| message::write_locate_reply(&mut e, request.id, status);
+    match request.target.key().map(|key| orb.registry().locate(key)) {
+        None if new => {
+            answer(LocateStatus::NeedsAddressingMode);
+            e.put(0u16);
+        }
+        None => answer(LocateStatus::UnknownObject),
+        Some(Ok(())) => answer(LocateStatus::ObjectHere),
+        Some(Err(Refusal::Forward { to, permanent })) => {
+            answer(if permanent && new {
+                LocateStatus::ObjectForwardPerm
+            } else {
+                LocateStatus::ObjectForward
+            });
+            to.ior().encode(&mut e);
+        }
+        Some(Err(Refusal::Exception(exception))) if new && exception.kind != Kind::ObjectNotExist => {
+            answer(LocateStatus::SystemException);
+            exception.encode(&mut e);
+        }
+        Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
+    }
+    deliver(e, request.id, encode, send);
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Where an ORB listens, and what becomes of those who connect.
+
+use super::lane::Lane;
+use super::session;
+use crate::config::{Concurrency, endpoint_address};
+use crate::connection::{Connection, Side};
+use crate::{Orb, Result, SystemException};
+use isorb_giop::{Kind, message};
+use isorb_rt::sched::ThreadSpec;
+use isorb_rt::sync::PiMutex;
+use isorb_transport::{Listener, Tcp, Transport, Wait};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The endpoints of an ORB, open.
+pub(crate) struct Endpoints {
+    listeners: Vec<Arc<dyn Listener>>,
+    /// Host and port of each endpoint, as references name them.
+    pub published: Vec<(String, u16)>,
+    connections: PiMutex<Vec<Weak<Connection>>>,
+    lane: Option<Arc<Lane>>,
+    closed: AtomicBool,
+}
+
+impl Endpoints {
+    /// Opens the configured endpoints. Nothing is accepted before [`Endpoints::start`].
+    pub fn open(orb: &Orb) -> Result<Endpoints> {
+        let config = orb.config();
+        let mut listeners = Vec::new();
+        let mut published = Vec::new();
+        for endpoint in &config.endpoints {
+            let address = endpoint_address(endpoint)?;
+            let listener = Tcp.listen(&address).map_err(|error| {
+                SystemException::from(Kind::CommFailure)
+                    .detail(format!("cannot listen at {address}: {error}"))
+            })?;
+            let (host, port) = listener.local();
+            let wildcard = matches!(host.as_str(), "0.0.0.0" | "::" | "*");
+            let host = match &config.publish {
+                Some(publish) => publish.clone(),
+                None if wildcard => {
+                    return Err(SystemException::from(Kind::BadParam).detail(format!(
+                        "{endpoint} listens at every address; say with -ORBPublish HOST which one references shall name"
+                    )));
+                }
+                None => host,
+            };
+            published.push((host, port));
+            listeners.push(listener.into());
+        }
+        let lane = match config.concurrency {
+            Concurrency::Connection => None,
+            Concurrency::Lane => Some(Arc::new(Lane::new().map_err(os_error)?)),
+        };
+        let connections = PiMutex::default();
+        Ok(Endpoints { listeners, published, connections, lane, closed: AtomicBool::new(false) })
+    }
+
+    /// Starts the threads: one that accepts for each endpoint, and those of the lane.
+    pub fn start(&self, orb: &Orb) -> Result<()> {
+        if let Some(lane) = &self.lane {
+            for i in 0..orb.config().lane_threads {
+                let (lane, orb) = (lane.clone(), orb.clone());
+                spawn(format!("isorb-lane-{i}"), move || lane.run(&orb))?;
+            }
+        }
+        for listener in &self.listeners {
+            let (listener, orb) = (listener.clone(), orb.clone());
+            spawn("isorb-accept".into(), move || accept(&orb, &*listener))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
+    pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
+        self.connections.lock().push(Arc::downgrade(connection));
+        self.begin(orb, connection)
+    }
+
+    /// Stops accepting, says CloseConnection to every client and ends the connections.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        for listener in &self.listeners {
+            listener.close();
+        }
+        let connections = std::mem::take(&mut *self.connections.lock());
+        for connection in connections.iter().filter_map(Weak::upgrade) {
+            let _ = connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
+            connection.break_off();
+        }
+        if let Some(lane) = &self.lane {
+            lane.close();
+        }
+    }
+
+    fn begin(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
+        match &self.lane {
+            Some(lane) => lane.add(connection.clone()).map_err(os_error),
+            None => {
+                let (orb, connection) = (orb.clone(), connection.clone());
+                spawn("isorb-conn".into(), move || session::serve(&orb, &connection))
+            }
+        }
+    }
+
+    /// Room for one more connection; forgets the ended ones.
+    fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
+        let mut connections = self.connections.lock();
+        if connections.len() >= limit {
+            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
+        }
+        if connections.len() >= limit || self.closed.load(Ordering::Acquire) {
+            return false;
+        }
+        connections.push(Arc::downgrade(connection));
+        true
+    }
+}
+
+fn accept(orb: &Orb, listener: &dyn Listener) {
+    let Some(endpoints) = orb.endpoints() else { return };
+    loop {
+        match listener.accept(Wait::Block) {
+            Ok(stream) => {
+                let config = orb.config();
+                let connection =
+                    Arc::new(Connection::new(stream, Side::Acceptor, config.limits(), orb.pool().clone()));
+                let admitted = endpoints.admit(&connection, config.max_connections);
+                if !admitted || endpoints.begin(orb, &connection).is_err() {
+                    crate::log::note(format_args!(
+                        "{}: turned away, {} connections are open (max_connections)",
+                        connection.peer(),
+                        config.max_connections
+                    ));
+                    let _ = connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
+                    connection.break_off();
+                }
+            }
+            Err(_) if endpoints.closed.load(Ordering::Acquire) => return,
+            // Out of descriptors, or the client left before it was accepted: others may do better in a moment.
+            Err(error) => {
+                crate::log::note(format_args!("accept: {error}"));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
+    let spawned = ThreadSpec::new(name).spawn(f);
+    spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
+}
+
+fn os_error(error: std::io::Error) -> SystemException {
+    SystemException::from(Kind::NoResources).detail(error.to_string())
+}

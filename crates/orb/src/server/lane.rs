@@ -1,0 +1,165 @@
+//! A fixed number of threads for all connections of an endpoint.
+//!
+//! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an event. A connection has one
+//! owner at a time: an event that finds it owned is left to the owner, who looks once more before it lets go. Nobody is
+//! promoted, nothing is re-armed.
+
+use super::{Next, finish, on_message};
+use crate::Orb;
+use crate::connection::{Connection, ReadError};
+use crate::workspace::Work;
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::Deadline;
+use isorb_transport::Wait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) struct Lane {
+    poller: Poller,
+    members: PiMutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    places: Vec<(u32, Option<Arc<Member>>)>,
+    free: Vec<usize>,
+}
+
+struct Member {
+    connection: Arc<Connection>,
+    owned: AtomicBool,
+    again: AtomicBool,
+    /// Part of a reply waits for the peer to read; no request is read meanwhile.
+    stuffed: AtomicBool,
+}
+
+impl Lane {
+    pub fn new() -> std::io::Result<Lane> {
+        Ok(Lane { poller: Poller::new()?, members: PiMutex::default() })
+    }
+
+    /// Takes a connection in.
+    pub fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
+        let member = Arc::new(Member {
+            connection,
+            owned: AtomicBool::new(false),
+            again: AtomicBool::new(false),
+            stuffed: AtomicBool::new(false),
+        });
+        let token = {
+            let mut members = self.members.lock();
+            let place = members.free.pop().unwrap_or_else(|| {
+                members.places.push((0, None));
+                members.places.len() - 1
+            });
+            members.places[place].1 = Some(member.clone());
+            u64::from(members.places[place].0) << 32 | place as u64
+        };
+        let added = self.poller.add(member.connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
+        if added.is_err() {
+            self.remove(token);
+        }
+        Ok(added?)
+    }
+
+    /// Serves events until the lane is closed.
+    pub fn run(&self, orb: &Orb) {
+        let mut work = Work::new(orb.pool());
+        let mut events = Events::<1>::new();
+        while let Ok(ready) = self.poller.wait(&mut events, Deadline::NONE) {
+            for event in ready {
+                if event.token == Poller::WAKE {
+                    return;
+                }
+                if let Some(member) = self.member(event.token)
+                    && member.on_event(orb, &mut work) == Next::Close
+                {
+                    member.connection.break_off();
+                    let _ = self.poller.delete(member.connection.stream().fd());
+                    self.remove(event.token);
+                }
+            }
+        }
+    }
+
+    /// Ends all threads of the lane.
+    pub fn close(&self) {
+        self.poller.wake_for_good();
+    }
+
+    fn member(&self, token: u64) -> Option<Arc<Member>> {
+        let members = self.members.lock();
+        let (generation, member) = members.places.get(token as u32 as usize)?;
+        if u64::from(*generation) == token >> 32 { member.clone() } else { None }
+    }
+
+    fn remove(&self, token: u64) {
+        let mut members = self.members.lock();
+        let place = token as u32 as usize;
+        if let Some((generation, member)) = members.places.get_mut(place)
+            && u64::from(*generation) == token >> 32
+            && member.take().is_some()
+        {
+            *generation = generation.wrapping_add(1);
+            members.free.push(place);
+        }
+    }
+}
+
+impl Member {
+    fn on_event(&self, orb: &Orb, work: &mut Work) -> Next {
+        if self.owned.swap(true, Ordering::SeqCst) {
+            self.again.store(true, Ordering::SeqCst);
+            // The owner may have let go between the two: then the event is ours after all.
+            if self.owned.swap(true, Ordering::SeqCst) {
+                return Next::Continue;
+            }
+        }
+        loop {
+            self.again.store(false, Ordering::SeqCst);
+            if self.drain(orb, work) == Next::Close {
+                return Next::Close;
+            }
+            self.owned.store(false, Ordering::SeqCst);
+            if !self.again.load(Ordering::SeqCst) || self.owned.swap(true, Ordering::SeqCst) {
+                return Next::Continue;
+            }
+        }
+    }
+
+    /// Serves what has arrived, until the socket has no more or the peer does not take replies.
+    fn drain(&self, orb: &Orb, work: &mut Work) -> Next {
+        let connection = &self.connection;
+        if self.stuffed.load(Ordering::Acquire) {
+            match connection.flush() {
+                Ok(true) => self.stuffed.store(false, Ordering::Release),
+                Ok(false) => return Next::Continue,
+                Err(_) => return Next::Close,
+            }
+        }
+        loop {
+            match connection.read(Wait::No, &mut work.block) {
+                Ok(arrived) => {
+                    let mut send = |message: &mut isorb_cdr::Message<'_>, id| {
+                        if !connection.send_or_keep(message, id)? {
+                            self.stuffed.store(true, Ordering::Release);
+                        }
+                        Ok(())
+                    };
+                    if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
+                        return Next::Close;
+                    }
+                    if self.stuffed.load(Ordering::Acquire) {
+                        return Next::Continue;
+                    }
+                }
+                Err(ReadError::WouldBlock) => return Next::Continue,
+                Err(error) => {
+                    finish(connection, error);
+                    return Next::Close;
+                }
+            }
+        }
+    }
+}

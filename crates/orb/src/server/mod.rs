@@ -1,0 +1,123 @@
+//! The serving side: endpoints, the threads that read, what happens to a message.
+//!
+//! The thread that reads a request runs it and sends its reply. Which thread reads is the endpoint's concurrency: one a
+//! connection ([`session`]) or a fixed number for all ([`lane`]).
+
+mod dispatch;
+mod endpoint;
+mod lane;
+mod session;
+
+pub(crate) use dispatch::request;
+pub(crate) use endpoint::Endpoints;
+
+use crate::Orb;
+use crate::connection::{Arrived, Connection, ReadError, SendError};
+use crate::workspace::{Work, with_work};
+use isorb_cdr::Message;
+use isorb_giop::{Answer, MessageKind, ProtocolError, message};
+use isorb_scope::Buffer;
+use std::sync::Arc;
+
+/// Sends a finished message over the connection that it belongs to.
+type Send<'a> = dyn FnMut(&mut Message<'_>, u32) -> Result<(), SendError> + 'a;
+
+/// Whether the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Continue,
+    Close,
+}
+
+/// Handles a message that a reading thread got; it lies in `work.block`.
+fn on_message(
+    orb: &Orb,
+    connection: &Arc<Connection>,
+    arrived: Arrived,
+    work: &mut Work,
+    send: &mut Send<'_>,
+) -> Next {
+    let handled = match arrived.header.kind {
+        MessageKind::Request => {
+            let mut sent = Ok(());
+            let served =
+                request(orb, Some(connection), arrived, work, &mut |message, id| sent = send(message, id));
+            if sent.is_err() {
+                return Next::Close;
+            }
+            served
+        }
+        MessageKind::LocateRequest => {
+            let mut sent = Ok(());
+            let served = dispatch::locate(orb, arrived, work, &mut |message, id| sent = send(message, id));
+            if sent.is_err() {
+                return Next::Close;
+            }
+            served
+        }
+        MessageKind::Reply | MessageKind::LocateReply => {
+            connection.deliver(arrived, &mut work.block);
+            Ok(())
+        }
+        // The request runs already, or was answered: nothing to stop (clause 9.4.4 allows a reply all the same).
+        MessageKind::CancelRequest => Ok(()),
+        MessageKind::CloseConnection => {
+            connection.close_in_order();
+            return Next::Close;
+        }
+        MessageKind::MessageError => return Next::Close,
+        MessageKind::Fragment => Err(ProtocolError::FragmentOrder),
+    };
+    match handled {
+        Ok(()) => Next::Continue,
+        Err(error) => {
+            refuse(connection, error);
+            Next::Close
+        }
+    }
+}
+
+/// Handles what a caller read that was no reply: the end of the connection, or a call back.
+pub(crate) fn off_path(orb: &Orb, connection: &Arc<Connection>, arrived: Arrived, block: &mut Buffer) {
+    let next = match arrived.header.kind {
+        MessageKind::Request | MessageKind::LocateRequest
+            if !connection.bidirectional.load(std::sync::atomic::Ordering::Acquire) =>
+        {
+            refuse(connection, ProtocolError::Unexpected(arrived.header.kind));
+            Ok(Next::Close)
+        }
+        _ => with_work(connection.pool(), |work| {
+            std::mem::swap(&mut work.block, block);
+            let next =
+                on_message(orb, connection, arrived, work, &mut |message, id| connection.send(message, id));
+            std::mem::swap(&mut work.block, block);
+            Ok(next)
+        }),
+    };
+    if next != Ok(Next::Continue) {
+        connection.break_off();
+    }
+}
+
+/// Tells a peer that broke the protocol, where the standard says so.
+fn refuse(connection: &Connection, error: ProtocolError) {
+    if error.answer() == Answer::MessageError {
+        let _ = connection.send_control(&message::message_error(isorb_cdr::Version::V1_2));
+    }
+    crate::log::note(format_args!("{}: {error}; the connection is closed", connection.peer()));
+}
+
+/// The end of a reading thread's work on a connection.
+fn finish(connection: &Connection, error: ReadError) {
+    match error {
+        ReadError::Protocol(error) => refuse(connection, error),
+        ReadError::NoMemory => {
+            crate::log::note(format_args!(
+                "{}: no memory for a message; the connection is closed",
+                connection.peer()
+            ));
+        }
+        _ => {}
+    }
+    connection.break_off();
+}

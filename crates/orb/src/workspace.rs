@@ -1,0 +1,92 @@
+//! What a thread needs to make or serve one call, kept from call to call.
+//!
+//! A call nested in another (a servant that calls out, a call back while waiting) takes the next set; each thread has as
+//! many as its deepest nesting so far, up to a bound, so that the steady state allocates nothing.
+
+use crate::{Result, SystemException};
+use isorb_giop::{Kind, minor};
+use isorb_scope::{Buffer, BufferPool, Region, Scope};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Deepest nesting of calls on one thread: a call, the call back it causes, the call that makes, and so on.
+pub(crate) const MAX_NESTING: usize = 64;
+/// Region of an upcall, and of the results of a call that gives owned values, in bytes.
+pub(crate) const REGION: usize = 16 << 10;
+/// An encoding buffer that grew beyond this is given back after the call.
+const STAY: usize = 2 << 20;
+
+/// Memory for one call or upcall.
+pub(crate) struct Work {
+    pub region: Region,
+    pub encode: Vec<u8>,
+    pub block: Buffer,
+}
+
+impl Work {
+    pub fn new(pool: &Arc<BufferPool>) -> Work {
+        let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
+        Work { region: Region::new(REGION), encode: Vec::with_capacity(1024), block }
+    }
+
+    /// Keeps an encoding buffer for the next message unless it grew very large.
+    pub fn put_back(encode: &mut Vec<u8>, buffer: Vec<u8>) {
+        if buffer.capacity() <= STAY {
+            *encode = buffer;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Shelf {
+    work: Vec<Box<Work>>,
+    regions: Vec<Region>,
+    nesting: usize,
+}
+
+thread_local! {
+    static SHELF: RefCell<Shelf> = RefCell::default();
+}
+
+/// Runs `f` with a set of this thread.
+///
+/// # Errors
+/// IMP_LIMIT when calls are nested too deeply.
+pub(crate) fn with_work<T>(pool: &Arc<BufferPool>, f: impl FnOnce(&mut Work) -> Result<T>) -> Result<T> {
+    let mut work = enter(|shelf| shelf.work.pop())?.unwrap_or_else(|| Box::new(Work::new(pool)));
+    let result = f(&mut work);
+    leave(|shelf| shelf.work.push(work));
+    result
+}
+
+/// Runs `f` with a scope of this thread, for results that are then copied out.
+pub(crate) fn with_scope<T, E: From<SystemException>>(
+    f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
+) -> Result<T, E> {
+    let mut region = enter(|shelf| shelf.regions.pop())?.unwrap_or_else(|| Region::new(REGION));
+    let result = {
+        let scope = region.enter();
+        f(&scope)
+    };
+    leave(|shelf| shelf.regions.push(region));
+    result
+}
+
+fn enter<T>(take: impl FnOnce(&mut Shelf) -> T) -> Result<T> {
+    SHELF.with_borrow_mut(|shelf| {
+        if shelf.nesting == 2 * MAX_NESTING {
+            return Err(SystemException::from(Kind::ImpLimit)
+                .minor(minor::IMP_LIMIT_NESTING)
+                .detail("calls are nested too deeply on one thread: does a call back call back?"));
+        }
+        shelf.nesting += 1;
+        Ok(take(shelf))
+    })
+}
+
+fn leave(give: impl FnOnce(&mut Shelf)) {
+    SHELF.with_borrow_mut(|shelf| {
+        shelf.nesting -= 1;
+        give(shelf);
+    });
+}
