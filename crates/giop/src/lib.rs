@@ -37,6 +37,7 @@ pub mod context;
 mod cursor;
 mod error;
 pub mod exception;
+pub mod fragment;
 pub mod header;
 pub mod ior;
 pub mod message;
