@@ -217,7 +217,10 @@ impl Preprocessor<'_> {
                     out.push(Token { kind: Kind::Number, text: value.into(), ..token.clone() });
                     at += if parenthesised { 3 } else { 1 };
                 }
-                None => self.out.diagnostics.error(token.span, "`defined` needs the name of a macro"),
+                None => {
+                    self.out.diagnostics.error(token.span, "`defined` needs the name of a macro");
+                    return vec![Token { kind: Kind::Number, text: "0".into(), ..token.clone() }];
+                }
             }
         }
         out

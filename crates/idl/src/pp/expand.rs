@@ -113,7 +113,8 @@ impl Preprocessor<'_> {
             }
             match self.arguments(&name, params, found.span, stack) {
                 Some(collected) => arguments = collected,
-                None => return,
+                // The name stays, as something for the parser to go on with.
+                None => return out.push(name),
             }
         }
         if !self.step(found.body.len() + 1, name.span) {
@@ -289,7 +290,7 @@ impl Preprocessor<'_> {
             _ => {
                 let message = format!("`##` of `{}` and `{}` makes no token", left.text, right.text);
                 self.out.diagnostics.error(left.span, message);
-                vec![left, right]
+                vec![left]
             }
         }
     }

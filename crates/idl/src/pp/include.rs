@@ -28,7 +28,8 @@ impl Preprocessor<'_> {
         let file = match self.find(&name, quoted, span) {
             Ok(file) => file,
             Err(problem) => {
-                let mut report = Report::error(span, format!("cannot include `{name}`: {problem}"));
+                let mut report =
+                    Report::error(span, format!("cannot include `{name}`: {}", reason(&problem)));
                 if problem.kind() == io::ErrorKind::NotFound {
                     report = report.hint("name the directory that it is in with -I");
                 }
@@ -131,6 +132,14 @@ impl Preprocessor<'_> {
         self.lexed.push(lexer::lex(&text, file).into());
         self.files.insert(path, file);
         Ok(file)
+    }
+}
+
+/// Why a file cannot be read.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -56,6 +56,10 @@ pub(crate) fn preprocess(options: &Options, loader: &dyn Loader, main: &Path) ->
         stopped: false,
     };
     pp.run(main);
+    if pp.stopped {
+        // What is left is only a part; complaints about it would be about nothing.
+        pp.out.tokens.clear();
+    }
     pp.out
 }
 
@@ -93,7 +97,8 @@ impl Preprocessor<'_> {
                 self.file(file, 0);
                 self.end(file);
             }
-            Err(reason) => {
+            Err(error) => {
+                let reason = include::reason(&error);
                 self.out.diagnostics.general(format!("cannot read `{}`: {reason}", main.display()));
             }
         }
@@ -166,6 +171,7 @@ impl Preprocessor<'_> {
             }
             if let Kind::Bad(problem) = token.kind {
                 self.out.diagnostics.error(token.span, problem);
+                self.out.tokens.extend(repaired(&token));
             } else {
                 self.out.tokens.push(token);
             }
@@ -183,6 +189,21 @@ impl Preprocessor<'_> {
             self.out.diagnostics.error(span, message);
         }
     }
+}
+
+/// What to go on with after a literal without an end: a literal, and the `;` that it swallowed.
+fn repaired(token: &Token) -> Vec<Token> {
+    let (kind, text) = match token.text.trim_start_matches('L').chars().next() {
+        Some('"') => (Kind::String, "\"\""),
+        Some('\'') => (Kind::Char, "' '"),
+        _ => return Vec::new(),
+    };
+    let wide = if token.text.starts_with('L') { "L" } else { "" };
+    let mut tokens = vec![Token { kind, text: format!("{wide}{text}").into(), ..token.clone() }];
+    if token.text.trim_end().ends_with(';') {
+        tokens.push(Token::new(Kind::Punct, ";".into(), token.span.at_end()));
+    }
+    tokens
 }
 
 fn line_end(tokens: &[Token], at: usize) -> usize {

@@ -3,7 +3,6 @@
 use super::Resolver;
 use super::scope::{ScopeKind, What};
 use super::types::Place;
-use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind, Enum, Enumerator, Exception, Member, Struct, Type, Typedef, Union};
 use crate::syntax::ast::{Attrs, DeclKind, Declarator, Ident, Item, TypeExpr};
 
@@ -46,10 +45,6 @@ impl Resolver<'_> {
     fn structure(&mut self, attrs: &Attrs, name: &Ident, members: &[Item]) -> DefId {
         let id = self.begin(attrs, name, DefKind::Struct(Struct { members: Vec::new() }));
         let found = self.within(id, ScopeKind::Constructed, |r| r.members(id, members));
-        if members.is_empty() {
-            let report = Report::error(name.span, format!("struct `{}` has no members", name.name));
-            self.diagnostics.push(report.hint("CORBA structs have at least one"));
-        }
         self.spec.defs[id.index()].kind = DefKind::Struct(Struct { members: found });
         self.info(id).complete = true;
         id

@@ -6,6 +6,7 @@ use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind, Type};
 use crate::source::Span;
 use crate::syntax::ast::{Ident, ScopedName};
+use crate::syntax::keyword::{Reserved, reserved};
 use std::collections::HashSet;
 
 /// What a search in one scope gave.
@@ -150,6 +151,8 @@ impl Resolver<'_> {
             let scopes: Vec<ScopeId> = inside.map_or_else(|| self.stack.clone(), |(scope, _)| vec![scope]);
             if let Some(similar) = self.similar(&name.name, &scopes) {
                 report = report.hint(format!("did you mean `{similar}`?"));
+            } else if let Reserved::ByCase(keyword) = reserved(&name.name) {
+                report = report.hint(format!("did you mean `{keyword}`?"));
             } else if &*name.name == "CORBA" && inside.is_none() {
                 report = report.hint("write `#include <orb.idl>` to use CORBA's own types");
             } else if inside.is_none() {

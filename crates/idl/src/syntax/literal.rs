@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(number("010"), Ok(ConstValue::Integer(8)));
         assert_eq!(number("0xFf"), Ok(ConstValue::Integer(255)));
         assert_eq!(number("0"), Ok(ConstValue::Integer(0)));
-        for bad in ["08", "0x", "1x", "0xg", "18446744073709551616", "1.2.3", "1e", "1e999", "+1", "1.0f"] {
+        for bad in ["08", "0x", "1x", "0xg", "18446744073709551616", "1.2.3", "1e", "1e999", "1.0f"] {
             assert!(number(bad).is_err(), "{bad}");
         }
     }

@@ -239,13 +239,17 @@ impl Parser<'_> {
 
     /// An identifier that is being declared.
     fn name(&mut self) -> Parsed<Ident> {
-        let soft = reserved(&self.token().text) == Reserved::Soft;
+        let reserved = reserved(&self.token().text);
         let ident = self.identifier("a name")?;
-        if soft {
-            let message = format!("`{}` is a keyword since CORBA 3", ident.name);
-            let report = Report::warning(ident.span, message);
-            self.diagnostics.push(report.hint(format!("write `_{}` to use it as a name", ident.name)));
-        }
+        let name = &ident.name;
+        let report = match reserved {
+            Reserved::Soft => Report::warning(ident.span, format!("`{name}` is a keyword since CORBA 3")),
+            Reserved::ByCase(keyword) => {
+                Report::error(ident.span, format!("`{name}` differs from keyword `{keyword}` in case only"))
+            }
+            Reserved::Yes | Reserved::No => return Ok(ident),
+        };
+        self.diagnostics.push(report.hint(format!("write `_{name}` to use it as a name")));
         Ok(ident)
     }
 
@@ -270,12 +274,8 @@ impl Parser<'_> {
                 self.diagnostics.push(report.hint(format!("write `_{}` to use it as a name", token.text)));
                 return Err(Failed);
             }
-            Reserved::ByCase(keyword) => {
-                let message = format!("`{}` differs from keyword `{keyword}` in case only", token.text);
-                let report = Report::error(token.span, message);
-                self.diagnostics.push(report.hint(format!("write `_{}` to use it as a name", token.text)));
-            }
-            Reserved::No | Reserved::Soft => {}
+            // A name that was declared with an underscore is used without.
+            Reserved::ByCase(_) | Reserved::No | Reserved::Soft => {}
         }
         self.bump();
         Ok(self.ascii(Ident { name: token.text, span: token.span }))

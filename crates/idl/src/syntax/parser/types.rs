@@ -171,6 +171,10 @@ impl Parser<'_> {
                     self.bump();
                     self.scoped_name()?;
                 }
+                if self.at("{") && self.ahead(1).is("}") {
+                    let report = Report::error(name.span, format!("struct `{}` has no members", name.name));
+                    self.diagnostics.push(report.hint("CORBA structs have at least one"));
+                }
                 let members = self.nested(|p| p.braced(Self::member))?;
                 Ok(DeclKind::Struct { name, members })
             }
@@ -190,6 +194,9 @@ impl Parser<'_> {
         self.expect(")")?;
         let open = self.expect("{")?;
         let mut cases = Vec::new();
+        if self.at("}") {
+            self.error_here("a union needs at least one case");
+        }
         while !self.at("}") && self.token().kind != Kind::End {
             let before = self.at;
             match self.case() {
@@ -199,9 +206,6 @@ impl Parser<'_> {
             if self.at == before {
                 self.bump();
             }
-        }
-        if cases.is_empty() {
-            self.diagnostics.push(Report::error(name.span, "a union needs at least one case"));
         }
         self.close(open)?;
         Ok(DeclKind::Union(UnionDecl { name, discriminator, cases }))
