@@ -192,6 +192,19 @@ impl Peer {
         self.child.id()
     }
 
+    /// How many of its threads do not run where and as `place` says, of how many. A program may change its threads;
+    /// figures of one that does are not comparable.
+    pub fn strays(&self, place: Place) -> (usize, usize) {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
+        let files = tasks.into_iter().flatten().flatten().map(|task| task.path());
+        // A thread that has just ended has no files any more, and is no stray.
+        let threads = files.filter_map(|path| {
+            let stat = std::fs::read_to_string(path.join("stat")).ok()?;
+            Some(is_placed(&stat, &std::fs::read_to_string(path.join("status")).ok()?, place))
+        });
+        threads.fold((0, 0), |(strays, all), placed| (strays + usize::from(!placed), all + 1))
+    }
+
     /// Sends a line.
     ///
     /// # Errors
@@ -303,6 +316,23 @@ impl Peer {
     }
 }
 
+/// Of proc(5): fields 40 and 41 of `stat` are the native priority and the class, `status` has the processors.
+fn is_placed(stat: &str, status: &str, place: Place) -> bool {
+    // The name in parentheses, field 2, may contain anything.
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
+    let field = |n: usize| rest.split(' ').nth(n - 3).and_then(|word| word.parse::<u32>().ok());
+    let class = match (field(41), field(40)) {
+        (Some(SCHED_FIFO), Some(priority)) => Some(priority),
+        _ => None,
+    };
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim);
+    class == place.fifo.map(u32::from)
+        && place.cpu.is_none_or(|cpu| cpus.is_some_and(|list| list == cpu.to_string()))
+}
+
+/// The kernel's number of the class.
+const SCHED_FIFO: u32 = 1;
+
 impl Drop for Peer {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
@@ -335,3 +365,25 @@ impl fmt::Display for PeerError {
 }
 
 impl std::error::Error for PeerError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_placed_if_class_priority_and_processor_are() {
+        let stat = |priority, class| {
+            let zeros = vec!["0"; 36].join(" ");
+            format!("7 (a) name) S {zeros} {priority} {class} 0 0")
+        };
+        let status = "Name:\ta\nCpus_allowed:\t2\nCpus_allowed_list:\t1\n";
+        let place = Place { cpu: Some(1), fifo: Some(40) };
+        assert!(is_placed(&stat(40, 1), status, place));
+        assert!(!is_placed(&stat(41, 1), status, place));
+        assert!(!is_placed(&stat(40, 2), status, place), "SCHED_RR");
+        assert!(!is_placed(&stat(40, 1), status, Place { cpu: Some(0), ..place }));
+        assert!(!is_placed(&stat(0, 0), status, place));
+        assert!(is_placed(&stat(0, 0), status, Place::ANYWHERE));
+        assert!(!is_placed("", status, place));
+    }
+}

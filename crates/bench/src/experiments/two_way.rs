@@ -96,8 +96,9 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
             clock.next(placement, case);
             let rows = measure(&mut seats, placement, case, &mut clock, &mut absent)?;
             clock.bar.suspend(|| sink.rows(&rows, &absent, case))?;
+            // What a connection's and a lane's buffers grow to depends on the sizes that follow.
             if case.size == 0 {
-                clock.bar.suspend(|| sink.text(&memory(&seats)));
+                clock.bar.suspend(|| sink.text(&(memory(&seats) + &strays(&seats))));
             }
         }
         for seat in seats {
@@ -218,6 +219,17 @@ fn memory(seats: &[Seat]) -> String {
         Some(format!("{} {:.1} MiB", seat.subject, kib as f64 / 1024.0))
     });
     format!("  server's resident memory: {}\n", each.collect::<Vec<_>>().join(", "))
+}
+
+/// A line for each subject that has changed class or processor of its threads.
+fn strays(seats: &[Seat]) -> String {
+    let each = seats.iter().filter_map(|seat| {
+        let (strays, all) = seat.pair.strays();
+        let subject = seat.subject;
+        (strays > 0)
+            .then(|| format!("  {subject}: {strays} of {all} threads run at another place or priority\n"))
+    });
+    each.collect()
 }
 
 /// Shares the time out among the cases, and shows how much is left.

@@ -122,6 +122,7 @@ impl std::error::Error for Missing {}
 pub struct Pair {
     server: Peer,
     client: Peer,
+    places: Places,
 }
 
 /// Where the two of a pair run.
@@ -157,7 +158,7 @@ impl Pair {
         words.push(address.into());
         let mut client = Peer::start(launcher, name, Role::Client, places.client, &words)?;
         client.expect("ready", within)?;
-        Ok(Pair { server, client })
+        Ok(Pair { server, client, places })
     }
 
     /// Makes a block of calls; the samples in nanoseconds.
@@ -171,6 +172,13 @@ impl Pair {
             Ok(count) if count <= block.calls => self.client.numbers(count, within),
             _ => Err(self.client.error(Fault::Garbled)),
         }
+    }
+
+    /// How many threads of both do not run as their places say, of how many.
+    pub fn strays(&self) -> (usize, usize) {
+        let (client, server) =
+            (self.client.strays(self.places.client), self.server.strays(self.places.server));
+        (client.0 + server.0, client.1 + server.1)
     }
 
     /// Stops both where they are.
