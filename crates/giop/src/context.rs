@@ -1,4 +1,4 @@
-//! Service contexts by their meaning (clause 9.7.1).
+//! Service contexts by their meaning (clause 7.7.1).
 //!
 //! The small ones are made in arrays, so that sending one with every request allocates nothing.
 
@@ -180,7 +180,7 @@ impl PriorityRange {
     }
 }
 
-/// An address at which the client of a bidirectional connection would listen (clause 9.9.1).
+/// An address at which the client of a bidirectional connection would listen (clause 9.8.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenPoint {
     /// Host name or address.
@@ -241,7 +241,7 @@ pub fn invocation_policies(policies: &[PolicyValue]) -> Result<Vec<u8>> {
     encapsulated(|e| PolicyValue::write_all(policies, e))
 }
 
-/// Reads an ExceptionDetailMessage context: a wide string as GIOP 1.2 has it in UTF-16 (clause 9.7.1).
+/// Reads an ExceptionDetailMessage context: a wide string as GIOP 1.2 has it in UTF-16 (clause 7.7.1).
 ///
 /// # Errors
 /// [`isorb_cdr::Error`] for malformed octets.

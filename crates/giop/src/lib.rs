@@ -2,7 +2,7 @@
 //!
 //! The protocol without I/O: bytes in, values out, and back. This crate opens no socket, reads no clock and starts no
 //! thread. What is on the path of a request ([`header`], [`message`]) borrows from the message and allocates nothing;
-//! references and URLs are owned.
+//! references ([`ior`], [`profile`], [`component`]) and URLs ([`url`]) are owned.
 //!
 //! ```
 //! use isorb_giop::{Header, message::{self, Request, Response}};
@@ -33,6 +33,7 @@ extern crate alloc;
 
 pub mod codeset;
 pub mod component;
+pub mod connection;
 pub mod context;
 mod cursor;
 mod error;
@@ -53,3 +54,4 @@ pub use ior::Ior;
 pub use isorb_cdr::Version;
 pub use name::{Name, NameComponent};
 pub use profile::{IiopProfile, TaggedProfile};
+pub use url::{ObjectUrl, UrlError, UrlErrorKind};

@@ -4,10 +4,10 @@ use crate::cursor::Cursor;
 use crate::octets::put_octets;
 use isorb_cdr::{Decoder, Encoder, Order, Result};
 
-/// One service context: what it is, and its octets, which by rule are an encapsulation (clause 9.7).
+/// One service context: what it is, and its octets, which by rule are an encapsulation (clause 7.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceContext<'a> {
-    /// Service id; clause 9.7.
+    /// Service id; see [`context`](crate::context).
     pub id: u32,
     /// The octets, byte-order octet included.
     pub data: &'a [u8],
