@@ -38,6 +38,7 @@ pub mod context;
 mod cursor;
 mod error;
 pub mod exception;
+pub mod explain;
 pub mod fragment;
 pub mod header;
 pub mod ior;
