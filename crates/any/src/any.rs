@@ -198,7 +198,7 @@ impl Any {
     }
 }
 
-/// What precedes the members of an exception in an `Any`: its repository id (part 2, clause 9.3.5.2).
+/// What precedes the members of an exception in an `Any`: its repository id (part 2, clause 9.3.5.5).
 fn begin(tc: &TypeCode, e: &mut Encoder<'_>) {
     let tc = tc.borrow().strip();
     if tc.kind() == Kind::Except {

@@ -290,7 +290,8 @@ impl Draft {
         if size > MAX_NODES {
             return Err(BuildError::TooLarge);
         }
-        if depth >= MAX_DEPTH {
+        // As deep as a reader accepts, at the start of a message.
+        if depth + 1 >= MAX_DEPTH {
             return Err(BuildError::TooDeep);
         }
         let root = &mut nodes[0];

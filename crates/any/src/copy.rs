@@ -6,8 +6,9 @@ use crate::write::put_label;
 use crate::{Kind, TypeCode};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, ErrorKind, LongDouble, MAX_DEPTH, Narrow, Result};
 
-/// How deep structures and unions may be nested in each other without a sequence between them.
-pub(crate) const MAX_LEVELS: u16 = 4 * MAX_DEPTH as u16;
+/// How deep values may be nested in each other, structures and unions counted too: twice what sequences alone may, since
+/// recursion takes a structure and a sequence a step.
+pub(crate) const MAX_LEVELS: u16 = 2 * MAX_DEPTH as u16;
 
 /// Reads a value of type `tc` from `d` and writes it to `e`, in the byte order, alignment and code sets of `e`. Everything
 /// is checked on the way: bounds, enumerators, discriminators, text.
