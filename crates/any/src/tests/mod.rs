@@ -1,7 +1,12 @@
 //! Tests of the crate as a whole: the same bytes made by an independent writer, recursion, attacks.
 
+mod any;
+mod attacks;
+mod golden;
 mod model;
 mod random;
+mod recursive;
+mod types;
 
 use crate::{Any, TypeCode};
 use alloc::vec::Vec;
