@@ -127,8 +127,35 @@ build_omniorbpy() {
   fi
 }
 
+build_jacorb() {
+  need jacorb javac command -v javac && need jacorb java command -v java && need jacorb maven command -v mvn || return
+  out=$build/jacorb
+  mkdir -p "$out"
+  if stale "$out/lib/stamp" "$here/java/pom.xml"; then
+    rm -rf "$out/lib"
+    run jacorb-fetch mvn -q -B -f "$here/java/pom.xml" dependency:copy-dependencies "-DoutputDirectory=$out/lib" ||
+      { lacks "JacORB 3.9 from Maven Central (for jacorb)"; return; }
+    touch "$out/lib/stamp"
+  fi
+  if stale "$out/stamp" "$here/idl" "$here/java" "$here/setup.sh"; then
+    rm -rf "$out/stubs" "$out/classes"
+    mkdir -p "$out/stubs" "$out/classes"
+    run jacorb-idl java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -DINTEROP_NO_LONG_DOUBLE \
+      -d "$out/stubs" "$here/idl/interop.idl" || { lacks "a working IDL compiler (for jacorb)"; return; }
+    find "$out/stubs" "$here/java/src" -name '*.java' >"$out/sources"
+    run jacorb-javac javac -nowarn -encoding UTF-8 -cp "$out/lib/*" -d "$out/classes" "@$out/sources" ||
+      { lacks "a working build of interop/java (for jacorb)"; return; }
+    for program in Server Client; do
+      wrapper "$out/$(echo $program | tr SC sc)" \
+        "java -Xshare:auto -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.$program"
+    done
+    touch "$out/stamp"
+  fi
+}
+
 for peer in $peers; do
   case $peer in
+    jacorb) build_jacorb ;;
     omniorbpy) build_omniorbpy ;;
     omniorb) build_omniorb ;;
   esac

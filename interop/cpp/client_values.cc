@@ -445,7 +445,6 @@ std::vector<CORBA::Any> any_values(const Run& run, Thing_ptr thing) {
     v->count = 3;
     a <<= v;
   });
-  add([](CORBA::Any& a) { a <<= Plain(3, "why"); });
   if (run.options.giop.empty() || run.options.giop == "1.2") add([](CORBA::Any& a) { a <<= L"wide"; });
   return all;
 }

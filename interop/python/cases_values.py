@@ -183,7 +183,6 @@ def any_values(run, thing):
         of(i._tc_Expression, Expression("+", [leaf(1), leaf(2)])), of(c.TC_any, of(i._tc_Mixed, mixed("inner", red, 1))),
         of(i._tc_Thing, thing), of(i._tc_Thing, None), of(c.TC_TypeCode, i._tc_Mixed),
         of(i._tc_Invoice, Invoice(1, CORBA.fixed(9, 2, "12.50"), CORBA.fixed(4, 4, "0.25"), 3)),
-        of(i._tc_Plain, i.Plain(3, "why")),
     ]
     if run.options.giop in ("", "1.2"):
         values.append(of(c.TC_wstring, "wide"))
