@@ -1,0 +1,152 @@
+//! What a build script calls.
+
+use crate::{Options, generate, rustfmt};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Generates Rust from IDL in a build script.
+///
+/// The file goes to `$OUT_DIR`, named after the IDL file in snake case; `isorb::include_idl!("sensors")` includes it.
+///
+/// ```no_run
+/// isorb_idl_rust::Build::new().include("idl").compile("idl/sensors.idl");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    front: isorb_idl::Options,
+    options: Options,
+    out_dir: Option<PathBuf>,
+}
+
+impl Build {
+    /// No include directories, no macros, output to `$OUT_DIR`.
+    pub fn new() -> Build {
+        Build::default()
+    }
+
+    /// Adds a directory in which `#include` looks.
+    #[must_use]
+    pub fn include(mut self, directory: impl Into<PathBuf>) -> Build {
+        self.front.include_dirs.push(directory.into());
+        self
+    }
+
+    /// Defines a macro for the preprocessor, as `-D NAME=VALUE` does; C compilers take the value 1 where none is given.
+    #[must_use]
+    pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Build {
+        self.front.defines.push((name.into(), value.into()));
+        self
+    }
+
+    /// Files that `#include` finds where no directory has them, such as those that come with the ORB.
+    #[must_use]
+    pub fn embedded(mut self, files: isorb_idl::EmbeddedFiles) -> Build {
+        self.front.embedded = Some(files);
+        self
+    }
+
+    /// Refers to an IDL module in another crate instead of generating it; see [`Options::extern_module`].
+    #[must_use]
+    pub fn extern_module(mut self, module: impl Into<String>, path: impl Into<String>) -> Build {
+        self.options = self.options.extern_module(module, path);
+        self
+    }
+
+    /// Whether types can be put into an `any`; on by default.
+    #[must_use]
+    pub fn any(mut self, on: bool) -> Build {
+        self.options = self.options.any(on);
+        self
+    }
+
+    /// Writes to this directory instead of `$OUT_DIR`.
+    #[must_use]
+    pub fn out_dir(mut self, directory: impl Into<PathBuf>) -> Build {
+        self.out_dir = Some(directory.into());
+        self
+    }
+
+    /// Compiles one file and tells cargo to run again when it, or a file that it includes, changes.
+    ///
+    /// Errors in the IDL, and files that cannot be read or written, are printed and end the process with status 1: a build script has
+    /// nobody to return them to. [`Build::try_compile`] returns them.
+    pub fn compile(&self, file: impl AsRef<Path>) {
+        match self.try_compile(file.as_ref()) {
+            Ok(built) => {
+                for file in &built.read {
+                    println!("cargo::rerun-if-changed={}", file.display());
+                }
+                for line in built.warnings.lines() {
+                    println!("cargo::warning={line}");
+                }
+            }
+            Err(message) => {
+                // Cargo shows what a failed build script wrote to its standard error.
+                eprintln!("{message}");
+                eprintln!("cannot generate Rust from {}", file.as_ref().display());
+                std::process::exit(1);
+            }
+        }
+    }
+
+    /// As [`Build::compile`], for other callers than build scripts.
+    ///
+    /// # Errors
+    /// The diagnostics as text, or a sentence about the file that could not be written.
+    pub fn try_compile(&self, file: &Path) -> Result<Built, String> {
+        let outcome = isorb_idl::compile(&self.front, file);
+        let diagnostics = outcome.render(false);
+        let Some(spec) = outcome.spec else { return Err(diagnostics) };
+        let directory = match &self.out_dir {
+            Some(directory) => directory.clone(),
+            None => env::var_os("OUT_DIR")
+                .map(PathBuf::from)
+                .ok_or("OUT_DIR is not set, and no out_dir was given")?,
+        };
+        let path = directory.join(output_name(file));
+        let text = rustfmt(generate(&spec, &self.options));
+        write_if_changed(&path, &text)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let read = spec.files().iter().filter(|f| !f.is_embedded).map(|f| f.path.clone()).collect();
+        Ok(Built { path, read, warnings: diagnostics })
+    }
+}
+
+/// What [`Build::try_compile`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Built {
+    /// The file that was written.
+    pub path: PathBuf,
+    /// The IDL files that were read.
+    pub read: Vec<PathBuf>,
+    /// Warnings as text; empty if there were none.
+    pub warnings: String,
+}
+
+/// `sensors.rs` for `idl/Sensors.idl`.
+fn output_name(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = crate::names::case::snake(&stem.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+    format!("{name}.rs")
+}
+
+/// Leaves an equal file alone, so that nothing is compiled again for it.
+fn write_if_changed(path: &Path, text: &str) -> std::io::Result<()> {
+    match fs::read(path) {
+        Ok(old) if old == text.as_bytes() => Ok(()),
+        _ => fs::write(path, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_named_after_the_file() {
+        assert_eq!(output_name(Path::new("idl/CosNaming.idl")), "cos_naming.rs");
+        assert_eq!(output_name(Path::new("my-types.v2.idl")), "my_types_v2.rs");
+    }
+}

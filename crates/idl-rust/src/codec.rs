@@ -1,0 +1,217 @@
+//! The statements that write a value and the expressions that read one.
+//!
+//! Where the traits of `isorb-cdr` do what is meant, they are used. Where a type's Rust form does not tell its IDL type
+//! (wide text, bounds) or an owned form has no `Encode`, loops and checks are written out.
+
+use crate::module::Module;
+use crate::shape::Shape;
+use crate::types::number;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+/// Something to be written: an expression, and whether it is a reference to the value already.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    expr: TokenStream,
+    /// The expression is a `&T` where `T` is the form.
+    by_ref: bool,
+    /// `T` is the owned form rather than the view.
+    owned: bool,
+}
+
+impl Place {
+    pub fn view(expr: TokenStream) -> Place {
+        Place { expr, by_ref: false, owned: false }
+    }
+
+    pub fn owned(expr: TokenStream) -> Place {
+        Place { expr, by_ref: false, owned: true }
+    }
+
+    /// An expression that is a reference to the owned form.
+    pub fn owned_ref(expr: TokenStream) -> Place {
+        Place { expr, by_ref: true, owned: true }
+    }
+
+    /// As a value that is `Copy`.
+    pub fn value(&self) -> TokenStream {
+        let expr = &self.expr;
+        if self.by_ref { quote!(*#expr) } else { quote!(#expr) }
+    }
+
+    /// As a reference.
+    fn borrow(&self) -> TokenStream {
+        let expr = &self.expr;
+        if self.by_ref { quote!(#expr) } else { quote!(&#expr) }
+    }
+
+    /// What `Encode` takes: views by value, owned values by reference.
+    fn encodable(&self) -> TokenStream {
+        if self.owned { self.borrow() } else { self.value() }
+    }
+
+    /// To call a method on, which looks through references itself.
+    fn receiver(&self) -> &TokenStream {
+        &self.expr
+    }
+}
+
+impl Module<'_, '_> {
+    /// Statements that write `place` to the encoder named `e`.
+    pub fn encode(&self, shape: &Shape, place: &Place, e: &Ident) -> TokenStream {
+        let analysis = &self.r#gen.analysis;
+        match shape {
+            Shape::Void => TokenStream::new(),
+            Shape::Number(_) => {
+                let value = place.value();
+                quote!(#e.put(#value);)
+            }
+            Shape::WChar => {
+                let value = place.value();
+                quote!(#e.wchar(#value);)
+            }
+            Shape::Char => {
+                let value = place.value();
+                quote!(#e.char(#value);)
+            }
+            Shape::Text { wide, bound } => {
+                let text = place.encodable();
+                let check = bound.map(|n| {
+                    let (text, n) = (place.receiver(), number(n.into()));
+                    quote!(#e.check_bound(#text.chars().count(), #n);)
+                });
+                if *wide { quote!(#check #e.wstring(#text);) } else { quote!(#check #e.string(#text);) }
+            }
+            Shape::Seq(element, bound) => {
+                let items = place.receiver();
+                let check = bound.map(|n| {
+                    let n = number(n.into());
+                    quote!(#e.check_bound(#items.len(), #n);)
+                });
+                if analysis.needs_code(element, place.owned) {
+                    let each = self.encode_each(element, place, e);
+                    quote!(#check #e.count(#items.len()); #each)
+                } else {
+                    let (encode, items) = (self.rt("Encode"), place.encodable());
+                    quote!(#check #encode::encode(#items, #e);)
+                }
+            }
+            Shape::Array(..) if analysis.plain(shape).is_some() => {
+                let value = place.value();
+                quote!(#e.put(#value);)
+            }
+            Shape::Array(element, _) if analysis.needs_code(shape, place.owned) => {
+                self.encode_each(element, place, e)
+            }
+            // An array without views is `Copy` and has `Encode` itself, in both forms.
+            Shape::Array(..) => {
+                let (encode, value) = (self.rt("Encode"), place.value());
+                quote!(#encode::encode(#value, #e);)
+            }
+            shape if shape.is_handle() && place.owned => {
+                let (encode, handle) = (self.rt("Encode"), place.receiver());
+                quote!(#encode::encode(#handle.as_ref(), #e);)
+            }
+            shape => {
+                let value = if analysis.borrows(shape) { place.encodable() } else { place.value() };
+                let encode = self.rt("Encode");
+                quote!(#encode::encode(#value, #e);)
+            }
+        }
+    }
+
+    fn encode_each(&self, element: &Shape, place: &Place, e: &Ident) -> TokenStream {
+        let item = quote!(item);
+        let (items, each) = if place.owned {
+            (place.borrow(), Place::owned_ref(item))
+        } else {
+            // The same for a slice, which is a reference itself, and for an array, which is a value.
+            let items = place.receiver();
+            (quote!(#items.iter()), Place { expr: item, by_ref: true, owned: false })
+        };
+        let body = self.encode(element, &each, e);
+        quote!(for item in #items { #body })
+    }
+
+    /// An expression for the view that is read from the decoder named `d`; may leave with `?`.
+    pub fn decode(&self, shape: &Shape, d: &Ident) -> TokenStream {
+        if let Some(call) = self.decode_call(shape, d) {
+            return quote!(#call?);
+        }
+        let (statements, value) = self.decode_parts(shape, d);
+        if statements.is_empty() { value } else { quote!({ #statements #value }) }
+    }
+
+    /// The same as an expression of type `Result`.
+    pub fn decode_result(&self, shape: &Shape, d: &Ident) -> TokenStream {
+        if let Some(call) = self.decode_call(shape, d) {
+            return call;
+        }
+        let ok = self.std("Ok");
+        let (statements, value) = self.decode_parts(shape, d);
+        if statements.is_empty() { quote!(#ok(#value)) } else { quote!({ #statements #ok(#value) }) }
+    }
+
+    /// The one call that reads it, where there is one.
+    fn decode_call(&self, shape: &Shape, d: &Ident) -> Option<TokenStream> {
+        let analysis = &self.r#gen.analysis;
+        Some(match shape {
+            Shape::Number(_) => quote!(#d.get()),
+            Shape::Array(..) if analysis.plain(shape).is_some() => quote!(#d.get()),
+            Shape::Bool => quote!(#d.boolean()),
+            Shape::Char => quote!(#d.char()),
+            Shape::WChar => quote!(#d.wchar()),
+            Shape::Text { wide: false, bound: None } => quote!(#d.string()),
+            Shape::Text { wide: true, bound: None } => quote!(#d.wstring()),
+            Shape::Seq(element, None) if analysis.needs_code(element, false) => {
+                let min = number(element.min_wire(self.r#gen.spec).max(1));
+                let read = self.decode_result(element, d);
+                quote!(#d.views(#min, |#d| #read))
+            }
+            shape if !analysis.needs_code(shape, false) => quote!(#d.read()),
+            _ => return None,
+        })
+    }
+
+    fn decode_parts(&self, shape: &Shape, d: &Ident) -> (TokenStream, TokenStream) {
+        match shape {
+            Shape::Text { wide, bound: Some(n) } => {
+                let n = number((*n).into());
+                let read = if *wide { quote!(wstring) } else { quote!(string) };
+                (quote!(let text = #d.#read()?; #d.check_bound(text.chars().count(), #n)?;), quote!(text))
+            }
+            Shape::Seq(element, Some(n)) => {
+                let n = number((*n).into());
+                let unbounded = self.decode(&Shape::Seq(element.clone(), None), d);
+                let ty = self.view_shape(&Shape::Seq(element.clone(), None), &quote!('_));
+                (quote!(let items: #ty = #unbounded; #d.check_bound(items.len(), #n)?;), quote!(items))
+            }
+            Shape::Array(element, n) => {
+                let read = self.decode(element, d);
+                if *n == 1 {
+                    return (TokenStream::new(), quote!([#read]));
+                }
+                let length = number((*n).into());
+                let statements = quote! {
+                    let first = #read;
+                    let mut items = [first; #length];
+                    for item in &mut items[1..] { *item = #read; }
+                };
+                (statements, quote!(items))
+            }
+            shape => {
+                let read = self.decode(shape, d);
+                (TokenStream::new(), read)
+            }
+        }
+    }
+
+    /// An expression for the owned form of the view `view`.
+    pub fn to_owned(&self, shape: &Shape, view: &TokenStream) -> TokenStream {
+        if !self.r#gen.analysis.borrows(shape) {
+            return view.clone();
+        }
+        let idl = self.rt("Idl");
+        quote!(#idl::from_view(#view))
+    }
+}

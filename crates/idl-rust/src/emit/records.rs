@@ -1,0 +1,103 @@
+//! What structs, unions and exceptions have in common: the traits by which they travel.
+
+use crate::module::{Module, ident};
+use crate::shape::Shape;
+use crate::types::number;
+use isorb_idl::model::DefId;
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// The parts in which records differ. In the bodies, the value is `self` or `view`, and `e` and `d` are the encoder and
+/// the decoder.
+pub(crate) struct Codec {
+    /// Writes the owned form: `self` is `&'v S`, or `S` where there is one form.
+    pub encode_owned: TokenStream,
+    /// Writes the view; empty where there is one form.
+    pub encode_view: TokenStream,
+    /// An expression of type `CdrResult<Self>`.
+    pub decode: TokenStream,
+    /// An expression for the owned form of `view`; not used where there is one form.
+    pub from_view: TokenStream,
+    /// Whether a sequence of it lies in a message as it lies in memory.
+    pub plain: bool,
+}
+
+impl Module<'_, '_> {
+    /// The implementations of `Encode`, `Decode`, `Item`, `Idl` and `Arg`.
+    pub(super) fn codec(&self, id: DefId, codec: Codec) -> TokenStream {
+        let names = self.r#gen.names.item(id);
+        let name = ident(&names.name);
+        let [encode, decode, item, idl, arg, encoder, decoder, result] =
+            ["Encode", "Decode", "Item", "Idl", "Arg", "Encoder", "Decoder", "CdrResult"]
+                .map(|name| self.rt(name));
+        let Codec { encode_owned, encode_view, decode: decode_body, from_view, plain } = codec;
+        let min = Shape::Record(id).min_wire(self.r#gen.spec).min(u64::from(u32::MAX));
+        let min = number(min);
+        let e = if encode_owned.is_empty() { quote!(_) } else { quote!(e) };
+        let d = if mentions(&decode_body, "d") { quote!(d) } else { quote!(_) };
+        if names.view.is_empty() {
+            let (item_impl, decode_seq) = if plain {
+                (
+                    quote! {
+                        impl<'v> #item<'v> for #name {
+                            fn encode_seq(items: &'v [Self], e: &mut #encoder<'v>) { e.plain_seq(items); }
+                            fn encode_array(items: &'v [Self], e: &mut #encoder<'v>) { e.plain_array(items); }
+                        }
+                    },
+                    quote!(fn decode_seq(d: &mut #decoder<'m>) -> #result<&'m [Self]> { d.plain_seq() }),
+                )
+            } else {
+                (quote!(impl #item<'_> for #name {}), TokenStream::new())
+            };
+            return quote! {
+                impl<'v> #encode<'v> for #name {
+                    #[inline]
+                    fn encode(self, #e: &mut #encoder<'v>) { #encode_owned }
+                }
+                #item_impl
+                impl<'m> #decode<'m> for #name {
+                    const MIN_WIRE: usize = #min;
+                    #[inline]
+                    fn decode(#d: &mut #decoder<'m>) -> #result<Self> { #decode_body }
+                    #decode_seq
+                }
+                impl #idl for #name {
+                    type View<'a> = #name;
+                    #[inline]
+                    fn from_view(view: #name) -> #name { view }
+                }
+                impl<'v> #arg<'v, #name> for #name {}
+            };
+        }
+        let view = ident(&names.view);
+        quote! {
+            impl<'v> #encode<'v> for &'v #name {
+                fn encode(self, #e: &mut #encoder<'v>) { #encode_owned }
+            }
+            impl #item<'_> for #name {}
+            impl<'v> #encode<'v> for #view<'v> {
+                fn encode(self, #e: &mut #encoder<'v>) { #encode_view }
+            }
+            impl<'v> #item<'v> for #view<'v> {}
+            impl<'m> #decode<'m> for #view<'m> {
+                const MIN_WIRE: usize = #min;
+                fn decode(#d: &mut #decoder<'m>) -> #result<Self> { #decode_body }
+            }
+            impl #idl for #name {
+                type View<'a> = #view<'a>;
+                fn from_view(view: #view<'_>) -> Self { #from_view }
+            }
+            impl<'v> #arg<'v, #name> for &'v #name {}
+            impl<'v> #arg<'v, #name> for #view<'v> {}
+        }
+    }
+}
+
+/// Whether the identifier occurs anywhere in the tokens.
+pub(super) fn mentions(tokens: &TokenStream, name: &str) -> bool {
+    tokens.clone().into_iter().any(|token| match token {
+        proc_macro2::TokenTree::Group(group) => mentions(&group.stream(), name),
+        proc_macro2::TokenTree::Ident(ident) => ident == name,
+        _ => false,
+    })
+}

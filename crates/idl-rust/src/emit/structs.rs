@@ -1,0 +1,144 @@
+//! Structs.
+
+use super::records::Codec;
+use crate::codec::Place;
+use crate::docs;
+use crate::module::{Module, ident};
+use crate::shape::Shape;
+use crate::types::number;
+use isorb_idl::model::{DefId, Member, Type};
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+impl Module<'_, '_> {
+    pub(super) fn structure(&self, id: DefId) -> TokenStream {
+        let spec = self.r#gen.spec;
+        let doc = docs::doc(&docs::item_with_id(spec, id, &format!("struct {}", spec.scoped_name(id))));
+        let members = spec.members(id);
+        let default = members.iter().all(|m| self.r#gen.analysis.has_default(&self.shape(&m.ty)));
+        self.fields_type(id, &doc, default)
+    }
+
+    /// The type, its view and its codec, for a struct or an exception.
+    pub(super) fn fields_type(&self, id: DefId, doc: &TokenStream, default: bool) -> TokenStream {
+        let analysis = &self.r#gen.analysis;
+        let names = self.r#gen.names.item(id);
+        let name = ident(&names.name);
+        let members = self.r#gen.spec.members(id);
+        let fields: Vec<Ident> = names.members.iter().map(|name| ident(name)).collect();
+        let docs: Vec<TokenStream> = members.iter().map(|m| self.member_doc(m)).collect();
+        let owned = members.iter().map(|m| self.owned(&m.ty));
+        let default = default.then(|| quote!(, Default));
+        if members.iter().any(|m| analysis.is_local(&m.ty)) {
+            return quote! { #doc #[derive(Clone)] pub struct #name { #(#docs pub #fields: #owned),* } };
+        }
+        let plain = analysis.plain(&Shape::Record(id)).is_some();
+        let plain_attributes = plain.then(|| {
+            quote! {
+                #[derive(
+                    ::isorb::zerocopy::FromBytes,
+                    ::isorb::zerocopy::Immutable,
+                    ::isorb::zerocopy::IntoBytes,
+                    ::isorb::zerocopy::KnownLayout,
+                )]
+                #[zerocopy(crate = "::isorb::zerocopy")]
+                #[repr(C)]
+            }
+        });
+        let copy = names.view.is_empty().then(|| quote!(, Copy));
+        let mut tokens = quote! {
+            #doc
+            #[derive(Clone #copy, Debug #default, PartialEq)]
+            #plain_attributes
+            pub struct #name { #(#docs pub #fields: #owned),* }
+        };
+        if !names.view.is_empty() {
+            let view = ident(&names.view);
+            let lifetime = quote!('a);
+            let views = members.iter().map(|m| self.viewed(&m.ty, &lifetime));
+            let doc = docs::line(format!(
+                "The view of [`{name}`]: it borrows from a message, a scope, or an owned value."
+            ));
+            tokens.extend(quote! {
+                #doc
+                #[derive(Clone, Copy, Debug, PartialEq)]
+                pub struct #view<'a> { #(#docs pub #fields: #views),* }
+            });
+        }
+        if plain {
+            tokens.extend(self.plain(id, members, &fields));
+        }
+        tokens
+            .extend(self.codec(id, self.fields_codec(&name, members, &fields, plain, names.view.is_empty())));
+        tokens
+    }
+
+    fn fields_codec(
+        &self,
+        name: &Ident,
+        members: &[Member],
+        fields: &[Ident],
+        plain: bool,
+        one_form: bool,
+    ) -> Codec {
+        if plain {
+            let encode_owned = quote!(e.put(self););
+            let (encode_view, from_view) = Default::default();
+            return Codec { encode_owned, encode_view, decode: quote!(d.get()), from_view, plain };
+        }
+        let (e, d) = (ident("e"), ident("d"));
+        let encode = |place: fn(TokenStream) -> Place| -> TokenStream {
+            let parts = members
+                .iter()
+                .zip(fields)
+                .map(|(m, f)| self.encode(&self.shape(&m.ty), &place(quote!(self.#f)), &e));
+            parts.collect()
+        };
+        let reads = members.iter().map(|m| self.decode(&self.shape(&m.ty), &d));
+        let owned =
+            members.iter().zip(fields).map(|(m, f)| self.to_owned(&self.shape(&m.ty), &quote!(view.#f)));
+        let ok = self.std("Ok");
+        Codec {
+            encode_owned: encode(if one_form { Place::view } else { Place::owned }),
+            encode_view: if one_form { TokenStream::new() } else { encode(Place::view) },
+            decode: quote!(#ok(Self { #(#fields: #reads),* })),
+            from_view: quote!(#name { #(#fields: #owned),* }),
+            plain: false,
+        }
+    }
+
+    fn plain(&self, id: DefId, members: &[Member], fields: &[Ident]) -> TokenStream {
+        let plain = self.rt("Plain");
+        let name = ident(&self.r#gen.names.item(id).name);
+        let align = self.r#gen.analysis.plain(&Shape::Record(id)).map_or(1, |layout| layout.align);
+        let align = number(align);
+        let swaps = members.iter().zip(fields).filter(|(m, _)| self.swaps(&m.ty)).map(|(_, f)| f);
+        let swaps = quote!(#(#plain::swap(&mut self.#swaps);)*);
+        quote! {
+            impl #plain for #name {
+                const ALIGN: usize = #align;
+                #[inline]
+                fn swap(&mut self) { #swaps }
+            }
+        }
+    }
+
+    /// Whether a member looks different in the other byte order.
+    fn swaps(&self, ty: &Type) -> bool {
+        !matches!(self.r#gen.spec.resolve(ty), Type::Octet | Type::Int8)
+    }
+
+    pub(super) fn shape(&self, ty: &Type) -> Shape {
+        self.r#gen.analysis.shape(ty)
+    }
+
+    pub(super) fn member_doc(&self, member: &Member) -> TokenStream {
+        let mut lines = docs::comment(member.doc.as_deref());
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        let ty = docs::type_name(self.r#gen.spec, &member.ty);
+        lines.push(format!("IDL: {}", docs::code(&format!("{ty} {}", member.name))));
+        docs::doc(&lines)
+    }
+}

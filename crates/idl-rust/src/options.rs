@@ -1,0 +1,52 @@
+//! What can be chosen about the output.
+
+/// Settings of [`generate`](crate::generate).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether types can be put into an `any` (`impl AnyValue`); on by default.
+    pub any: bool,
+    externs: Vec<(String, String)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { any: true, externs: Vec::new() }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says that the IDL module `module` (a scoped name such as `Other` or `Outer::Inner`) exists as the Rust module `path`
+    /// (such as `::other_crate::other`), so that it is referred to instead of generated.
+    #[must_use]
+    pub fn extern_module(mut self, module: impl Into<String>, path: impl Into<String>) -> Self {
+        self.externs.push((module.into(), path.into()));
+        self
+    }
+
+    /// Whether types can be put into an `any`.
+    #[must_use]
+    pub fn any(mut self, on: bool) -> Self {
+        self.any = on;
+        self
+    }
+
+    /// Where an IDL module is, if not in the output. The modules of the run-time are generated only when they are what
+    /// is being compiled, which is how the run-time gets them.
+    pub(crate) fn external(&self, module: &str, in_main_file: bool) -> Option<&str> {
+        let of = |path: &'_ (String, String)| path.0.trim_start_matches("::") == module;
+        if let Some((_, path)) = self.externs.iter().rev().find(|path| of(path)) {
+            return Some(path);
+        }
+        match module {
+            _ if in_main_file => None,
+            "CosNaming" => Some("::isorb::cos_naming"),
+            "CORBA" => Some("::isorb::corba"),
+            _ => None,
+        }
+    }
+}

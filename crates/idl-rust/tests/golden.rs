@@ -1,0 +1,33 @@
+//! IDL files beside the Rust that they lead to. After a change that is meant, `ISORB_BLESS=1 cargo test -p isorb-idl-rust`
+//! writes the files anew; look at the difference before you commit it.
+
+use isorb_idl_rust::{Options, generate, rustfmt};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn idl_files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "idl"));
+    files.sort();
+    files
+}
+
+#[test]
+fn output_is_as_it_was() {
+    let bless = std::env::var_os("ISORB_BLESS").is_some();
+    let mut different = Vec::new();
+    for file in idl_files() {
+        let outcome = isorb_idl::compile(&isorb_idl::Options::default(), &file);
+        let text = outcome.render(false);
+        let Some(spec) = outcome.spec else { panic!("{text}") };
+        let text = rustfmt(generate(&spec, &Options::new()));
+        let golden = file.with_extension("rs");
+        if bless {
+            fs::write(&golden, &text).unwrap();
+        } else if fs::read_to_string(&golden).unwrap_or_default() != text {
+            different.push(golden);
+        }
+    }
+    assert!(different.is_empty(), "the output changed for {different:?}; ISORB_BLESS=1 accepts it");
+}
