@@ -56,6 +56,7 @@ impl Resolver<'_> {
                     else {
                         return;
                     };
+                    self.check_format(&name, text.span, Report::warning);
                     self.set_id(id, name, text.span);
                 }
                 _ => self.diagnostics.error(
@@ -132,18 +133,22 @@ impl Resolver<'_> {
             self.diagnostics.push(report.also(*before, "given here"));
             return;
         }
+        self.check_format(&text, literal.span, Report::error);
         self.set_id(id, text, literal.span);
     }
 
-    fn set_id(&mut self, id: DefId, text: String, span: Span) {
+    /// A pragma may set any string, which only deserves a warning.
+    fn check_format(&mut self, text: &str, span: Span, report: fn(Span, String) -> Report) {
         let format = text.split_once(':');
         let good = format.is_some_and(|(format, body)| !format.is_empty() && !body.is_empty());
         if !good || text.contains(|c: char| c.is_control() || c == ' ') {
-            let report = Report::error(span, format!("`{text}` is no repository id"));
+            let report = report(span, format!("`{text}` is no repository id"));
             self.diagnostics
                 .push(report.hint("it has a format, a colon and the rest: `IDL:company.com/Type:1.0`"));
-            return;
         }
+    }
+
+    fn set_id(&mut self, id: DefId, text: String, span: Span) {
         let ids = &mut self.infos[id.index()].ids;
         let problem = match (&ids.id, &ids.version) {
             (Some((before, at)), _) if *before != text => Some(("has another repository id already", *at)),

@@ -81,6 +81,9 @@ struct Info {
     local: bool,
     /// How deeply types are nested in it.
     depth: u32,
+    /// Structs and unions that were not complete when a sequence of them became part of this one. Until they are, it
+    /// is not complete for signatures either.
+    waits: Vec<DefId>,
     /// All direct and indirect bases.
     bases: Vec<DefId>,
     ids: ids::Ids,
@@ -219,6 +222,7 @@ impl Resolver<'_> {
             open: false,
             local: false,
             depth: 0,
+            waits: Vec::new(),
             bases: Vec::new(),
             ids: ids::Ids::at(self.prefix.clone()),
         });

@@ -169,9 +169,21 @@ impl Resolver<'_> {
         }
     }
 
+    /// What a type that is to travel still waits for.
+    fn waits_for(&self, ty: &Type) -> Option<DefId> {
+        match self.spec.resolve(ty) {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.waits_for(element),
+            Type::Named(id) => {
+                self.infos[id.index()].waits.iter().copied().find(|w| !self.infos[w.index()].complete)
+            }
+            _ => None,
+        }
+    }
+
     /// Types that are not complete may only be elements of sequences, and such sequences only members and aliases.
     fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> Option<()> {
-        let Some((id, in_sequence)) = self.incomplete(ty) else { return Some(()) };
+        let waits = || self.waits_for(ty).filter(|_| place == Place::Signature).map(|id| (id, true));
+        let Some((id, in_sequence)) = self.incomplete(ty).or_else(waits) else { return Some(()) };
         if in_sequence && matches!(place, Place::Member | Place::Typedef) {
             return Some(());
         }
@@ -244,7 +256,9 @@ impl Resolver<'_> {
     /// Notes that `id` consists of a part of this type.
     pub(super) fn consists_of(&mut self, id: DefId, ty: &Type, span: Span) {
         let (local, depth) = (self.is_local(ty), self.depth(ty));
+        let waits = self.incomplete(ty).map(|(waits, _)| waits).or_else(|| self.waits_for(ty));
         let info = self.info(id);
+        info.waits.extend(waits.filter(|&w| w != id));
         info.local |= local;
         if depth > info.depth {
             info.depth = depth;

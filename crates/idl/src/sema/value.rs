@@ -75,6 +75,12 @@ impl Resolver<'_> {
                 self.diagnostics.push(Report::error(name.span, problem).also(self.span(id), "the base"));
             }
         }
+        let custom = |id: DefId| matches!(&self.spec[id].kind, DefKind::Value(v) if v.custom);
+        if let (Some(base), false) = (value.base.filter(|&id| custom(id)), decl.custom) {
+            let message = format!("`{}` must be custom, since its base is", decl.name.name);
+            let report = Report::error(decl.name.span, message).also(self.span(base), "the base");
+            self.diagnostics.push(report);
+        }
         let Some(span) = decl.truncatable else { return };
         value.truncatable = true;
         let problem = if decl.abstract_ {
