@@ -219,7 +219,7 @@ fn deep_nesting_is_refused() {
     refused(&format!("#if {}1{}\n#endif", "(".repeat(n), ")".repeat(n)), "nested too deeply");
     refused(&"#if 1\n".repeat(n), "nested too deeply");
     refused(
-        &format!("#define f(x) x\nconst long x = {}1{};", "f(".repeat(n), ")".repeat(n)),
+        &format!("#define f(x) x\nconst long x = {}1{};", "f(".repeat(1_000), ")".repeat(1_000)),
         "nested too deeply",
     );
     refused(&format!("@a({}1{}) struct S {{ long x; }};", "(".repeat(n), ")".repeat(n)), "nested too deeply");
