@@ -202,7 +202,9 @@ impl<'v> Encoder<'v> {
                 _ => self.fail(ErrorKind::Text),
             },
             Version::V1_2 => {
-                self.raw(&[2 * units.len() as u8]);
+                let mark = byte_order_mark(c);
+                self.raw(&[(2 * units.len() + mark.len()) as u8]);
+                self.raw(mark);
                 for unit in units {
                     self.raw(&unit.to_be_bytes());
                 }
@@ -210,8 +212,8 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Writes a `wstring` (clause 9.3.2.7): in GIOP 1.2 counted octets of big-endian UTF-16 without a byte order mark, in
-    /// GIOP 1.1 counted and terminated code units in the message's byte order.
+    /// Writes a `wstring` (clause 9.3.2.7): in GIOP 1.2 counted octets of big-endian UTF-16, with a byte order mark only
+    /// where the text begins with what would be taken for one, in GIOP 1.1 counted and terminated code units in the message's byte order.
     pub fn wstring(&mut self, s: &str) {
         if self.text.wide == Wide::None {
             return self.fail(ErrorKind::NoWideCodeSet);
@@ -225,7 +227,9 @@ impl<'v> Encoder<'v> {
                 self.put(0u16);
             }
             Version::V1_2 => {
-                self.count(2 * units);
+                let mark = s.chars().next().map_or(&[][..], byte_order_mark);
+                self.count(2 * units + mark.len());
+                self.raw(mark);
                 s.encode_utf16().for_each(|unit| self.raw(&unit.to_be_bytes()));
             }
         }
@@ -309,6 +313,11 @@ impl<'v> Encoder<'v> {
             self.fail(ErrorKind::TooLarge);
         }
     }
+}
+
+/// What must stand before text that begins with `c`, lest its first unit be taken for a byte order mark.
+fn byte_order_mark(c: char) -> &'static [u8] {
+    if matches!(c, '\u{feff}' | '\u{fffe}') { &[0xfe, 0xff] } else { &[] }
 }
 
 /// A count to be patched when its octets are written.

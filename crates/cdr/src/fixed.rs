@@ -53,7 +53,8 @@ impl<const DIGITS: u16, const SCALE: i16> FromStr for Fixed<DIGITS, SCALE> {
         let scale = usize::try_from(SCALE).unwrap_or(0);
         let digits = whole.bytes().chain((0..scale).map(|i| part.as_bytes().get(i).copied().unwrap_or(b'0')));
         for digit in digits {
-            unscaled = unscaled.checked_mul(10).ok_or(ErrorKind::Bound)? + i128::from(digit - b'0');
+            let digit = i128::from(digit - b'0');
+            unscaled = unscaled.checked_mul(10).and_then(|n| n.checked_add(digit)).ok_or(ErrorKind::Bound)?;
         }
         if part.bytes().skip(scale).any(|digit| digit != b'0') {
             return Err(ErrorKind::Bound);
