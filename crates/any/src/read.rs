@@ -109,8 +109,9 @@ impl Reader {
         link
     }
 
-    /// The offset counts from its own place, back to the kind of a type that was read before in this type code. A type
-    /// that is still being read can be meant only where a type may contain itself, so that no cycle consists of aliases.
+    /// The offset counts from its own place, back to the kind of a type that was read before in this type code. One that
+    /// is still being read can be meant only with a structure, union or value type on the way to here, so that no cycle
+    /// consists of aliases and sequences alone: those have one way on each, which is the one that was read.
     fn indirection(&mut self, d: &mut Decoder<'_>, base: usize, at: usize) -> Result<Link> {
         self.grow(d, 1)?;
         let from = (base + d.position()) as i64;
@@ -121,8 +122,9 @@ impl Reader {
         let found = self.seen.binary_search_by_key(&target, |(at, _)| *at).map_err(|_| wrong)?;
         let link = self.seen[found].1.clone();
         match link {
-            Link::Here(index) if self.open.binary_search(&index).is_ok() => {
-                if !self.nodes[index as usize].kind.may_recur() {
+            Link::Here(index) if self.is_open(&link) => {
+                let inside = self.open.iter().filter(|open| **open >= index);
+                if !inside.clone().any(|open| self.nodes[*open as usize].kind.may_recur()) {
                     return Err(wrong);
                 }
             }

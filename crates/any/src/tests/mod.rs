@@ -4,6 +4,7 @@ mod any;
 mod attacks;
 mod golden;
 mod model;
+mod omniorb;
 mod random;
 mod recursive;
 mod types;
