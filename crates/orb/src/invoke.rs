@@ -246,9 +246,8 @@ impl<'a> Call<'_, 'a> {
                 contexts[n] = ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data: &bidirectional };
                 n += 1;
             }
-            let sent = self.encode(target, text, slot.id(), &contexts[..n], &mut work.encode)?;
-            let mut message = sent;
-            let outcome = connection.send(&mut message, slot.id());
+            let message = self.encode(target, text, slot.id(), &contexts[..n], &mut work.encode)?;
+            let outcome = connection.send(&message);
             Work::put_back(&mut work.encode, message.into_buffer());
             match outcome {
                 Ok(()) => {}
@@ -298,7 +297,7 @@ impl<'a> Call<'_, 'a> {
             Work::put_back(&mut work.encode, message.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
-            let served = server::request(self.orb, None, arrived, work, &mut |message, _| {
+            let served = server::request(self.orb, None, arrived, work, &mut |message| {
                 reply = Some(copy_to_scope(message, scope, pool));
             });
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! Bytes from the stream to whole messages.
 
-use super::fragment::Assembler;
 use isorb_cdr::{Order, Version};
+use isorb_giop::fragment::{self, Assembled, Assembler};
 use isorb_giop::{Header, MessageKind, ProtocolError};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, BufferPool};
@@ -16,6 +16,9 @@ const SMALL: usize = 4096;
 /// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
 /// one large message does not cost memory for ever.
 const STAY: usize = 128 << 10;
+
+/// Messages of which fragments may be outstanding at a time.
+const PARTIAL: usize = 8;
 
 /// A whole message, at the start of the block that was handed to the reader.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +62,15 @@ pub(crate) enum ReadError {
     NoMemory,
 }
 
+/// What became of the bytes at the start of an inbox.
+enum Step {
+    /// More must be received.
+    Incomplete,
+    /// They were a part of a message that is not whole yet.
+    Fragment,
+    Message(Arrived),
+}
+
 pub(crate) struct Inbox {
     block: Buffer,
     filled: usize,
@@ -94,10 +106,13 @@ impl Inbox {
             self.timeout = timeout;
         }
         loop {
-            if self.filled >= HEADER
-                && let Some(arrived) = self.complete(pool, into)?
-            {
-                return Ok(arrived);
+            // A fragment leaves room for the next, which may be here already.
+            while self.filled >= HEADER {
+                match self.complete(pool, into)? {
+                    Step::Message(arrived) => return Ok(arrived),
+                    Step::Fragment => {}
+                    Step::Incomplete => break,
+                }
             }
             let room = &mut self.block.bytes_mut()[self.filled..];
             match stream.recv(room, wait) {
@@ -124,9 +139,9 @@ impl Inbox {
     }
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
-    fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Option<Arrived>, ReadError> {
+    fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Step, ReadError> {
         let header = {
-            let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(None) };
+            let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
             Header::parse(head).map_err(ReadError::Protocol)?
         };
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
@@ -137,7 +152,7 @@ impl Inbox {
             self.block = larger;
         }
         if self.filled < len {
-            return Ok(None);
+            return Ok(Step::Incomplete);
         }
         let beyond = self.filled - len;
         if into.capacity() < beyond.max(SMALL) || into.capacity() > STAY {
@@ -150,7 +165,7 @@ impl Inbox {
             return self.assemble(header, len, pool, into);
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Some(Arrived { header, len, request_id }))
+        Ok(Step::Message(Arrived { header, len, request_id }))
     }
 
     #[cold]
@@ -160,14 +175,17 @@ impl Inbox {
         len: usize,
         pool: &Arc<BufferPool>,
         into: &mut Buffer,
-    ) -> Result<Option<Arrived>, ReadError> {
-        let limit = self.limit;
-        let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(limit)));
-        let whole = assembler.push(&header, &into.bytes()[..len], pool).map_err(ReadError::Protocol)?;
-        let Some((header, block, len)) = whole else { return Ok(None) };
+    ) -> Result<Step, ReadError> {
+        let limits = fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL };
+        let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
+        let pushed = assembler.push(&header, &into.bytes()[..len]).map_err(ReadError::Protocol)?;
+        let (header, block, len) = match pushed {
+            Assembled::Complete(header, buffer) => (header, buffer, header.total()),
+            Assembled::Whole | Assembled::Pending | Assembled::Ignored => return Ok(Step::Fragment),
+        };
         *into = block;
         let request_id = reply_id(&header, &into.bytes()[..len]);
-        Ok(Some(Arrived { header, len, request_id }))
+        Ok(Step::Message(Arrived { header, len, request_id }))
     }
 }
 

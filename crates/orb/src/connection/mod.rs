@@ -9,7 +9,6 @@
 //!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: who waits for which request id
 //! ```
 
-mod fragment;
 mod inbox;
 mod outbox;
 mod slots;
@@ -95,10 +94,6 @@ impl Connection {
         &*self.stream
     }
 
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     pub fn pool(&self) -> &Arc<BufferPool> {
         &self.pool
     }
@@ -146,12 +141,11 @@ impl Connection {
     ///
     /// # Real-time
     /// One PI lock, one system call when the socket takes it all.
-    pub fn send(&self, message: &mut Message<'_>, request_id: u32) -> Result<(), SendError> {
+    pub fn send(&self, message: &Message<'_>) -> Result<(), SendError> {
         if !self.is_open() {
             return Err(SendError::Closed);
         }
-        let sent =
-            outbox::send(&mut self.outbox.lock(), &*self.stream, message, request_id, self.limits.fragment);
+        let sent = outbox::send(&mut self.outbox.lock(), &*self.stream, message, self.limits.fragment);
         if sent.is_err() {
             self.break_off();
         }
@@ -171,20 +165,13 @@ impl Connection {
 
     /// Sends a message without waiting for the peer: what the socket does not take is kept, up to one message's limit.
     /// `Ok(true)` when nothing is left to send.
-    pub fn send_or_keep(&self, message: &mut Message<'_>, request_id: u32) -> Result<bool, SendError> {
+    pub fn send_or_keep(&self, message: &Message<'_>) -> Result<bool, SendError> {
         if !self.is_open() {
             return Err(SendError::Closed);
         }
         let mut outbox = self.outbox.lock();
         let limits = &self.limits;
-        let sent = outbox::send_or_keep(
-            &mut outbox,
-            &*self.stream,
-            message,
-            request_id,
-            limits.fragment,
-            limits.message,
-        );
+        let sent = outbox::send_or_keep(&mut outbox, &*self.stream, message, limits.fragment, limits.message);
         if sent.is_err() {
             drop(outbox);
             self.break_off();

@@ -1,7 +1,7 @@
 //! Whole messages to bytes on the stream.
 
-use super::fragment::fragments;
 use isorb_cdr::Message;
+use isorb_giop::fragment::split;
 use isorb_transport::{Stream, Wait};
 use std::io::{self, IoSlice};
 
@@ -16,6 +16,9 @@ pub(crate) enum SendError {
     /// More than a message's limit waits for the peer to read.
     Backlog,
 }
+
+/// Most pieces that go out in one system call: those of a message, and a fragment's header.
+const PIECES: usize = Message::MAX_PIECES + 1;
 
 /// Bytes that the socket did not take yet, of messages that were sent without waiting.
 #[derive(Debug, Default)]
@@ -33,22 +36,27 @@ impl Outbox {
 pub(crate) fn send(
     outbox: &mut Outbox,
     stream: &dyn Stream,
-    message: &mut Message<'_>,
-    request_id: u32,
+    message: &Message<'_>,
     fragment: usize,
 ) -> Result<(), SendError> {
     if !outbox.is_empty() {
         send_all(stream, &[IoSlice::new(&outbox.kept[outbox.sent..])])?;
         *outbox = Outbox::default();
     }
-    if fragment != 0 && message.len() > fragment {
-        return fragments(message, request_id, fragment, |pieces| send_all(stream, pieces));
+    if fragment != 0
+        && let Some(fragments) = split(message, fragment)
+    {
+        return fragments.into_iter().try_for_each(|fragment| {
+            let mut pieces = [IoSlice::new(&[]); PIECES];
+            let n = gather(std::iter::once(fragment.head()).chain(fragment.pieces()), &mut pieces);
+            send_all(stream, &pieces[..n])
+        });
     }
     match message.contiguous() {
         Some(bytes) => send_all(stream, &[IoSlice::new(bytes)]),
         None => {
-            let mut pieces = [IoSlice::new(&[]); Message::MAX_PIECES];
-            let n = gather(message, &mut pieces);
+            let mut pieces = [IoSlice::new(&[]); PIECES];
+            let n = gather(message.pieces(), &mut pieces);
             send_all(stream, &pieces[..n])
         }
     }
@@ -67,8 +75,7 @@ pub(crate) fn send_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8
 pub(crate) fn send_or_keep(
     outbox: &mut Outbox,
     stream: &dyn Stream,
-    message: &mut Message<'_>,
-    request_id: u32,
+    message: &Message<'_>,
     fragment: usize,
     limit: usize,
 ) -> Result<bool, SendError> {
@@ -88,12 +95,19 @@ pub(crate) fn send_or_keep(
         }
         if outbox.kept.len() - outbox.sent > 2 * limit { Err(SendError::Backlog) } else { Ok(()) }
     };
-    if fragment != 0 && message.len() > fragment {
-        fragments(message, request_id, fragment, put)?;
-    } else {
-        let mut pieces = [IoSlice::new(&[]); Message::MAX_PIECES];
-        let n = gather(message, &mut pieces);
-        put(&pieces[..n])?;
+    let mut pieces = [IoSlice::new(&[]); PIECES];
+    match (fragment != 0).then(|| split(message, fragment)).flatten() {
+        Some(fragments) => {
+            for fragment in fragments {
+                let n = gather(std::iter::once(fragment.head()).chain(fragment.pieces()), &mut pieces);
+                put(&pieces[..n])?;
+                pieces = [IoSlice::new(&[]); PIECES];
+            }
+        }
+        None => {
+            let n = gather(message.pieces(), &mut pieces);
+            put(&pieces[..n])?;
+        }
     }
     Ok(outbox.is_empty())
 }
@@ -111,9 +125,9 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
     Ok(true)
 }
 
-fn gather<'a>(message: &'a Message<'_>, pieces: &mut [IoSlice<'a>; Message::MAX_PIECES]) -> usize {
+fn gather<'a>(from: impl Iterator<Item = &'a [u8]>, pieces: &mut [IoSlice<'a>; PIECES]) -> usize {
     let mut n = 0;
-    for (place, piece) in pieces.iter_mut().zip(message.pieces()) {
+    for (place, piece) in pieces.iter_mut().zip(from) {
         *place = IoSlice::new(piece);
         n += 1;
     }
@@ -126,7 +140,7 @@ fn send_all(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<(), SendError
     let mut sent = send_some(stream, pieces)?;
     while sent < total {
         let mut skip = sent;
-        let mut rest = [IoSlice::new(&[]); Message::MAX_PIECES];
+        let mut rest = [IoSlice::new(&[]); PIECES];
         let mut n = 0;
         for piece in pieces {
             if skip < piece.len() {

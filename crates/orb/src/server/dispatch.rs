@@ -26,7 +26,7 @@ pub(crate) fn request(
     connection: Option<&Arc<Connection>>,
     arrived: Arrived,
     work: &mut Work,
-    send: &mut dyn FnMut(&mut Message<'_>, u32),
+    send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
     let Work { region, encode, block } = work;
     let scope = region.enter();
@@ -60,7 +60,7 @@ pub(crate) fn request(
         if let Err(refusal) = &found {
             write_refusal(&mut early, at, head, refusal);
         }
-        deliver(early, request.id, &mut Vec::new(), send);
+        deliver(early, &mut Vec::new(), send);
         if found.is_err() {
             *encode = e.flatten().unwrap_or_default();
             return Ok(());
@@ -111,7 +111,7 @@ pub(crate) fn request(
         },
     }
     if request.response == Response::Target {
-        deliver(e, request.id, encode, send);
+        deliver(e, encode, send);
     } else if let Ok(message) = e.finish() {
         Work::put_back(encode, message.into_buffer());
     }
@@ -186,11 +186,11 @@ fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception
     message::end_body(e, body);
 }
 
-fn deliver(e: Encoder<'_>, id: u32, encode: &mut Vec<u8>, send: &mut dyn FnMut(&mut Message<'_>, u32)) {
+fn deliver(e: Encoder<'_>, encode: &mut Vec<u8>, send: &mut dyn FnMut(&Message<'_>)) {
     match e.finish() {
         Ok(mut message) => {
             if message::finish_header(&mut message).is_ok() {
-                send(&mut message, id);
+                send(&message);
             }
             Work::put_back(encode, message.into_buffer());
         }
@@ -228,7 +228,7 @@ pub(crate) fn locate(
     orb: &Orb,
     arrived: Arrived,
     work: &mut Work,
-    send: &mut dyn FnMut(&mut Message<'_>, u32),
+    send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
     let Work { region, encode, block } = work;
     let scope = region.enter();
@@ -260,6 +260,6 @@ pub(crate) fn locate(
         }
         Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
     }
-    deliver(e, request.id, encode, send);
+    deliver(e, encode, send);
     Ok(())
 }

@@ -141,8 +141,8 @@ impl Member {
         loop {
             match connection.read(Wait::No, &mut work.block) {
                 Ok(arrived) => {
-                    let mut send = |message: &mut isorb_cdr::Message<'_>, id| {
-                        if !connection.send_or_keep(message, id)? {
+                    let mut send = |message: &isorb_cdr::Message<'_>| {
+                        if !connection.send_or_keep(message)? {
                             self.stuffed.store(true, Ordering::Release);
                         }
                         Ok(())

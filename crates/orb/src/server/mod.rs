@@ -20,7 +20,7 @@ use isorb_scope::Buffer;
 use std::sync::Arc;
 
 /// Sends a finished message over the connection that it belongs to.
-type Send<'a> = dyn FnMut(&mut Message<'_>, u32) -> Result<(), SendError> + 'a;
+type Send<'a> = dyn FnMut(&Message<'_>) -> Result<(), SendError> + 'a;
 
 /// Whether the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,7 @@ fn on_message(
     let handled = match arrived.header.kind {
         MessageKind::Request => {
             let mut sent = Ok(());
-            let served =
-                request(orb, Some(connection), arrived, work, &mut |message, id| sent = send(message, id));
+            let served = request(orb, Some(connection), arrived, work, &mut |message| sent = send(message));
             if sent.is_err() {
                 return Next::Close;
             }
@@ -49,7 +48,7 @@ fn on_message(
         }
         MessageKind::LocateRequest => {
             let mut sent = Ok(());
-            let served = dispatch::locate(orb, arrived, work, &mut |message, id| sent = send(message, id));
+            let served = dispatch::locate(orb, arrived, work, &mut |message| sent = send(message));
             if sent.is_err() {
                 return Next::Close;
             }
@@ -88,8 +87,7 @@ pub(crate) fn off_path(orb: &Orb, connection: &Arc<Connection>, arrived: Arrived
         }
         _ => with_work(connection.pool(), |work| {
             std::mem::swap(&mut work.block, block);
-            let next =
-                on_message(orb, connection, arrived, work, &mut |message, id| connection.send(message, id));
+            let next = on_message(orb, connection, arrived, work, &mut |message| connection.send(message));
             std::mem::swap(&mut work.block, block);
             Ok(next)
         }),

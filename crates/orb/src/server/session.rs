@@ -13,7 +13,7 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     loop {
         match connection.read(Wait::Block, &mut work.block) {
             Ok(arrived) => {
-                let mut send = |message: &mut isorb_cdr::Message<'_>, id| connection.send(message, id);
+                let mut send = |message: &isorb_cdr::Message<'_>| connection.send(message);
                 if on_message(orb, connection, arrived, &mut work, &mut send) == Next::Close {
                     break;
                 }

@@ -1,0 +1,176 @@
+//! Calls between two ORBs over TCP, in both forms of concurrency.
+
+mod common;
+
+use common::{EchoRef, Parrot, pair, pair_with};
+use isorb::{Completion, Concurrency, Config, Kind, Policies, Reference};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
+
+#[test]
+fn values_cross() {
+    for concurrency in BOTH {
+        let (server, _client, echo, _) = pair(concurrency);
+        echo.ping().unwrap();
+        assert_eq!(echo.text("grüß dich, 世界 🦀").unwrap(), "grüß dich, 世界 🦀");
+        let numbers: Vec<f64> = (0..10_000).map(f64::from).collect();
+        server
+            .scope(|scope| {
+                for n in [0, 1, 100, 5_000, 200_000] {
+                    let octets: Vec<u8> = (0..n).map(|i| i as u8).collect();
+                    assert_eq!(echo.octets_in(scope, &octets)?, octets);
+                }
+                assert_eq!(echo.numbers_in(scope, &numbers)?, numbers);
+                Ok::<_, isorb::SystemException>(())
+            })
+            .unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn large_messages_whole_and_in_fragments() {
+    for concurrency in BOTH {
+        for fragment in [0, 1024, 100_000] {
+            let config = Config { concurrency, fragment, ..Config::default() };
+            let (server, _client, echo, _) = pair_with(config.clone(), config);
+            let octets: Vec<u8> = (0..12 << 20).map(|i| (i / 7) as u8).collect();
+            let same = server
+                .scope(|scope| Ok::<_, isorb::SystemException>(echo.octets_in(scope, &octets)? == octets));
+            assert!(same.unwrap());
+            assert_eq!(echo.text("after").unwrap(), "after");
+            server.shutdown(true).unwrap();
+        }
+    }
+}
+
+#[test]
+fn exceptions_arrive() {
+    for concurrency in BOTH {
+        let (server, client, echo, _) = pair(concurrency);
+        let refused = echo.fail(7).unwrap_err();
+        assert_eq!((refused.kind, refused.minor), (Kind::NoPermission, 7));
+        assert_eq!(echo.fail(0).unwrap_err().kind, Kind::Unknown);
+        echo.ping().unwrap();
+        assert!(echo.object().is_a("IDL:Test/Echo:1.0").unwrap());
+        assert!(!echo.object().is_a("IDL:Test/Other:1.0").unwrap());
+        assert!(!echo.object().non_existent().unwrap());
+        let (host, port) = server.endpoint_addresses().remove(0);
+        let nothing = client.string_to_object(&format!("corbaloc::1.2@{host}:{port}/nothing")).unwrap();
+        assert!(nothing.non_existent().unwrap());
+        let gone = nothing.unchecked_narrow::<EchoRef>().ping().unwrap_err();
+        assert_eq!(gone.kind, Kind::ObjectNotExist);
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_call_ends_in_timeout_that_says_who_and_what() {
+    for concurrency in BOTH {
+        let (server, _client, echo, _) = pair(concurrency);
+        let impatient = echo.with_policies(Policies {
+            round_trip_timeout: Some(Duration::from_millis(50)),
+            ..Policies::default()
+        });
+        let late = impatient.sleep(2_000).unwrap_err();
+        assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
+        let sentence = late.detail.unwrap();
+        assert!(
+            sentence.contains("sleep") && sentence.contains("50ms") && sentence.contains("127.0.0.1"),
+            "{sentence}"
+        );
+        // The late reply is nobody's: the next call gets its own.
+        assert_eq!(echo.text("patient").unwrap(), "patient");
+        server.shutdown(false).unwrap();
+    }
+}
+
+#[test]
+fn oneways_arrive() {
+    for concurrency in BOTH {
+        let (server, _client, echo, servant) = pair(concurrency);
+        for _ in 0..100 {
+            echo.feed(&[1; 1000]).unwrap();
+        }
+        // Two-way on the same connection: everything before it was served.
+        echo.ping().unwrap();
+        while servant.fed.load(Ordering::SeqCst) < 100_000 {
+            std::thread::yield_now();
+        }
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn many_threads_share_connections() {
+    for concurrency in BOTH {
+        for connections_per_server in [1, 5] {
+            let client = Config { connections_per_server, ..Config::default() };
+            let (server, _client, echo, _) = pair_with(Config { concurrency, ..Config::default() }, client);
+            std::thread::scope(|threads| {
+                for t in 0..8 {
+                    let echo = &echo;
+                    threads.spawn(move || {
+                        for i in 0..300 {
+                            let text = format!("thread {t} call {i}");
+                            assert_eq!(echo.text(&text).unwrap(), text);
+                        }
+                    });
+                }
+            });
+            server.shutdown(true).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_servant_calls_back() {
+    for concurrency in BOTH {
+        for bidirectional in [false, true] {
+            let config = Config { concurrency, bidirectional, ..Config::default() };
+            let (server, client, echo, _) = pair_with(config.clone(), config);
+            let near: EchoRef = client.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+            let background = client.clone();
+            std::thread::spawn(move || background.run());
+            for _ in 0..50 {
+                assert_eq!(echo.call_back(Some(&near)).unwrap(), "from the servant");
+            }
+            assert_eq!(echo.call_back(None).unwrap(), "nobody");
+            client.shutdown(true).unwrap();
+            server.shutdown(true).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_collocated_call_stays_inside() {
+    let (server, _client, _, _) = pair(Concurrency::Connection);
+    let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    assert_eq!(near.text("inside").unwrap(), "inside");
+    assert_eq!(near.call_back(Some(&near)).unwrap(), "from the servant");
+    assert_eq!(near.fail(3).unwrap_err().minor, 3);
+    server.shutdown(true).unwrap();
+    assert_eq!(near.ping().unwrap_err().kind, Kind::BadInvOrder);
+}
+
+#[test]
+fn a_server_that_ends_and_one_that_comes_back() {
+    let (server, client, echo, _) = pair(Concurrency::Connection);
+    echo.ping().unwrap();
+    let (host, port) = server.endpoint_addresses().remove(0);
+    server.shutdown(true).unwrap();
+    let gone = echo.ping().unwrap_err();
+    assert!(matches!(gone.kind, Kind::Transient | Kind::CommFailure), "{gone}");
+    let again =
+        isorb::Orb::with_config(Config { endpoints: vec![format!("{host}:{port}")], ..Config::default() });
+    again.root_poa().unwrap();
+    let background = again.clone();
+    std::thread::spawn(move || background.run());
+    // Another process would say the same: the transient object is gone, and the connection is new.
+    assert_eq!(echo.ping().unwrap_err().kind, Kind::ObjectNotExist);
+    let _ = client;
+    again.shutdown(true).unwrap();
+}
