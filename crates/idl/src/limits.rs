@@ -9,8 +9,8 @@ pub(crate) const FILE_BYTES: usize = 16 << 20;
 pub(crate) const INCLUDE_DEPTH: usize = 64;
 /// `#include`s in all, since a file may include another twice at each level.
 pub(crate) const INCLUDES: usize = 4096;
-/// Tokens that the preprocessor hands to the parser.
-pub(crate) const TOKENS: usize = 4 << 20;
+/// Tokens in one file, and tokens that the preprocessor hands to the parser.
+pub(crate) const TOKENS: usize = 2 << 20;
 /// Tokens that macro expansion handles, over the whole run; ends macro bombs.
 pub(crate) const MACRO_STEPS: usize = 1 << 20;
 /// Macro calls inside arguments of macro calls.

@@ -4,6 +4,7 @@
 //! understand becomes [`Kind::Bad`] and is reported if it gets as far as the parser.
 
 use super::token::{Kind, Token};
+use crate::limits;
 use crate::model::FileId;
 use crate::source::Span;
 use std::collections::HashSet;
@@ -50,6 +51,10 @@ pub(super) fn lex(text: &str, file: FileId) -> Vec<Token> {
     lexer.eat('\u{feff}');
     let mut tokens = Vec::new();
     while let Some(token) = lexer.token() {
+        if tokens.len() >= limits::TOKENS {
+            tokens.push(Token { kind: Kind::Bad("the file is too large"), ..token });
+            break;
+        }
         tokens.push(token);
     }
     tokens

@@ -53,6 +53,38 @@ pub(crate) struct Expansion {
 struct Source {
     text: Rc<str>,
     line_starts: Vec<u32>,
+    /// Characters before each multiple of [`STRIDE`] bytes, so that a column in a line of megabytes costs no more than
+    /// one in a short line.
+    characters: Vec<u32>,
+}
+
+const STRIDE: usize = 1024;
+
+impl Source {
+    fn new(text: Rc<str>) -> Self {
+        let mut line_starts = vec![0];
+        line_starts.extend(text.match_indices('\n').map(|(i, _)| i as u32 + 1));
+        let mut characters = Vec::with_capacity(text.len() / STRIDE + 1);
+        let mut count = 0;
+        for chunk in text.as_bytes().chunks(STRIDE) {
+            characters.push(count);
+            count += count_characters(chunk);
+        }
+        Source { text, line_starts, characters }
+    }
+
+    /// Characters before a byte.
+    fn characters_before(&self, at: usize) -> u32 {
+        let at = at.min(self.text.len());
+        let chunk = (at / STRIDE).min(self.characters.len().saturating_sub(1));
+        let counted = self.characters.get(chunk).copied().unwrap_or(0);
+        counted + count_characters(&self.text.as_bytes()[chunk * STRIDE..at])
+    }
+}
+
+/// Characters that begin in a piece of UTF-8.
+fn count_characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|b| **b & 0xc0 != 0x80).count() as u32
 }
 
 /// All files of a run with their text: what turns the positions in diagnostics into something to read.
@@ -87,11 +119,9 @@ impl SourceMap {
     }
 
     pub(crate) fn add(&mut self, info: FileInfo, include_line: u32, text: Rc<str>) -> FileId {
-        let mut line_starts = vec![0];
-        line_starts.extend(text.match_indices('\n').map(|(i, _)| i as u32 + 1));
         self.infos.push(info);
         self.include_lines.push(include_line);
-        self.sources.push(Source { text, line_starts });
+        self.sources.push(Source::new(text));
         FileId(self.infos.len() as u32 - 1)
     }
 
@@ -139,8 +169,8 @@ impl SourceMap {
         let source = &self.sources[span.file.index()];
         let line = source.line_starts.partition_point(|&s| s <= span.start);
         let start = source.line_starts[line - 1] as usize;
-        let upto = source.text.get(start..span.start as usize).unwrap_or("");
-        Location { file: span.file, line: line as u32, column: upto.chars().count() as u32 + 1 }
+        let column = source.characters_before(span.start as usize) - source.characters_before(start) + 1;
+        Location { file: span.file, line: line as u32, column }
     }
 }
 
@@ -149,5 +179,32 @@ pub(crate) fn decode(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => error.as_bytes().iter().map(|&b| char::from(b)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_however_long_the_line() {
+        let text: String = "\n".to_owned() + &"aé€😀".repeat(1000) + "\nx";
+        let mut map = SourceMap::default();
+        let info = FileInfo { path: "a".into(), is_main: true, is_embedded: false, included_by: None };
+        let file = map.add(info, 0, text.as_str().into());
+        let mut line = (1, 1);
+        for (at, c) in text.char_indices() {
+            let found = map.locate(Span::new(file, at, at));
+            assert_eq!((found.line, found.column), line);
+            line = if c == '\n' { (line.0 + 1, 1) } else { (line.0, line.1 + 1) };
+        }
+        assert_eq!(map.line(file, 3), "x");
+        assert_eq!(map.line(file, 4), "");
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_latin1() {
+        assert_eq!(decode(b"\xe9".to_vec()), "é");
+        assert_eq!(decode("é".into()), "é");
     }
 }
