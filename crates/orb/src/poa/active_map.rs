@@ -1,0 +1,258 @@
+//! The active object map: object id to servant.
+
+use super::errors::no;
+use super::key::{ObjectId, SystemId};
+use crate::Servant;
+use isorb_giop::{Kind, SystemException};
+use isorb_rt::sync::atomic::{AtomicU32, Ordering};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Set in [`Active::running`] when the object was deactivated.
+const LEAVING: u32 = 1 << 31;
+
+/// An object in the map and the servant behind it.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub id: ObjectId,
+    pub servant: Servant,
+    slot: u32,
+    /// Upcalls that run, and [`LEAVING`].
+    running: AtomicU32,
+}
+
+impl Active {
+    /// Counts an upcall in; with the map locked, for an object that is not leaving.
+    #[inline]
+    pub fn enter(&self) {
+        self.running.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an upcall out. True for the last one of a deactivated object.
+    #[inline]
+    #[must_use]
+    pub fn leave(&self) -> bool {
+        self.running.fetch_sub(1, Ordering::AcqRel) == LEAVING | 1
+    }
+
+    /// Whether it was deactivated and only waits for its upcalls and its etherealisation to end.
+    #[inline]
+    pub fn is_leaving(&self) -> bool {
+        self.running.load(Ordering::Acquire) & LEAVING != 0
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// How many ids were made for this slot.
+    generation: u32,
+    entry: Option<Arc<Active>>,
+    /// Whether it is in the queue of free slots (where it may be occupied again).
+    listed: bool,
+}
+
+/// Objects by id, and the number of objects by servant.
+///
+/// An id that this map made is its own address: {slot, generation}. Any other id is found by one hash, and so is an own
+/// id that was activated again after its slot had gone to another object.
+#[derive(Debug)]
+pub(super) struct ActiveMap {
+    slots: Vec<Slot>,
+    free: VecDeque<u32>,
+    by_id: HashMap<ObjectId, u32>,
+    by_servant: HashMap<usize, Uses>,
+    occupied: usize,
+    leaving: usize,
+    limit: u32,
+    system: bool,
+    /// In the ids of persistent POAs.
+    epoch: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Uses {
+    objects: u32,
+    /// One of the slots; the only one where ids are unique.
+    slot: u32,
+}
+
+impl ActiveMap {
+    pub fn new(limit: u32, system: bool, epoch: Option<u32>) -> ActiveMap {
+        ActiveMap {
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            by_id: HashMap::new(),
+            by_servant: HashMap::new(),
+            occupied: 0,
+            leaving: 0,
+            limit,
+            system,
+            epoch,
+        }
+    }
+
+    /// The object of an id, be it active or leaving.
+    #[inline]
+    pub fn find(&self, id: &[u8]) -> Option<&Arc<Active>> {
+        if let Some(own) = self.own(id)
+            && let Some(slot) = self.slots.get(own.slot as usize)
+            && slot.generation == own.generation
+            && let Some(active) = &slot.entry
+            && active.id[..] == *id
+        {
+            return Some(active);
+        }
+        if self.by_id.is_empty() {
+            return None;
+        }
+        self.slots[*self.by_id.get(id)? as usize].entry.as_ref()
+    }
+
+    /// An object of a servant; the only one where ids are unique.
+    pub fn of_servant(&self, servant: &Servant) -> Option<&Arc<Active>> {
+        self.slots[self.by_servant.get(&servant.identity())?.slot as usize].entry.as_ref()
+    }
+
+    /// How many active objects a servant stands behind.
+    pub fn activations(&self, servant: &Servant) -> u32 {
+        self.by_servant.get(&servant.identity()).map_or(0, |uses| uses.objects)
+    }
+
+    /// Whether this map, or that of an earlier process, may have made this id.
+    pub fn is_plausible(&self, id: &[u8]) -> bool {
+        match self.own(id) {
+            Some(own) => {
+                let last = self.slots.get(own.slot as usize).map_or(0, |slot| slot.generation);
+                (1..=last).contains(&own.generation)
+            }
+            None => self.epoch.is_some() && id.len() == 12,
+        }
+    }
+
+    /// An id that no object has or had.
+    ///
+    /// # Errors
+    /// IMP_LIMIT when the map is full.
+    pub fn new_id(&mut self) -> Result<ObjectId, SystemException> {
+        let (slot, id) = self.take_slot()?;
+        self.list(slot);
+        Ok(id)
+    }
+
+    /// Puts in a servant under a new id.
+    ///
+    /// # Errors
+    /// IMP_LIMIT when the map is full.
+    pub fn insert_new(&mut self, servant: Servant) -> Result<Arc<Active>, SystemException> {
+        let (slot, id) = self.take_slot()?;
+        Ok(self.occupy(slot, id, servant))
+    }
+
+    /// Puts in a servant under this id, which is not in the map.
+    ///
+    /// # Errors
+    /// IMP_LIMIT when the map is full.
+    pub fn insert(&mut self, id: &[u8], servant: Servant) -> Result<Arc<Active>, SystemException> {
+        if let Some(own) = self.own(id)
+            && let Some(slot) = self.slots.get(own.slot as usize)
+            && slot.generation == own.generation
+            && slot.entry.is_none()
+        {
+            return Ok(self.occupy(own.slot, id.into(), servant));
+        }
+        let (slot, _) = self.take_slot()?;
+        let id = ObjectId::from(id);
+        self.by_id.insert(id.clone(), slot);
+        Ok(self.occupy(slot, id, servant))
+    }
+
+    /// Takes an object out of service; it stays in the map until [`remove`](Self::remove). True when no upcall runs in it.
+    pub fn deactivate(&mut self, active: &Active) -> bool {
+        self.leaving += 1;
+        let identity = active.servant.identity();
+        if let Some(uses) = self.by_servant.get_mut(&identity) {
+            uses.objects -= 1;
+            if uses.objects == 0 {
+                self.by_servant.remove(&identity);
+            }
+        }
+        active.running.fetch_or(LEAVING, Ordering::AcqRel) == 0
+    }
+
+    /// Takes a deactivated object out of the map.
+    pub fn remove(&mut self, active: &Active) -> Option<Arc<Active>> {
+        let entry = self.slots.get_mut(active.slot as usize)?.entry.take()?;
+        self.by_id.remove(&active.id);
+        self.occupied -= 1;
+        self.leaving -= 1;
+        self.list(active.slot);
+        Some(entry)
+    }
+
+    /// All objects that are active.
+    pub fn active(&self) -> Vec<Arc<Active>> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.entry.clone())
+            .filter(|active| !active.is_leaving())
+            .collect()
+    }
+
+    /// Whether no object is active or leaving.
+    pub fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// How many objects are deactivated and not yet removed.
+    pub fn leaving(&self) -> usize {
+        self.leaving
+    }
+
+    #[inline]
+    fn own(&self, id: &[u8]) -> Option<SystemId> {
+        if self.system { SystemId::decode(id, self.epoch) } else { None }
+    }
+
+    /// A vacant slot and the id that goes with it.
+    fn take_slot(&mut self) -> Result<(u32, ObjectId), SystemException> {
+        let number = loop {
+            let Some(number) = self.free.pop_front() else {
+                let number = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+                if number >= self.limit {
+                    return Err(no(Kind::ImpLimit, 0).detail(
+                        "the POA has as many active objects as its policies allow; raise PoaPolicies::max_objects",
+                    ));
+                }
+                self.slots.push(Slot::default());
+                break number;
+            };
+            let slot = &mut self.slots[number as usize];
+            slot.listed = false;
+            // A slot whose generations are used up is given up, so that no id comes twice.
+            if slot.entry.is_none() && slot.generation < u32::MAX {
+                break number;
+            }
+        };
+        let slot = &mut self.slots[number as usize];
+        slot.generation += 1;
+        Ok((number, SystemId { slot: number, generation: slot.generation }.encode(self.epoch)))
+    }
+
+    fn occupy(&mut self, slot: u32, id: ObjectId, servant: Servant) -> Arc<Active> {
+        let uses = self.by_servant.entry(servant.identity()).or_insert(Uses { objects: 0, slot });
+        uses.objects += 1;
+        let active = Arc::new(Active { id, servant, slot, running: AtomicU32::new(0) });
+        self.slots[slot as usize].entry = Some(active.clone());
+        self.occupied += 1;
+        active
+    }
+
+    /// Offers a slot for use. The queue is first in, first out, so that generations last.
+    fn list(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        if !slot.listed {
+            slot.listed = true;
+            self.free.push_back(number);
+        }
+    }
+}

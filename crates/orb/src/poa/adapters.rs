@@ -1,0 +1,134 @@
+//! Child POAs that adapter activators make on demand (clause 15.3.4).
+
+use super::current::Marker;
+use super::entered::Visit;
+use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, no};
+use super::gate::{DEAD, STARTING};
+use super::manager::PoaManager;
+use super::poa::Poa;
+use super::registry::Starting;
+use crate::Result;
+use isorb_giop::{Kind, minor};
+use isorb_rt::time::Deadline;
+
+impl Poa {
+    /// For a request to a child that is not there: as long as this POA's manager holds, no adapter activator is asked.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST with minor code OMG|2 when there is no activator or it makes none; OBJ_ADAPTER with OMG|1 when it raises;
+    /// what the manager's state says.
+    #[cold]
+    pub(super) fn activate_child_for_request(&self, name: &str) -> Result<Poa> {
+        if self.lock().adapter_activator.is_none() {
+            return Err(NO_ADAPTER);
+        }
+        let _visit = Visit::new(self.clone(), &[])?;
+        self.activate_child(name)?.ok_or(NO_ADAPTER)
+    }
+
+    /// Asks the adapter activator for a child, or waits for the thread that does. `None`: there is none, and it made none.
+    ///
+    /// # Errors
+    /// OBJ_ADAPTER with minor code OMG|1 when the activator raises; BAD_INV_ORDER with OMG|3 when this very thread is just
+    /// making this child; TRANSIENT when too many wait.
+    pub(super) fn activate_child(&self, name: &str) -> Result<Option<Poa>> {
+        let shared = &self.0.shared;
+        let me = Poa::this_thread();
+        let activator = {
+            let mut admin = shared.admin.lock();
+            loop {
+                let (child, activator) = {
+                    let body = self.lock();
+                    (body.children.get(name).cloned(), body.adapter_activator.clone())
+                };
+                match admin.starting.iter().find(|other| other.parent == *self && *other.name == *name) {
+                    Some(other) if other.thread == me => return Err(DEADLOCK),
+                    Some(_) => {}
+                    None => match child {
+                        Some(child) if !child.gate().has(DEAD) => return Ok(Some(child)),
+                        Some(_) => return Err(DESTROYED),
+                        None => break,
+                    },
+                }
+                drop(activator);
+                if admin.waiting >= PoaManager::DEFAULT_MAX_HELD {
+                    return Err(DISCARDED);
+                }
+                admin.waiting += 1;
+                shared.changed.wait_until(&mut admin, Deadline::NONE);
+                admin.waiting -= 1;
+            }
+            let Some(activator) = self.lock().adapter_activator.clone() else { return Ok(None) };
+            admin.starting.push(Starting { parent: self.clone(), name: name.into(), thread: me });
+            activator
+        };
+        let started = Started { parent: self, name };
+        let made = {
+            let _marker = Marker::new(self);
+            self.permit().and_then(|_permit| activator.unknown_adapter(self, name))
+        };
+        drop(started);
+        match made {
+            Ok(true) => Ok(self.lock().children.get(name).filter(|child| !child.gate().has(DEAD)).cloned()),
+            Ok(false) => Ok(None),
+            Err(_) => Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_ACTIVATOR)),
+        }
+    }
+
+    /// For a request that found the POA starting: waits until it is not, or says true at once if it is this thread that
+    /// starts POAs.
+    ///
+    /// # Errors
+    /// TRANSIENT when too many wait or the POA is destroyed meanwhile.
+    #[cold]
+    pub(super) fn await_started(&self) -> Result<bool> {
+        let shared = &self.0.shared;
+        let me = Poa::this_thread();
+        let mut admin = shared.admin.lock();
+        loop {
+            if self.gate().has(DEAD) {
+                return Err(DESTROYED);
+            }
+            if !self.gate().has(STARTING) {
+                return Ok(false);
+            }
+            if admin.starting.iter().any(|other| other.thread == me) {
+                return Ok(true);
+            }
+            if admin.waiting >= PoaManager::DEFAULT_MAX_HELD {
+                return Err(DISCARDED);
+            }
+            admin.waiting += 1;
+            shared.changed.wait_until(&mut admin, Deadline::NONE);
+            admin.waiting -= 1;
+        }
+    }
+
+    /// Lets requests into this POA and those below it.
+    fn start(&self) {
+        self.gate().clear(STARTING);
+        let children: Vec<Poa> = self.lock().children.values().cloned().collect();
+        children.iter().for_each(Poa::start);
+    }
+}
+
+/// An adapter activator has been called; dropping says that it returned, or panicked.
+struct Started<'p> {
+    parent: &'p Poa,
+    name: &'p str,
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        let shared = &self.parent.0.shared;
+        {
+            let mut admin = shared.admin.lock();
+            admin.starting.retain(|other| other.parent != *self.parent || *other.name != *self.name);
+            let child = self.parent.lock().children.get(self.name).cloned();
+            if let Some(child) = child {
+                child.start();
+            }
+        }
+        shared.changed.notify_all(&shared.admin);
+    }
+}

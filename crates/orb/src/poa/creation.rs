@@ -1,0 +1,210 @@
+//! Making and finding POAs.
+
+use super::active_map::ActiveMap;
+use super::current;
+use super::errors::{DEADLOCK, NO_ADAPTER, no};
+use super::gate::{DEAD, Gate, STARTING};
+use super::key::{child_path, persistent_prefix, transient_prefix};
+use super::poa::{Body, Inner, Life, Poa};
+use super::registry::{Admin, Shared};
+use super::table::MAX_POAS;
+use super::{AdapterActivator, CreateError, FindError, PoaManager, PoaPolicies};
+use crate::Result;
+use isorb_giop::{Kind, SystemException, minor};
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+impl Poa {
+    /// Creates a child. Without a manager it gets one of its own, which holds requests until it is activated. If a child of
+    /// this name is being destroyed, waits for the end of that.
+    ///
+    /// # Errors
+    /// AdapterAlreadyExists; InvalidPolicy with the index of the policy (see [`PoaPolicies`]); BAD_PARAM for a manager of
+    /// another ORB; BAD_INV_ORDER with minor code OMG|17 when this POA is being destroyed, with OMG|3 when it would have to
+    /// wait in an upcall of this ORB; IMP_LIMIT for too many POAs or too long a path.
+    pub fn create_poa(
+        &self,
+        name: &str,
+        manager: Option<&PoaManager>,
+        policies: PoaPolicies,
+    ) -> Result<Poa, CreateError> {
+        if let Some(index) = policies.contradiction() {
+            return Err(CreateError::InvalidPolicy(index));
+        }
+        let shared = &self.0.shared;
+        let number = shared.number();
+        if manager.is_some_and(|manager| !manager.is_of(number)) {
+            return Err(no(Kind::BadParam, 0).detail("the POA manager belongs to another ORB").into());
+        }
+        let path = child_path(&self.0.path, name).ok_or_else(|| {
+            no(Kind::ImpLimit, 0).detail("the names of the POA and its ancestors are too long together")
+        })?;
+        let mut admin = shared.admin.lock();
+        loop {
+            let body = self.lock();
+            check_parent(body.life)?;
+            match body.children.get(name) {
+                None => break,
+                Some(child) if !child.0.gate.has(DEAD) => return Err(CreateError::AdapterAlreadyExists),
+                Some(_) if current::inside(number) => return Err(DEADLOCK.into()),
+                Some(_) => drop(body),
+            }
+            shared.changed.wait_until(&mut admin, Deadline::NONE);
+        }
+        let manager = match manager {
+            Some(manager) => manager.clone(),
+            None => {
+                admin.managers_made += 1;
+                let id = format!("POAManager-{}", admin.managers_made);
+                admin.new_manager(&id, number)
+            }
+        };
+        let poa = shared.new_poa(&mut admin, name, path, Some(self), manager.clone(), policies)?;
+        {
+            let mut body = self.lock();
+            if let Err(error) = check_parent(body.life) {
+                drop(body);
+                admin.free.push(poa.0.slot);
+                drop(admin);
+                manager.unregister(&poa);
+                return Err(error.into());
+            }
+            body.children.insert(name.into(), poa.clone());
+            if poa.0.policies.persistent() {
+                shared.paths.lock().insert(poa.0.path.clone(), poa.clone());
+            } else {
+                shared.table.put(poa.0.slot, poa.clone());
+            }
+        }
+        Ok(poa)
+    }
+
+    /// Finds a child. `activate`: asks the adapter activator when there is none.
+    ///
+    /// # Errors
+    /// AdapterNonExistent; OBJ_ADAPTER with minor code OMG|1 when the adapter activator raised.
+    pub fn find_poa(&self, name: &str, activate: bool) -> Result<Poa, FindError> {
+        let (child, activator) = {
+            let body = self.alive()?;
+            let child = body.children.get(name).filter(|child| !child.0.gate.has(DEAD)).cloned();
+            (child, body.adapter_activator.is_some())
+        };
+        match child {
+            Some(child) => Ok(child),
+            None if activate && activator => self.activate_child(name)?.ok_or(FindError::AdapterNonExistent),
+            None => Err(FindError::AdapterNonExistent),
+        }
+    }
+
+    /// The adapter activator for its children.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST when the POA was destroyed.
+    pub fn adapter_activator(&self) -> Result<Option<Arc<dyn AdapterActivator>>> {
+        Ok(self.alive()?.adapter_activator.clone())
+    }
+
+    /// Sets, replaces or takes away the adapter activator.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST when the POA was destroyed.
+    pub fn set_adapter_activator(&self, activator: Option<Arc<dyn AdapterActivator>>) -> Result<()> {
+        let before = std::mem::replace(&mut self.alive()?.adapter_activator, activator);
+        drop(before);
+        Ok(())
+    }
+}
+
+fn check_parent(life: Life) -> Result<(), SystemException> {
+    match life {
+        Life::Alive => Ok(()),
+        Life::Dying { .. } | Life::Emptying => Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_POA_DESTROYED)),
+        Life::Gone => Err(NO_ADAPTER),
+    }
+}
+
+impl Admin {
+    /// A manager that holds.
+    pub fn new_manager(&mut self, id: &str, orb: usize) -> PoaManager {
+        let manager = PoaManager::new(id, orb, PoaManager::DEFAULT_MAX_HELD);
+        self.managers.retain(|other| other.strong_count() > 0);
+        self.managers.push(manager.downgrade());
+        manager
+    }
+
+    /// A slot for a POA and its generation in it.
+    fn new_slot(&mut self, shared: &Shared) -> Result<(u32, u32)> {
+        loop {
+            let slot = match self.free.pop() {
+                Some(slot) => slot,
+                None if self.used < MAX_POAS => {
+                    self.used += 1;
+                    self.used - 1
+                }
+                None => return Err(no(Kind::ImpLimit, 0).detail("the ORB has as many POAs as it can have")),
+            };
+            // A slot whose generations are used up is given up.
+            if let Some(generation) = shared.table.reserve(slot) {
+                return Ok((slot, generation));
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// A POA that its manager knows, and nobody else yet.
+    pub fn new_poa(
+        self: &Arc<Shared>,
+        admin: &mut Admin,
+        name: &str,
+        path: Box<[u8]>,
+        parent: Option<&Poa>,
+        manager: PoaManager,
+        policies: PoaPolicies,
+    ) -> Result<Poa> {
+        if admin.shut_down {
+            return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
+        }
+        let (slot, generation) = admin.new_slot(self)?;
+        let prefix = match policies.persistent() {
+            true => persistent_prefix(&path),
+            false => transient_prefix(self.epoch, slot, generation),
+        };
+        let epoch = policies.persistent().then_some(self.epoch);
+        let starting = parent.is_some_and(|parent| {
+            parent.gate().has(STARTING)
+                || admin.starting.iter().any(|other| other.parent == *parent && *other.name == *name)
+        });
+        let body = Body {
+            life: Life::Alive,
+            objects: ActiveMap::new(policies.max_objects_value(), policies.system_ids(), epoch),
+            children: HashMap::new(),
+            default_servant: None,
+            servant_manager: None,
+            adapter_activator: None,
+            pending: VecDeque::new(),
+            sweep: false,
+            waiting: 0,
+        };
+        let poa = Poa(Arc::new(Inner {
+            shared: self.clone(),
+            slot,
+            generation,
+            name: name.into(),
+            path,
+            prefix,
+            parent: parent.cloned(),
+            policies,
+            manager: manager.clone(),
+            gate: Gate::new(if starting { STARTING } else { 0 }),
+            body: PiMutex::new(body),
+            changed: PiCondvar::new(),
+            single: PiMutex::new(()),
+            activator_turn: PiMutex::new(()),
+        }));
+        manager.register(&poa);
+        Ok(poa)
+    }
+}

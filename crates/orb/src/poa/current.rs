@@ -1,0 +1,203 @@
+//! `PortableServer::Current`: what the running upcall is about.
+
+use super::active_map::Active;
+use super::poa::Inner;
+use super::{NoContext, ObjectId, Poa};
+use crate::{Object, Servant};
+use isorb_giop::SystemException;
+use std::cell::RefCell;
+use std::ptr;
+use std::sync::Arc;
+
+/// The upcall that runs on this thread; in an upcall that was made from inside another one, the inner one (clause
+/// 15.3.10). Servants that take an [`Upcall`](crate::Upcall) know most of this from there already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Current;
+
+impl Current {
+    /// The POA that dispatched the request.
+    ///
+    /// # Errors
+    /// [`NoContext`] outside of an upcall, as for all of these.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub fn poa(self) -> Result<Poa, NoContext> {
+        top(|frame, _| frame.poa.clone())
+    }
+
+    /// The object's id.
+    ///
+    /// # Errors
+    /// [`NoContext`].
+    ///
+    /// # Real-time
+    /// Allocates nothing for an object in the active object map; copies the id of one that a default servant or a
+    /// locator serves. [`with_object_id`](Self::with_object_id) never does.
+    pub fn object_id(self) -> Result<ObjectId, NoContext> {
+        top(|frame, id| match &frame.subject {
+            Subject::Active(active) => active.id.clone(),
+            _ => id.into(),
+        })
+    }
+
+    /// Shows the object's id to a function, which must not make calls.
+    ///
+    /// # Errors
+    /// [`NoContext`].
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub fn with_object_id<T>(self, look: impl FnOnce(&[u8]) -> T) -> Result<T, NoContext> {
+        top(|_, id| look(id))
+    }
+
+    /// The servant.
+    ///
+    /// # Errors
+    /// [`NoContext`].
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub fn servant(self) -> Result<Servant, NoContext> {
+        top(|frame, _| frame.subject.servant().cloned())?.ok_or(NoContext)
+    }
+
+    /// A reference to the object.
+    ///
+    /// # Errors
+    /// [`NoContext`], as a system exception; or what making the reference raises.
+    ///
+    /// # Real-time
+    /// Allocates the reference.
+    pub fn reference(self) -> Result<Object, SystemException> {
+        let (poa, servant, id) = (self.poa()?, self.servant()?, self.object_id()?);
+        poa.make_reference(servant.interface().id, &id)
+    }
+}
+
+/// What a frame is about.
+#[derive(Clone)]
+pub(super) enum Subject {
+    /// User code that is no servant: a servant manager, an adapter activator.
+    Manager,
+    /// An object in the active object map.
+    Active(Arc<Active>),
+    /// A servant that is not in the map.
+    Servant(Servant),
+}
+
+impl Subject {
+    pub fn servant(&self) -> Option<&Servant> {
+        match self {
+            Subject::Manager => None,
+            Subject::Active(active) => Some(&active.servant),
+            Subject::Servant(servant) => Some(servant),
+        }
+    }
+}
+
+struct Frame {
+    poa: Poa,
+    subject: Subject,
+    /// Where its id starts in `ids`.
+    ids_from: usize,
+}
+
+/// What runs on this thread, outermost first, and their ids one after the other. The memory is kept from request to
+/// request.
+struct Stack {
+    frames: Vec<Frame>,
+    ids: Vec<u8>,
+}
+
+thread_local! {
+    static STACK: RefCell<Stack> = const { RefCell::new(Stack { frames: Vec::new(), ids: Vec::new() }) };
+    static TOKEN: u8 = const { 0 };
+}
+
+/// A number that no other thread has while this one lives.
+pub(super) fn thread_token() -> usize {
+    TOKEN.with(|token| ptr::from_ref(token).addr())
+}
+
+fn top<T>(look: impl FnOnce(&Frame, &[u8]) -> T) -> Result<T, NoContext> {
+    STACK.with_borrow(|stack| match stack.frames.last() {
+        Some(frame) if frame.subject.servant().is_some() => Ok(look(frame, &stack.ids[frame.ids_from..])),
+        _ => Err(NoContext),
+    })
+}
+
+/// Whether this thread runs anything for this ORB, so that waiting for the ORB's requests to end would be for ever.
+pub(super) fn inside(orb: usize) -> bool {
+    STACK.with_borrow(|stack| stack.frames.iter().any(|frame| frame.poa.orb_number() == orb))
+}
+
+/// Whether this thread runs an upcall of this very object.
+pub(super) fn serves(poa: &Poa, id: &[u8]) -> bool {
+    STACK.with_borrow(|stack| {
+        stack.frames.iter().any(|frame| match &frame.subject {
+            Subject::Active(active) => frame.poa == *poa && active.id[..] == *id,
+            _ => false,
+        })
+    })
+}
+
+/// If the innermost upcall of this thread is one of this POA on this servant: the object's id.
+pub(super) fn id_of(poa: &Inner, servant: &Servant) -> Option<ObjectId> {
+    top(|frame, id| {
+        (frame.poa.is(poa) && frame.subject.servant() == Some(servant)).then(|| ObjectId::from(id))
+    })
+    .ok()
+    .flatten()
+}
+
+/// Puts a frame on this thread's stack. The memory for the first ones is made with the first one.
+pub(super) fn push(poa: Poa, id: &[u8]) {
+    STACK.with_borrow_mut(|stack| {
+        if stack.frames.capacity() == 0 {
+            stack.frames.reserve(16);
+            stack.ids.reserve(1024);
+        }
+        let ids_from = stack.ids.len();
+        stack.ids.extend_from_slice(id);
+        stack.frames.push(Frame { poa, subject: Subject::Manager, ids_from });
+    });
+}
+
+/// Says what the innermost frame is about.
+pub(super) fn set(subject: Subject) {
+    let before = STACK.with_borrow_mut(|stack| {
+        stack.frames.last_mut().map(|frame| std::mem::replace(&mut frame.subject, subject))
+    });
+    drop(before);
+}
+
+/// Takes the innermost frame off.
+pub(super) fn pop() {
+    let frame = STACK.with_borrow_mut(|stack| {
+        let frame = stack.frames.pop();
+        if let Some(frame) = &frame {
+            stack.ids.truncate(frame.ids_from);
+        }
+        frame
+    });
+    // May run a servant's destructor, which may look at the stack.
+    drop(frame);
+}
+
+/// A frame for as long as it lives.
+pub(super) struct Marker(());
+
+impl Marker {
+    pub fn new(poa: &Poa) -> Marker {
+        push(poa.clone(), &[]);
+        Marker(())
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        pop();
+    }
+}

@@ -1,0 +1,228 @@
+//! Object keys: how a request says which POA and which object it is for.
+//!
+//! | kind | octets |
+//! |---|---|
+//! | transient | magic, ORB epoch, POA slot, POA generation, object id |
+//! | persistent | magic, length of the path, path of POA names, object id |
+//!
+//! Numbers are big-endian, 4 octets each. An id that the system assigned is {object slot, object generation}, and in a
+//! persistent POA the epoch before it, so the usual key of a transient object has 24 octets and leads to the servant in
+//! two array look-ups. A key never says where the servant was when the reference was made, although a hint would save a
+//! hash for ids that the user chose: two references to one object would then differ.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+const TRANSIENT: [u8; 4] = *b"iso\x01";
+const PERSISTENT: [u8; 4] = *b"iso\x02";
+
+/// The longest path of names, so that finding one is bounded.
+pub(super) const MAX_PATH: usize = 8 * 1024;
+
+/// An object's id in its POA: octets that the application chose or the POA made. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(Arc<[u8]>);
+
+impl ObjectId {
+    /// The octets.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Deref for ObjectId {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for ObjectId {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for ObjectId {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for ObjectId {
+    fn from(bytes: &[u8]) -> ObjectId {
+        ObjectId(bytes.into())
+    }
+}
+
+impl From<&str> for ObjectId {
+    fn from(text: &str) -> ObjectId {
+        ObjectId(text.as_bytes().into())
+    }
+}
+
+impl From<Vec<u8>> for ObjectId {
+    fn from(bytes: Vec<u8>) -> ObjectId {
+        ObjectId(bytes.into())
+    }
+}
+
+impl fmt::Display for ObjectId {
+    /// Text as it is, anything else in hexadecimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) if !text.is_empty() && !text.chars().any(char::is_control) => f.write_str(text),
+            _ => self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}")),
+        }
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectId({self})")
+    }
+}
+
+/// A key, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key<'k> {
+    Transient { epoch: u32, slot: u32, generation: u32, id: &'k [u8] },
+    Persistent { path: &'k [u8], id: &'k [u8] },
+}
+
+impl<'k> Key<'k> {
+    /// `None` for octets that are no key of this ORB.
+    #[inline]
+    pub fn parse(octets: &'k [u8]) -> Option<Key<'k>> {
+        let (magic, rest) = octets.split_first_chunk::<4>()?;
+        let (first, rest) = split_u32(rest)?;
+        match *magic {
+            TRANSIENT => {
+                let (slot, rest) = split_u32(rest)?;
+                let (generation, id) = split_u32(rest)?;
+                Some(Key::Transient { epoch: first, slot, generation, id })
+            }
+            PERSISTENT => {
+                let length = usize::try_from(first).ok().filter(|length| *length <= MAX_PATH)?;
+                let (path, id) = rest.split_at_checked(length)?;
+                Some(Key::Persistent { path, id })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[inline]
+fn split_u32(octets: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = octets.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*number), rest))
+}
+
+/// What all keys of a transient POA start with.
+pub(super) fn transient_prefix(epoch: u32, slot: u32, generation: u32) -> Box<[u8]> {
+    let numbers = [epoch, slot, generation].map(u32::to_be_bytes);
+    [&TRANSIENT[..], numbers.as_flattened()].concat().into()
+}
+
+/// What all keys of a persistent POA start with. `path` is at most [`MAX_PATH`] long.
+pub(super) fn persistent_prefix(path: &[u8]) -> Box<[u8]> {
+    let length = u32::try_from(path.len()).unwrap_or(u32::MAX);
+    [&PERSISTENT, &length.to_be_bytes()[..], path].concat().into()
+}
+
+/// The path of a child: that of its parent, the length of its name in 2 octets, its name. The root's is empty. `None`
+/// when it would be longer than [`MAX_PATH`].
+pub(super) fn child_path(parent: &[u8], name: &str) -> Option<Box<[u8]>> {
+    let length = u16::try_from(name.len()).ok()?.to_be_bytes();
+    let path = [parent, &length, name.as_bytes()].concat();
+    (path.len() <= MAX_PATH).then(|| path.into())
+}
+
+/// Takes the first name off a path; `None` when it is malformed.
+pub(super) fn split_name(path: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = path.split_first_chunk::<2>()?;
+    let (name, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    Some((std::str::from_utf8(name).ok()?, rest))
+}
+
+/// An id that the system assigned: the slot that the object was put in, and how often the slot had been used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SystemId {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+impl SystemId {
+    /// The id in octets; `epoch` is there for persistent POAs, whose ids must differ from those of earlier processes.
+    pub fn encode(self, epoch: Option<u32>) -> ObjectId {
+        let numbers = [epoch.unwrap_or(0), self.slot, self.generation].map(u32::to_be_bytes);
+        let octets = numbers.as_flattened();
+        ObjectId::from(if epoch.is_some() { octets } else { &octets[4..] })
+    }
+
+    /// The other way; `None` if it is not of this form and epoch.
+    #[inline]
+    pub fn decode(id: &[u8], epoch: Option<u32>) -> Option<SystemId> {
+        let rest = match epoch {
+            None => id,
+            Some(epoch) => split_u32(id).filter(|(number, _)| *number == epoch)?.1,
+        };
+        let (slot, rest) = split_u32(rest)?;
+        let (generation, rest) = split_u32(rest)?;
+        rest.is_empty().then_some(SystemId { slot, generation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_go_both_ways() {
+        let id = SystemId { slot: 7, generation: 9 }.encode(None);
+        let key = [&transient_prefix(1, 2, 3)[..], &id].concat();
+        assert_eq!(key.len(), 24);
+        assert_eq!(Key::parse(&key), Some(Key::Transient { epoch: 1, slot: 2, generation: 3, id: &id }));
+        assert_eq!(SystemId::decode(&id, None), Some(SystemId { slot: 7, generation: 9 }));
+
+        let path = child_path(&child_path(b"", "a").unwrap(), "bé").unwrap();
+        let key = [&persistent_prefix(&path)[..], b"lab/t1"].concat();
+        assert_eq!(Key::parse(&key), Some(Key::Persistent { path: &path, id: b"lab/t1" }));
+        let (name, rest) = split_name(&path).unwrap();
+        assert_eq!((name, split_name(rest)), ("a", Some(("bé", &[][..]))));
+    }
+
+    /// Octets on the wire are the contract with references that other processes stored.
+    #[test]
+    fn persistent_keys_never_change() {
+        let path = child_path(b"", "lab").unwrap();
+        assert_eq!(persistent_prefix(&path)[..], *b"iso\x02\0\0\0\x05\0\x03lab");
+        let id = SystemId { slot: 1, generation: 2 }.encode(Some(0x0a0b_0c0d));
+        assert_eq!(id.as_bytes(), b"\x0a\x0b\x0c\x0d\0\0\0\x01\0\0\0\x02");
+        assert_eq!(SystemId::decode(&id, Some(0x0a0b_0c0e)), None);
+    }
+
+    #[test]
+    fn any_octets_are_safe() {
+        let key = [&persistent_prefix(&child_path(b"", "abc").unwrap())[..], b"x"].concat();
+        for end in 0..key.len() {
+            let _ = Key::parse(&key[..end]);
+        }
+        assert_eq!(Key::parse(b"NameService"), None);
+        assert_eq!(Key::parse(b"iso\x02\xff\xff\xff\xffabc"), None);
+        assert_eq!(Key::parse(b"iso\x02\0\0\0\x09abc"), None);
+        assert_eq!(split_name(b"\0\x05abc"), None);
+        assert_eq!(split_name(b"\0\x01\xff"), None);
+        assert_eq!(SystemId::decode(b"123456789", None), None);
+        assert_eq!(child_path(b"", &"x".repeat(MAX_PATH)), None);
+    }
+
+    #[test]
+    fn ids_are_readable() {
+        assert_eq!(ObjectId::from("lab/t1").to_string(), "lab/t1");
+        assert_eq!(ObjectId::from(vec![0, 0xff]).to_string(), "00ff");
+    }
+}

@@ -1,0 +1,193 @@
+//! Where requests for POAs of the main-thread model wait for their turn.
+
+use super::current::thread_token;
+use super::errors::{DISCARDED, no};
+use crate::Result;
+use isorb_giop::{Kind, minor};
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+
+/// The turn of the main-thread model: the main thread lends it, while it is in `run_one`, to one request at a time.
+///
+/// A request lives on the stack of the thread that read it, and only `unsafe` code could hand it to another thread; so
+/// the request stays where it is and the main thread stands still for it.
+#[derive(Debug)]
+pub(crate) struct MainQueue {
+    state: PiMutex<State>,
+    /// The main thread waits here for requests, and for the turn to come back.
+    main: PiCondvar,
+    /// Requests wait here.
+    requests: PiCondvar,
+    limit: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: u32,
+    /// The turn was put out and nobody took it yet.
+    offered: bool,
+    /// The thread that has the turn.
+    owner: Option<usize>,
+    /// The thread that was last in `run_one`.
+    main: Option<usize>,
+    closed: bool,
+}
+
+/// How [`MainQueue::run_one`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// A request had its turn.
+    One,
+    /// None came before the deadline.
+    None,
+    /// The ORB shut down.
+    Closed,
+}
+
+impl MainQueue {
+    /// How many requests may wait, unless told otherwise.
+    pub const DEFAULT_LIMIT: u32 = 256;
+
+    pub const fn new(limit: u32) -> MainQueue {
+        MainQueue {
+            state: PiMutex::new(State { waiting: 0, offered: false, owner: None, main: None, closed: false }),
+            main: PiCondvar::new(),
+            requests: PiCondvar::new(),
+            limit,
+        }
+    }
+
+    /// For the main thread: waits for a request until `deadline`, lets it run, waits for its end.
+    ///
+    /// # Real-time
+    /// Allocates nothing. Blocks until the deadline, and beyond it for as long as the request that it let run takes.
+    pub fn run_one(&self, deadline: Deadline) -> Ran {
+        let mut state = self.state.lock();
+        state.main = Some(thread_token());
+        let idle = |state: &mut State| {
+            !state.closed && (state.waiting == 0 || state.offered || state.owner.is_some())
+        };
+        if !self.main.wait_while(&mut state, deadline, idle) {
+            return Ran::None;
+        }
+        if state.closed {
+            return Ran::Closed;
+        }
+        state.offered = true;
+        self.requests.notify_one(&self.state);
+        self.main.wait_while(&mut state, Deadline::NONE, |state| state.offered || state.owner.is_some());
+        Ran::One
+    }
+
+    /// For a request: waits for its turn, the most urgent first. A thread that has the turn gets it again; so does the main
+    /// thread itself when nobody has it.
+    ///
+    /// # Errors
+    /// TRANSIENT with minor code OMG|1 when too many wait; BAD_INV_ORDER with OMG|4 when the ORB shuts down meanwhile.
+    pub fn take(&self) -> Result<Turn<'_>> {
+        let me = thread_token();
+        let mut state = self.state.lock();
+        if state.owner == Some(me) {
+            return Ok(Turn { queue: None });
+        }
+        if state.closed {
+            return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
+        }
+        if state.owner.is_none() && !state.offered && state.main == Some(me) {
+            state.owner = Some(me);
+            return Ok(Turn { queue: Some(self) });
+        }
+        if state.waiting >= self.limit {
+            return Err(DISCARDED);
+        }
+        state.waiting += 1;
+        self.main.notify_all(&self.state);
+        self.requests.wait_while(&mut state, Deadline::NONE, |state| !state.offered && !state.closed);
+        state.waiting -= 1;
+        if !state.offered {
+            return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
+        }
+        state.offered = false;
+        state.owner = Some(me);
+        Ok(Turn { queue: Some(self) })
+    }
+
+    /// Ends all waiting, now and later.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.offered &= state.waiting > 0;
+        self.main.notify_all(&self.state);
+        self.requests.notify_all(&self.state);
+    }
+}
+
+/// The turn; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Turn<'q> {
+    /// `None` inside of another turn of the same thread.
+    queue: Option<&'q MainQueue>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue {
+            queue.state.lock().owner = None;
+            queue.main.notify_all(&queue.state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+
+    #[test]
+    fn turns_come_one_at_a_time_and_only_from_the_main_thread() {
+        let queue = Arc::new(MainQueue::new(16));
+        let inside = Arc::new(AtomicU32::new(0));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (queue, inside) = (queue.clone(), inside.clone());
+                thread::spawn(move || {
+                    for _ in 0..50 {
+                        let turn = queue.take().unwrap();
+                        let again = queue.take().unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        drop(again);
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(turn);
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..150 {
+            assert_eq!(queue.run_one(Deadline::NONE), Ran::One);
+            assert_eq!(inside.load(Ordering::SeqCst), 0);
+        }
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(queue.run_one(Deadline::PAST), Ran::None);
+        drop(queue.take().expect("the main thread needs nobody"));
+    }
+
+    #[test]
+    fn waiting_is_bounded_and_ends() {
+        let queue = Arc::new(MainQueue::new(1));
+        let waiter = thread::spawn({
+            let queue = queue.clone();
+            move || queue.take().map(drop)
+        });
+        while queue.state.lock().waiting == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(queue.take().map(drop), Err(DISCARDED));
+        queue.close();
+        assert_eq!(waiter.join().unwrap(), Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN)));
+        assert_eq!(queue.run_one(Deadline::NONE), Ran::Closed);
+        assert!(queue.take().is_err());
+    }
+}

@@ -1,0 +1,274 @@
+//! POA managers: whether requests of a group of POAs run, wait, are turned away (clause 15.3.3).
+
+use super::current;
+use super::errors::{DEADLOCK, DESTROYED, DISCARDED, no};
+use super::gate::{DEAD, Gate, HELD, WATCHED};
+use super::{ManagerError, Poa};
+use isorb_giop::{Kind, SystemException, minor};
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// What a POA manager does with requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// They wait. The first state.
+    Holding,
+    /// They run.
+    Active,
+    /// The client gets TRANSIENT with minor code OMG|1.
+    Discarding,
+    /// The client gets OBJ_ADAPTER with minor code OMG|1. The last state, for ever.
+    Inactive,
+}
+
+/// Lets requests of the POAs that belong to it run, wait, or turns them away. Cheap to clone: all clones are one manager.
+#[derive(Clone)]
+pub struct PoaManager(Arc<Manager>);
+
+pub(super) struct Manager {
+    id: Box<str>,
+    /// Tells ORBs of a process apart.
+    orb: usize,
+    /// How many requests may wait.
+    limit: u32,
+    body: PiMutex<Body>,
+    changed: PiCondvar,
+}
+
+struct Body {
+    state: State,
+    poas: Vec<Poa>,
+    /// Requests that wait for a change of state.
+    waiting: u32,
+    /// Threads that wait for requests to end.
+    watchers: u32,
+    /// Counts changes of state.
+    changes: u64,
+    /// The application called one of the operations, be it without effect.
+    touched: bool,
+}
+
+impl PoaManager {
+    /// How many requests may wait while a manager holds, unless told otherwise.
+    pub const DEFAULT_MAX_HELD: u32 = 256;
+
+    pub(super) fn new(id: &str, orb: usize, limit: u32) -> PoaManager {
+        PoaManager(Arc::new(Manager {
+            id: id.into(),
+            orb,
+            limit,
+            body: PiMutex::new(Body {
+                state: State::Holding,
+                poas: Vec::new(),
+                waiting: 0,
+                watchers: 0,
+                changes: 0,
+                touched: false,
+            }),
+            changed: PiCondvar::new(),
+        }))
+    }
+
+    /// Its name, unique in the ORB; that of the root POA's manager is `RootPOAManager`.
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// What it does with requests now.
+    pub fn state(&self) -> State {
+        self.0.body.lock().state
+    }
+
+    /// Lets requests run, first those that waited.
+    ///
+    /// # Errors
+    /// AdapterInactive after [`deactivate`](Self::deactivate).
+    pub fn activate(&self) -> Result<(), ManagerError> {
+        self.change(State::Active, false)
+    }
+
+    /// Lets requests wait, as many as the bound allows; the rest is discarded. `wait`: returns when the requests that run now
+    /// have ended, or another thread changes the state.
+    ///
+    /// # Errors
+    /// AdapterInactive after [`deactivate`](Self::deactivate). BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for
+    /// in an upcall of this ORB; the state stays as it was.
+    pub fn hold_requests(&self, wait: bool) -> Result<(), ManagerError> {
+        self.change(State::Holding, wait)
+    }
+
+    /// Turns requests away with TRANSIENT, also those that wait. `wait` as for [`hold_requests`](Self::hold_requests).
+    ///
+    /// # Errors
+    /// As [`hold_requests`](Self::hold_requests).
+    pub fn discard_requests(&self, wait: bool) -> Result<(), ManagerError> {
+        self.change(State::Discarding, wait)
+    }
+
+    /// Turns requests away for ever, also those that wait. `etherealize`: when the requests that run now have ended, the
+    /// servant activators of its POAs get all active objects; only the first call decides. `wait`: returns after that.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for in an upcall of this ORB; the state stays as it was.
+    pub fn deactivate(&self, etherealize: bool, wait: bool) -> Result<(), SystemException> {
+        if wait && current::inside(self.0.orb) {
+            return Err(DEADLOCK);
+        }
+        let poas = {
+            let mut body = self.0.body.lock();
+            if body.state == State::Inactive {
+                Vec::new()
+            } else {
+                self.enter_state(&mut body, State::Inactive);
+                for poa in body.poas.iter().filter(|_| etherealize) {
+                    poa.sweep_when_idle();
+                }
+                body.poas.clone()
+            }
+        };
+        poas.iter().for_each(Poa::settle);
+        if wait {
+            self.wait_idle(None, Poa::is_swept);
+        }
+        Ok(())
+    }
+
+    /// Activates it if its state was never changed.
+    pub(super) fn activate_untouched(&self) {
+        let mut body = self.0.body.lock();
+        if !body.touched {
+            self.enter_state(&mut body, State::Active);
+        }
+    }
+
+    fn change(&self, state: State, wait: bool) -> Result<(), ManagerError> {
+        if wait && current::inside(self.0.orb) {
+            return Err(DEADLOCK.into());
+        }
+        let changes = {
+            let mut body = self.0.body.lock();
+            if body.state == State::Inactive {
+                return Err(ManagerError::AdapterInactive);
+            }
+            self.enter_state(&mut body, state);
+            body.changes
+        };
+        if wait {
+            self.wait_idle(Some(changes), Poa::is_idle);
+        }
+        Ok(())
+    }
+
+    fn enter_state(&self, body: &mut Body, state: State) {
+        body.touched = true;
+        if body.state == state {
+            return;
+        }
+        body.state = state;
+        body.changes += 1;
+        for poa in &body.poas {
+            match state {
+                State::Active => poa.gate().clear(HELD),
+                _ => poa.gate().set(HELD),
+            }
+        }
+        self.0.changed.notify_all(&self.0.body);
+    }
+
+    /// Waits until all POAs say that they are idle, or the state changes.
+    fn wait_idle(&self, changes: Option<u64>, idle: impl Fn(&Poa) -> bool) {
+        let mut body = self.0.body.lock();
+        body.watchers += 1;
+        body.poas.iter().for_each(|poa| poa.gate().set(WATCHED));
+        self.0.changed.wait_while(&mut body, Deadline::NONE, |body| {
+            changes.is_none_or(|changes| changes == body.changes) && !body.poas.iter().all(&idle)
+        });
+        body.watchers -= 1;
+        if body.watchers == 0 && body.state != State::Inactive {
+            body.poas.iter().for_each(|poa| poa.gate().clear(WATCHED));
+        }
+    }
+
+    /// Waits, for a request that found the gate closed, until the manager is active.
+    ///
+    /// # Errors
+    /// As the state says; TRANSIENT when too many wait or the POA is destroyed meanwhile.
+    ///
+    /// # Real-time
+    /// Blocks while the manager holds.
+    pub(super) fn await_active(&self, gate: &Gate) -> Result<(), SystemException> {
+        let mut body = self.0.body.lock();
+        loop {
+            match body.state {
+                _ if gate.has(DEAD) => return Err(DESTROYED),
+                State::Active => return Ok(()),
+                State::Discarding => return Err(DISCARDED),
+                State::Inactive => return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_ACTIVATOR)),
+                State::Holding if body.waiting >= self.0.limit => return Err(DISCARDED),
+                State::Holding => {
+                    body.waiting += 1;
+                    self.0.changed.wait_until(&mut body, Deadline::NONE);
+                    body.waiting -= 1;
+                }
+            }
+        }
+    }
+
+    /// Tells whoever waits that a POA became idle or goes away.
+    pub(super) fn wake(&self) {
+        drop(self.0.body.lock());
+        self.0.changed.notify_all(&self.0.body);
+    }
+
+    pub(super) fn register(&self, poa: &Poa) {
+        let mut body = self.0.body.lock();
+        if body.state != State::Active {
+            poa.gate().set(HELD);
+        }
+        if body.watchers > 0 {
+            poa.gate().set(WATCHED);
+        }
+        body.poas.push(poa.clone());
+    }
+
+    pub(super) fn unregister(&self, poa: &Poa) {
+        self.0.body.lock().poas.retain(|other| other != poa);
+        self.wake();
+    }
+
+    pub(super) fn downgrade(&self) -> Weak<Manager> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(super) fn is_of(&self, orb: usize) -> bool {
+        self.0.orb == orb
+    }
+
+    /// How many requests wait now.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> u32 {
+        self.0.body.lock().waiting
+    }
+}
+
+impl From<Arc<Manager>> for PoaManager {
+    fn from(manager: Arc<Manager>) -> PoaManager {
+        PoaManager(manager)
+    }
+}
+
+impl PartialEq for PoaManager {
+    fn eq(&self, other: &PoaManager) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PoaManager {}
+
+impl fmt::Debug for PoaManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoaManager({:?})", self.id())
+    }
+}

@@ -1,0 +1,191 @@
+//! The POA itself: what it is made of, and what does not change.
+
+use super::active_map::{Active, ActiveMap};
+use super::errors::NO_ADAPTER;
+use super::gate::{DEAD, Gate};
+use super::managers::{AdapterActivator, ServantManager};
+use super::policies::PoaPolicies;
+use super::registry::Shared;
+use super::{ObjectId, PoaManager};
+use crate::{Object, Orb, Result, Servant};
+use isorb_giop::SystemException;
+use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+/// A Portable Object Adapter: a group of objects with common policies. Cheap to clone: all clones are one POA.
+///
+/// Operations on a POA that was destroyed raise OBJECT_NOT_EXIST.
+///
+/// ```ignore
+/// let poa = orb.root_poa()?.create_poa("probes", None, PoaPolicies::new())?;
+/// let probe: ProbeRef = poa.activate(Arc::new(Thermometer::default()))?;
+/// poa.manager().activate()?;
+/// ```
+#[derive(Clone)]
+pub struct Poa(pub(super) Arc<Inner>);
+
+/// What a [`Poa`] is.
+pub(super) struct Inner {
+    pub shared: Arc<Shared>,
+    pub slot: u32,
+    pub generation: u32,
+    pub name: Box<str>,
+    /// The names from the root's child down to this one, as in a persistent key.
+    pub path: Box<[u8]>,
+    /// What the keys of all its objects start with.
+    pub prefix: Box<[u8]>,
+    pub parent: Option<Poa>,
+    pub policies: PoaPolicies,
+    pub manager: PoaManager,
+    pub gate: Gate,
+    pub body: PiMutex<Body>,
+    /// Something in `body` changed that a thread may wait for.
+    pub changed: PiCondvar,
+    /// Held by the thread that is in the POA, in the single-thread model.
+    pub single: PiMutex<()>,
+    /// Held by the thread that is in the servant activator.
+    pub activator_turn: PiMutex<()>,
+}
+
+/// What of a [`Poa`] changes. Locked for a look-up or a short change, never while user code runs.
+pub(super) struct Body {
+    pub life: Life,
+    pub objects: ActiveMap,
+    pub children: HashMap<Box<str>, Poa>,
+    pub default_servant: Option<Servant>,
+    pub servant_manager: Option<ServantManager>,
+    pub adapter_activator: Option<Arc<dyn AdapterActivator>>,
+    /// Objects without upcalls that wait for their etherealisation, first come, first served.
+    pub pending: VecDeque<Pending>,
+    /// Etherealise all objects when no request is inside: the manager was deactivated.
+    pub sweep: bool,
+    /// Requests that wait for an object to be etherealised.
+    pub waiting: u32,
+}
+
+/// An object to be etherealised.
+pub(super) struct Pending {
+    pub active: Arc<Active>,
+    pub cleanup: bool,
+}
+
+/// How far a POA's destruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    Alive,
+    /// Waits for the requests inside and for the POAs below.
+    Dying {
+        etherealize: bool,
+    },
+    /// Waits for its objects to be etherealised.
+    Emptying,
+    Gone,
+}
+
+impl Poa {
+    /// Its name in its parent; the root's is `RootPOA`.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The POA that it is a child of; none for the root.
+    pub fn parent(&self) -> Option<Poa> {
+        self.0.parent.clone()
+    }
+
+    /// Its children, in no order.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn children(&self) -> Vec<Poa> {
+        self.lock().children.values().filter(|child| !child.0.gate.has(DEAD)).cloned().collect()
+    }
+
+    /// Its manager.
+    pub fn manager(&self) -> PoaManager {
+        self.0.manager.clone()
+    }
+
+    /// Its policies.
+    pub fn policies(&self) -> &PoaPolicies {
+        &self.0.policies
+    }
+
+    /// Octets that no other POA of this process has, now or later.
+    pub fn id(&self) -> [u8; 8] {
+        (u64::from(self.0.slot) << 32 | u64::from(self.0.generation)).to_be_bytes()
+    }
+
+    pub(super) fn lock(&self) -> PiGuard<'_, Body> {
+        self.0.body.lock()
+    }
+
+    /// Locks a POA that is not being destroyed.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST.
+    pub(super) fn alive(&self) -> Result<PiGuard<'_, Body>, SystemException> {
+        let body = self.lock();
+        if body.life == Life::Alive { Ok(body) } else { Err(NO_ADAPTER) }
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.0.gate
+    }
+
+    pub(super) fn is(&self, inner: &Inner) -> bool {
+        std::ptr::eq(&*self.0, inner)
+    }
+
+    /// Tells ORBs of a process apart.
+    pub(super) fn orb_number(&self) -> usize {
+        self.0.shared.number()
+    }
+
+    pub(super) fn orb(&self) -> Result<Orb, SystemException> {
+        self.0.shared.orb()
+    }
+
+    /// The key of one of its objects.
+    pub(super) fn key(&self, id: &[u8]) -> Vec<u8> {
+        [&self.0.prefix, id].concat()
+    }
+
+    pub(super) fn make_reference(
+        &self,
+        interface_id: &str,
+        id: &ObjectId,
+    ) -> Result<Object, SystemException> {
+        Ok(self.orb()?.make_reference(interface_id, self.key(id)))
+    }
+}
+
+impl PartialEq for Poa {
+    fn eq(&self, other: &Poa) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Poa {}
+
+impl fmt::Display for Poa {
+    /// The names from the root down: `RootPOA/lab/probes`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names = vec![self.name()];
+        let mut poa = self;
+        while let Some(parent) = &poa.0.parent {
+            names.push(parent.name());
+            poa = parent;
+        }
+        names.reverse();
+        f.write_str(&names.join("/"))
+    }
+}
+
+impl fmt::Debug for Poa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Poa({self})")
+    }
+}

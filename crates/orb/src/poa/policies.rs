@@ -1,0 +1,285 @@
+//! The policies of a POA (CORBA 3.3 part 1, clause 15.3.8) and which of them go together.
+
+/// How long objects outlive the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lifespan {
+    /// References end with the POA. The default.
+    #[default]
+    Transient,
+    /// References stay valid when the process starts again and makes the POA anew, under the same names.
+    Persistent,
+}
+
+/// Whether a servant may stand behind several objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IdUniqueness {
+    /// One object a servant. The default.
+    #[default]
+    Unique,
+    /// A servant may be active under several ids.
+    Multiple,
+}
+
+/// Who makes the object ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IdAssignment {
+    /// The application.
+    User,
+    /// The POA. The default.
+    #[default]
+    System,
+}
+
+/// Whether asking for the reference of a servant activates it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ImplicitActivation {
+    /// It does. Needs [`IdAssignment::System`] and [`ServantRetention::Retain`].
+    Implicit,
+    /// It does not. The default, except for the root POA.
+    #[default]
+    NoImplicit,
+}
+
+/// Whether the POA remembers which servant stands behind which object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ServantRetention {
+    /// In its active object map. The default.
+    #[default]
+    Retain,
+    /// Somebody says so anew for each request. Needs a default servant or a servant locator.
+    NonRetain,
+}
+
+/// Who finds the servant of an object that is not in the active object map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RequestProcessing {
+    /// Nobody: the object does not exist. Needs [`ServantRetention::Retain`]. The default.
+    #[default]
+    ActiveObjectMapOnly,
+    /// The default servant takes it. Needs [`IdUniqueness::Multiple`].
+    DefaultServant,
+    /// The servant manager: an activator with [`ServantRetention::Retain`], a locator without.
+    ServantManager,
+}
+
+/// Which threads run the servants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ThreadModel {
+    /// Any thread of the ORB, several at a time. The default.
+    #[default]
+    OrbControlled,
+    /// One thread at a time in this POA, which may come in again from the same thread.
+    SingleThread,
+    /// One thread at a time in all POAs of this model, and only while the main thread is in `Orb::run` or
+    /// `Orb::perform_work`, where it waits meanwhile. The servant does not run on the main thread itself: what is bound
+    /// to a thread rather than to mutual exclusion (a window, a thread-local) needs a queue of its own.
+    MainThread,
+}
+
+/// The policies that a POA is created with. The defaults are those of the standard (clause 15.3.8.2).
+///
+/// These contradict each other, and `create_poa` answers with InvalidPolicy:
+/// - `NonRetain` with `ActiveObjectMapOnly`,
+/// - `DefaultServant` with `Unique`,
+/// - `Implicit` with `User` or with `NonRetain`.
+///
+/// The index in InvalidPolicy counts the policies in the order in which they were set here, from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoaPolicies {
+    lifespan: Lifespan,
+    id_uniqueness: IdUniqueness,
+    id_assignment: IdAssignment,
+    implicit_activation: ImplicitActivation,
+    servant_retention: ServantRetention,
+    request_processing: RequestProcessing,
+    thread_model: ThreadModel,
+    max_objects: Option<u32>,
+    /// Which policies were set, in order.
+    order: Vec<Which>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Lifespan,
+    Uniqueness,
+    Assignment,
+    Implicit,
+    Retention,
+    Processing,
+    Threads,
+}
+
+macro_rules! policy {
+    ($(#[$doc:meta])* $set:ident $get:ident $type:ident $which:ident) => {
+        $(#[$doc])*
+        #[must_use]
+        pub fn $set(mut self, value: $type) -> PoaPolicies {
+            self.$set = value;
+            if !self.order.contains(&Which::$which) {
+                self.order.push(Which::$which);
+            }
+            self
+        }
+
+        #[doc = concat!("The value of the policy that [`", stringify!($set), "`](Self::", stringify!($set), ") sets.")]
+        pub fn $get(&self) -> $type {
+            self.$set
+        }
+    };
+}
+
+impl PoaPolicies {
+    /// How many objects a POA may have active at a time, unless told otherwise.
+    pub const DEFAULT_MAX_OBJECTS: u32 = 1 << 20;
+
+    /// The standard defaults.
+    pub fn new() -> PoaPolicies {
+        PoaPolicies::default()
+    }
+
+    /// What the standard gives the root POA: the defaults, and implicit activation.
+    pub fn root() -> PoaPolicies {
+        PoaPolicies::default().implicit_activation(ImplicitActivation::Implicit)
+    }
+
+    policy! {
+        /// Sets the lifespan policy.
+        lifespan lifespan_value Lifespan Lifespan
+    }
+    policy! {
+        /// Sets the id uniqueness policy.
+        id_uniqueness id_uniqueness_value IdUniqueness Uniqueness
+    }
+    policy! {
+        /// Sets the id assignment policy.
+        id_assignment id_assignment_value IdAssignment Assignment
+    }
+    policy! {
+        /// Sets the implicit activation policy.
+        implicit_activation implicit_activation_value ImplicitActivation Implicit
+    }
+    policy! {
+        /// Sets the servant retention policy.
+        servant_retention servant_retention_value ServantRetention Retention
+    }
+    policy! {
+        /// Sets the request processing policy.
+        request_processing request_processing_value RequestProcessing Processing
+    }
+    policy! {
+        /// Sets the thread policy.
+        thread_model thread_model_value ThreadModel Threads
+    }
+
+    /// Sets how many objects may be active at a time; one more is IMP_LIMIT. Not a policy of the standard.
+    #[must_use]
+    pub fn max_objects(mut self, limit: u32) -> PoaPolicies {
+        self.max_objects = Some(limit);
+        self
+    }
+
+    /// The value that [`max_objects`](Self::max_objects) sets.
+    pub fn max_objects_value(&self) -> u32 {
+        self.max_objects.unwrap_or(Self::DEFAULT_MAX_OBJECTS)
+    }
+
+    pub(super) fn persistent(&self) -> bool {
+        self.lifespan == Lifespan::Persistent
+    }
+
+    pub(super) fn unique(&self) -> bool {
+        self.id_uniqueness == IdUniqueness::Unique
+    }
+
+    pub(super) fn system_ids(&self) -> bool {
+        self.id_assignment == IdAssignment::System
+    }
+
+    pub(super) fn implicit(&self) -> bool {
+        self.implicit_activation == ImplicitActivation::Implicit
+    }
+
+    pub(super) fn retain(&self) -> bool {
+        self.servant_retention == ServantRetention::Retain
+    }
+
+    pub(super) fn default_servant(&self) -> bool {
+        self.request_processing == RequestProcessing::DefaultServant
+    }
+
+    pub(super) fn servant_manager(&self) -> bool {
+        self.request_processing == RequestProcessing::ServantManager
+    }
+
+    /// The index of the first policy that contradicts another one.
+    pub(super) fn contradiction(&self) -> Option<u16> {
+        let bad = [
+            (
+                !self.retain() && self.request_processing == RequestProcessing::ActiveObjectMapOnly,
+                Which::Retention,
+                Which::Processing,
+            ),
+            (self.default_servant() && self.unique(), Which::Processing, Which::Uniqueness),
+            (self.implicit() && !self.system_ids(), Which::Implicit, Which::Assignment),
+            (self.implicit() && !self.retain(), Which::Implicit, Which::Retention),
+        ];
+        let position = |which| self.order.iter().position(|set| *set == which);
+        bad.iter()
+            .filter(|(bad, ..)| *bad)
+            .filter_map(|(_, a, b)| position(*a).into_iter().chain(position(*b)).min())
+            .min()
+            .and_then(|index| u16::try_from(index).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clause 15.3.8 and 15.2.8.1, every combination against the rules in words.
+    #[test]
+    fn contradictions() {
+        use {
+            IdAssignment::*, IdUniqueness::*, ImplicitActivation::*, RequestProcessing::*,
+            ServantRetention::*,
+        };
+        let mut good = 0;
+        for u in [Unique, Multiple] {
+            for a in [System, User] {
+                for i in [Implicit, NoImplicit] {
+                    for r in [Retain, NonRetain] {
+                        for p in [ActiveObjectMapOnly, DefaultServant, ServantManager] {
+                            let policies = PoaPolicies::new()
+                                .id_uniqueness(u)
+                                .id_assignment(a)
+                                .implicit_activation(i)
+                                .servant_retention(r)
+                                .request_processing(p);
+                            let expected = match (u, a, i, r, p) {
+                                (_, _, _, NonRetain, ActiveObjectMapOnly) => false,
+                                (Unique, _, _, _, DefaultServant) => false,
+                                (_, User, Implicit, _, _) | (_, _, Implicit, NonRetain, _) => false,
+                                _ => true,
+                            };
+                            assert_eq!(policies.contradiction().is_none(), expected, "{policies:?}");
+                            good += usize::from(expected);
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(good, 21);
+    }
+
+    #[test]
+    fn index_is_that_of_the_first_offender() {
+        let p = PoaPolicies::new()
+            .lifespan(Lifespan::Persistent)
+            .request_processing(RequestProcessing::DefaultServant);
+        assert_eq!(p.contradiction(), Some(1));
+        let p = PoaPolicies::root().lifespan(Lifespan::Persistent).id_assignment(IdAssignment::User);
+        assert_eq!(p.contradiction(), Some(0));
+        assert_eq!(PoaPolicies::root().contradiction(), None);
+        assert_eq!(PoaPolicies::new().contradiction(), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! From an object id to the servant, as the POA's policies say (clause 15.2.6, figures 15.2 and 15.3).
+
+use super::active_map::Active;
+use super::current;
+use super::entered::{Entered, Visit};
+use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, no};
+use super::gate::DEAD;
+use super::managers::{Refusal, ServantActivator, ServantManager};
+use super::poa::{Body, Poa};
+use super::policies::RequestProcessing;
+use super::threads::holds;
+use super::{ObjectId, PoaManager};
+use crate::Result;
+use isorb_giop::{Kind, minor};
+use isorb_rt::time::Deadline;
+use std::sync::Arc;
+
+impl Visit {
+    /// Finds the servant for a request.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for what the application did not set or did wrong; what a
+    /// servant manager raises.
+    #[inline]
+    pub fn serve<'k>(self, id: &'k [u8], operation: &'k str) -> Result<Entered<'k>, Refusal> {
+        let policies = &self.poa.0.policies;
+        if policies.retain() {
+            let active = enter_active(&self.poa.lock(), id);
+            if let Some(active) = active {
+                return Ok(Entered::active(self, active, id, operation));
+            }
+            if policies.servant_manager() {
+                let active = self.poa.incarnate(id)?;
+                return Ok(Entered::active(self, active, id, operation));
+            }
+        }
+        match policies.request_processing_value() {
+            RequestProcessing::ActiveObjectMapOnly => Err(NO_OBJECT.into()),
+            RequestProcessing::DefaultServant => {
+                let servant = self.poa.lock().default_servant.clone();
+                let servant = servant.ok_or(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT))?;
+                Ok(Entered::servant_of(self, servant, None, id, operation))
+            }
+            RequestProcessing::ServantManager => {
+                let manager = self.poa.lock().servant_manager.clone();
+                let Some(ServantManager::Locator(locator)) = manager else {
+                    return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER).into());
+                };
+                let (servant, cookie) = {
+                    let _permit = self.poa.permit()?;
+                    locator.preinvoke(id, &self.poa, operation)?
+                };
+                Ok(Entered::servant_of(self, servant, Some((locator, cookie)), id, operation))
+            }
+        }
+    }
+}
+
+/// Counts an upcall into an object that is active.
+#[inline]
+fn enter_active(body: &Body, id: &[u8]) -> Option<Arc<Active>> {
+    let active = body.objects.find(id).filter(|active| !active.is_leaving())?;
+    active.enter();
+    Some(active.clone())
+}
+
+impl Poa {
+    /// Has the servant activator make an object active, and counts an upcall into it. Waits while the object is being
+    /// etherealised.
+    ///
+    /// # Errors
+    /// OBJ_ADAPTER with minor code OMG|4 without an activator, OMG|5 when it gave a servant that another object has; BAD_INV_ORDER
+    /// with OMG|3 when this thread is in the activator or in the object that is to end; what the activator raises.
+    #[cold]
+    fn incarnate(&self, id: &[u8]) -> Result<Arc<Active>, Refusal> {
+        loop {
+            {
+                let _permit = self.permit()?;
+                let _turn = self.activator_turn()?;
+                let activator = {
+                    let body = self.lock();
+                    match body.objects.find(id) {
+                        Some(active) if active.is_leaving() => None,
+                        Some(active) => {
+                            active.enter();
+                            return Ok(active.clone());
+                        }
+                        None => match &body.servant_manager {
+                            Some(ServantManager::Activator(activator)) => Some(activator.clone()),
+                            _ => {
+                                return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER).into());
+                            }
+                        },
+                    }
+                };
+                if let Some(activator) = activator {
+                    return self.incarnate_now(id, &*activator);
+                }
+            }
+            self.await_gone(id)?;
+        }
+    }
+
+    /// With the turn in the activator.
+    fn incarnate_now(&self, id: &[u8], activator: &dyn ServantActivator) -> Result<Arc<Active>, Refusal> {
+        let servant = activator.incarnate(&ObjectId::from(id), self)?;
+        let wrong = no(Kind::ObjAdapter, minor::OBJ_ADAPTER_INCARNATE);
+        let mut body = self.lock();
+        if let Some(active) = body.objects.find(id) {
+            // It activated the object itself. That is good if it is the same servant.
+            return if active.servant == servant && !active.is_leaving() {
+                active.enter();
+                Ok(active.clone())
+            } else {
+                Err(wrong.into())
+            };
+        }
+        if self.0.policies.unique() && body.objects.activations(&servant) > 0 {
+            drop(body);
+            return Err(wrong.into());
+        }
+        // A clone, so that no destructor runs with the lock held if there is no room.
+        let active = body.objects.insert(id, servant.clone())?;
+        active.enter();
+        Ok(active)
+    }
+
+    /// Waits until an object that was deactivated is out of the map.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code OMG|3 when it waits for this thread's own upcall or etherealisation; TRANSIENT when too
+    /// many wait.
+    #[cold]
+    pub(super) fn await_gone(&self, id: &[u8]) -> Result<()> {
+        if current::serves(self, id) || holds(&self.0.activator_turn) {
+            return Err(DEADLOCK);
+        }
+        loop {
+            // Others leave it to this thread, if it is in a single-thread POA.
+            self.drain();
+            let mut body = self.lock();
+            if !body.objects.find(id).is_some_and(|active| active.is_leaving()) {
+                return Ok(());
+            }
+            if !body.pending.is_empty() && holds(&self.0.single) {
+                continue;
+            }
+            if body.waiting >= PoaManager::DEFAULT_MAX_HELD {
+                return Err(DISCARDED);
+            }
+            body.waiting += 1;
+            self.0.changed.wait_until(&mut body, Deadline::NONE);
+            body.waiting -= 1;
+        }
+    }
+
+    /// As far as can be known without asking the application: is there an object?
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST.
+    pub(super) fn locate(&self, id: &[u8]) -> Result<(), Refusal> {
+        let policies = &self.0.policies;
+        let known = self.lock().objects.find(id).is_some_and(|active| !active.is_leaving());
+        match policies.request_processing_value() {
+            _ if self.gate().has(DEAD) => Err(DESTROYED.into()),
+            RequestProcessing::ActiveObjectMapOnly if !known => Err(NO_OBJECT.into()),
+            _ => Ok(()),
+        }
+    }
+}

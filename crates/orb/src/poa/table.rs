@@ -1,0 +1,96 @@
+//! All POAs of an ORB by number, for transient object keys.
+
+use super::Poa;
+use isorb_rt::sync::PiMutex;
+use std::sync::OnceLock;
+
+/// How many places the first block has; each next one has twice as many.
+const FIRST: u32 = 32;
+/// 32 * (2^15 - 1) places.
+const BLOCKS: usize = 15;
+
+/// The most POAs that one ORB can have at a time.
+pub(super) const MAX_POAS: u32 = FIRST * ((1 << BLOCKS) - 1);
+
+/// An array that grows without moving, so that reading it takes no lock but that of the one place: requests for
+/// different POAs do not meet.
+#[derive(Default)]
+pub(super) struct Table {
+    blocks: [OnceLock<Box<[PiMutex<Place>]>>; BLOCKS],
+}
+
+#[derive(Default)]
+struct Place {
+    generation: u32,
+    poa: Option<Poa>,
+}
+
+impl Table {
+    /// The POA in a place, unless it is another one than that of this generation.
+    ///
+    /// # Real-time
+    /// Two array look-ups, one lock held for the clone of a shared pointer.
+    #[inline]
+    pub fn find(&self, slot: u32, generation: u32) -> Option<Poa> {
+        let place = self.place(slot)?.lock();
+        if place.generation == generation { place.poa.clone() } else { None }
+    }
+
+    /// Reserves a place that is free: the generation of the POA that will be there. `None` when the place is used up or there
+    /// is no such place.
+    pub fn reserve(&self, slot: u32) -> Option<u32> {
+        let (block, _) = locate(slot)?;
+        self.blocks[block].get_or_init(|| (0..FIRST << block).map(|_| PiMutex::default()).collect());
+        let mut place = self.place(slot)?.lock();
+        place.generation = place.generation.checked_add(1)?;
+        Some(place.generation)
+    }
+
+    /// Puts a POA into the place that was reserved for it.
+    pub fn put(&self, slot: u32, poa: Poa) {
+        if let Some(place) = self.place(slot) {
+            place.lock().poa = Some(poa);
+        }
+    }
+
+    /// Takes a POA out of its place.
+    pub fn clear(&self, slot: u32) {
+        let poa = self.place(slot).and_then(|place| place.lock().poa.take());
+        drop(poa);
+    }
+
+    #[inline]
+    fn place(&self, slot: u32) -> Option<&PiMutex<Place>> {
+        let (block, offset) = locate(slot)?;
+        self.blocks[block].get()?.get(offset)
+    }
+}
+
+/// The block of a slot, and the place in it.
+#[inline]
+fn locate(slot: u32) -> Option<(usize, usize)> {
+    let block = (slot / FIRST).checked_add(1)?.ilog2();
+    let offset = slot - FIRST * ((1 << block) - 1);
+    ((block as usize) < BLOCKS).then_some((block as usize, offset as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_has_one_place() {
+        let mut expected = (0, 0);
+        for slot in 0..10_000 {
+            assert_eq!(locate(slot), Some(expected));
+            expected.1 += 1;
+            if expected.1 == 32 << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert_eq!(locate(MAX_POAS - 1), Some((BLOCKS - 1, (32 << (BLOCKS - 1)) - 1)));
+        assert_eq!(locate(MAX_POAS), None);
+        assert_eq!(locate(u32::MAX), None);
+        assert!(Table::default().find(3, 0).is_none());
+    }
+}

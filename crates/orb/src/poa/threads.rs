@@ -1,0 +1,122 @@
+//! The thread models: when user code of a POA may run.
+
+use super::Poa;
+use super::current::thread_token;
+use super::errors::DEADLOCK;
+use super::main_queue::Turn;
+use super::policies::ThreadModel;
+use crate::Result;
+use isorb_giop::Kind;
+use isorb_rt::sync::{LockError, PiGuard, PiMutex};
+use isorb_rt::time::Deadline;
+
+/// The right to run user code of a POA.
+pub(super) struct Permit<'p> {
+    poa: &'p Poa,
+    held: Held<'p>,
+}
+
+enum Held<'p> {
+    /// Nothing is needed, or an outer permit of this thread has it.
+    Nothing,
+    Single(#[expect(dead_code, reason = "held, not read")] PiGuard<'p, ()>),
+    Main(#[expect(dead_code, reason = "held, not read")] Turn<'p>),
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        // While this thread was in the POA, others could not etherealise and left it to this one.
+        let single = matches!(self.held, Held::Single(_));
+        self.held = Held::Nothing;
+        if single {
+            self.poa.drain();
+        }
+    }
+}
+
+impl Poa {
+    /// Waits until user code of this POA may run on this thread.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code OMG|3 when the wait would be for ever; what [`MainQueue::take`] raises.
+    ///
+    /// # Real-time
+    /// Does nothing in the ORB-controlled model. Waits for the upcall that runs, in the others.
+    ///
+    /// [`MainQueue::take`]: super::MainQueue::take
+    #[inline]
+    pub(super) fn permit(&self) -> Result<Permit<'_>> {
+        let held = match self.0.policies.thread_model_value() {
+            ThreadModel::OrbControlled => Held::Nothing,
+            ThreadModel::SingleThread => match lock(&self.0.single)? {
+                Some(guard) => Held::Single(guard),
+                None => Held::Nothing,
+            },
+            ThreadModel::MainThread => Held::Main(self.0.shared.main.take()?),
+        };
+        Ok(Permit { poa: self, held })
+    }
+
+    /// The same without waiting, for etherealisation: the standard leaves its thread open, so it needs no turn of the main
+    /// thread. `None`: another thread is in the POA, and etherealises when it leaves.
+    pub(super) fn try_permit(&self) -> Option<Permit<'_>> {
+        let held = match self.0.policies.thread_model_value() {
+            ThreadModel::OrbControlled | ThreadModel::MainThread => Held::Nothing,
+            ThreadModel::SingleThread => match self.0.single.try_lock() {
+                Ok(guard) => Held::Single(guard),
+                Err(LockError::Deadlock) => Held::Nothing,
+                Err(_) => return None,
+            },
+        };
+        Some(Permit { poa: self, held })
+    }
+
+    /// Waits for the servant activator to be free.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code OMG|3 when this thread is in it already, or waiting would be for ever.
+    pub(super) fn activator_turn(&self) -> Result<ActivatorTurn<'_>> {
+        match self.0.activator_turn.lock_until(Deadline::NONE) {
+            Ok(guard) => Ok(ActivatorTurn { poa: self, guard: Some(guard) }),
+            Err(LockError::Deadlock) => Err(DEADLOCK),
+            Err(_) => Err(Kind::Internal.into()),
+        }
+    }
+
+    /// The number of the calling thread, for comparisons.
+    pub(super) fn this_thread() -> usize {
+        thread_token()
+    }
+}
+
+/// Whether this thread has the lock.
+pub(super) fn holds(mutex: &PiMutex<()>) -> bool {
+    mutex.try_lock().err() == Some(LockError::Deadlock)
+}
+
+/// Locks; `None` when this thread has the lock already.
+fn lock(mutex: &PiMutex<()>) -> Result<Option<PiGuard<'_, ()>>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(Some(guard)),
+        Err(LockError::Deadlock) => Ok(None),
+        // The kernel sees a circle of threads that wait for each other, as between two POAs of this model.
+        Err(_) => match mutex.lock_until(Deadline::NONE) {
+            Ok(guard) => Ok(Some(guard)),
+            Err(LockError::Deadlock) => Err(DEADLOCK),
+            Err(_) => Err(Kind::Internal.into()),
+        },
+    }
+}
+
+/// The right to be in the servant activator.
+pub(super) struct ActivatorTurn<'p> {
+    poa: &'p Poa,
+    guard: Option<PiGuard<'p, ()>>,
+}
+
+impl Drop for ActivatorTurn<'_> {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        self.poa.drain();
+    }
+}
