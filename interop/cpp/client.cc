@@ -31,7 +31,7 @@ std::string why_not(const Options& o, const std::string& name, const std::set<st
   if (name == "utf8_strings" && !o.utf8) return "needs --utf8";
   if (name == "bidirectional" && !o.bidir) return "needs --bidir";
   if (name == "bidirectional" && !o.giop.empty() && o.giop != "1.2") return "GIOP 1.2 only";
-  if ((name == "wides" || name == "wide_chars") && o.giop == "1.0") return "GIOP 1.0 has no wide characters";
+  if ((name.compare(0, 4, "wide") == 0 || name == "bounded_wides") && o.giop == "1.0") return "GIOP 1.0 has no wide characters";
   return "";
 }
 
@@ -83,7 +83,7 @@ int run_all(const Options& options) {
     } catch (const Failure& f) {
       fail(name, f.reason);
     } catch (const CORBA::INV_OBJREF& e) {
-      if (e.minor() == 0x4f4d0001 && name.compare(0, 4, "wide") == 0) {
+      if (e.minor() == 0x4f4d0001 && name.find("wide") != std::string::npos) {
         skipped++;
         printf("skip %s the reference names no wide codeset\n", name.c_str());
       } else {

@@ -89,9 +89,8 @@ CosNaming::Name to_name(const std::string& path) {
 }
 
 const std::vector<std::string> CASES = {
-    "scalars",  "floats",     "long_doubles", "strings",     "utf8_strings",    "wides", "wide_chars",
-    "enums",    "structs",    "unions",       "sequences",   "arrays",          "fixeds",
-    "recursive", "typedefs",  "anys",         "typecodes",   "references",      "factories",
-    "inheritance", "objects", "user_exceptions", "system_exceptions", "attributes", "attribute_exceptions",
-    "oneways",  "callbacks",  "bidirectional", "forwards",   "timeouts",        "large",
-    "parallel", "contexts",   "naming"};
+    "scalars", "floats", "long_doubles", "strings", "utf8_strings", "wides", "bounded_wides", "wide_chars",
+    "enums", "structs", "unions", "union_labels", "sequences", "arrays", "fixeds", "fixed_zeros",
+    "recursive", "typedefs", "anys", "typecodes", "references", "factories", "inheritance", "objects",
+    "user_exceptions", "system_exceptions", "attributes", "attribute_exceptions", "oneways", "callbacks",
+    "bidirectional", "forwards", "timeouts", "large", "parallel", "contexts", "naming"};

@@ -39,8 +39,11 @@ struct NarrowStringsServant : POA_Interop::NarrowStrings {
 
 struct WidesServant : POA_Interop::Wides {
   ECHO_WSTRING(wstring, CORBA::WString_out)
-  ECHO_WSTRING(short_wstring, ShortWString_out)
   ECHO_VARIABLE(WStrings, wstrings)
+};
+
+struct BoundedWidesServant : POA_Interop::BoundedWides {
+  ECHO_WSTRING(short_wstring, ShortWString_out)
 };
 
 struct WideCharsServant : POA_Interop::WideChars {

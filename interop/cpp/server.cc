@@ -73,13 +73,16 @@ int serve(const Options& options) {
   CORBA::Object_var strings = add("strings", new NarrowStringsServant, root);
   suite->add("utf8_strings", strings);
   add("wides", new WidesServant, root);
+  add("bounded_wides", new BoundedWidesServant, root);
   add("wide_chars", new WideCharsServant, root);
   add("enums", new EnumsServant, root);
   add("structs", new StructsServant, root);
-  add("unions", new UnionsServant, root);
+  CORBA::Object_var unions = add("unions", new UnionsServant, root);
+  suite->add("union_labels", unions);
   add("sequences", new SequencesServant, root);
   add("arrays", new ArraysServant, root);
-  add("fixeds", new FixedsServant, root);
+  CORBA::Object_var fixeds = add("fixeds", new FixedsServant, root);
+  suite->add("fixed_zeros", fixeds);
   add("recursive", new RecursiveServant, root);
   add("typedefs", new TypedefsServant, root);
   add("anys", new AnyValuesServant, root);

@@ -6,7 +6,8 @@ import sys
 from omniORB import CORBA, PortableServer, BiDirPolicy, any as omniany  # noqa: F401
 import CosNaming
 
-CASES = """scalars floats long_doubles strings utf8_strings wides wide_chars enums structs unions sequences arrays fixeds recursive
+CASES = """scalars floats long_doubles strings utf8_strings wides bounded_wides wide_chars enums structs unions
+union_labels sequences arrays fixeds fixed_zeros recursive
 typedefs anys typecodes references factories inheritance objects user_exceptions system_exceptions attributes
 attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel contexts naming""".split()
 

@@ -354,12 +354,13 @@ def main():
     add("strings utf8_strings", servant(poa.NarrowStrings)())
     for name, skeleton in {
         "wides": poa.Wides,
+        "bounded_wides": poa.BoundedWides,
         "enums": poa.Enums,
         "structs": poa.Structs,
-        "unions": poa.Unions,
+        "unions union_labels": poa.Unions,
         "sequences": poa.Sequences,
         "arrays": poa.Arrays,
-        "fixeds": poa.Fixeds,
+        "fixeds fixed_zeros": poa.Fixeds,
         "typedefs": poa.Typedefs,
     }.items():
         add(name, servant(skeleton)())

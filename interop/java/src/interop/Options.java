@@ -12,7 +12,8 @@ import org.omg.PortableServer.POA;
 /** The command line of the contract (interop/README.md) and its translation to JacORB. */
 final class Options {
     static final List<String> CASES = List.of((
-            "scalars floats long_doubles strings utf8_strings wides wide_chars enums structs unions sequences arrays fixeds "
+            "scalars floats long_doubles strings utf8_strings wides bounded_wides wide_chars enums structs unions "
+            + "union_labels sequences arrays fixeds fixed_zeros "
             + "recursive typedefs anys typecodes references factories inheritance objects user_exceptions system_exceptions "
             + "attributes attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel contexts "
             + "naming").split(" "));
@@ -68,6 +69,9 @@ final class Options {
         p.put("OAIAddr", "127.0.0.1");
         p.put("jacorb.native_char_codeset", utf8 ? "UTF8" : "ISO8859_1");
         p.put("jacorb.dns.enable", "off");
+        // A burst of oneways waits instead of being refused.
+        p.put("jacorb.poa.queue_max", "10000");
+        p.put("jacorb.poa.queue_wait", "on");
         // Answers as long as requests: 32 MiB.
         p.put("jacorb.maxManagedBufSize", "25");
         if (!port.isEmpty()) p.put("OAPort", port);
