@@ -1,0 +1,56 @@
+//! Reads values of types that the input chooses from octets that the input gives.
+#![no_main]
+
+use isorb_cdr::{Decoder, Fixed, LongDouble, Narrow, Order, Result, Text, Version, WChar, WStr, Wide};
+use isorb_scope::Region;
+use libfuzzer_sys::fuzz_target;
+
+// The first octet chooses byte order, version and code sets, the second how many of the next choose types.
+fuzz_target!(|data: &[u8]| {
+    let [how, count, rest @ ..] = data else { return };
+    let (steps, octets) = rest.split_at(rest.len().min(usize::from(*count)));
+    let mut octets = octets.to_vec();
+    let length = octets.len();
+    let mut region = Region::new(1 << 16);
+    let scope = region.enter();
+    let version = [Version::V1_0, Version::V1_1, Version::V1_2][usize::from(how >> 4) % 3];
+    let narrow = if how & 2 == 0 { Narrow::Utf8 } else { Narrow::Latin1 };
+    let wide = if how & 4 == 0 { Wide::Utf16 } else { Wide::None };
+    let text = Text { version, narrow, wide };
+    let mut d = Decoder::new(&mut octets, Order::from_flag(*how), text, &scope);
+    for which in steps {
+        let _ = read(&mut d, *which);
+        assert_eq!(d.position() + d.remaining(), length);
+    }
+});
+
+fn read(d: &mut Decoder<'_>, which: u8) -> Result<()> {
+    match which % 20 {
+        0 => d.read::<bool>().map(drop),
+        1 => d.read::<u16>().map(drop),
+        2 => d.read::<f32>().map(drop),
+        3 => d.read::<i64>().map(drop),
+        4 => d.read::<char>().map(drop),
+        5 => d.read::<WChar>().map(drop),
+        6 => d.read::<&str>().map(drop),
+        7 => d.read::<WStr<'_>>().map(drop),
+        8 => d.read::<&[u8]>().map(drop),
+        9 => d.read::<&[i16]>().map(drop),
+        10 => d.read::<&[f64]>().map(drop),
+        11 => d.read::<&[&str]>().map(drop),
+        12 => d.read::<&[&[(bool, u64)]]>().map(drop),
+        13 => d.read::<Fixed<7, 3>>().map(drop),
+        14 => d.read::<Fixed<31, 0>>().map(|value| drop(value.to_string())),
+        15 => d.read::<LongDouble>().map(|value| drop(f64::from(value))),
+        16 => d.read::<[[u16; 2]; 3]>().map(drop),
+        17 => d.string_owned().map(drop),
+        18 => d.wstring_owned().map(drop),
+        _ => {
+            let mut inner = d.encapsulation()?;
+            while inner.remaining() > 0 {
+                read(&mut inner, which / 20)?;
+            }
+            Ok(())
+        }
+    }
+}
