@@ -78,9 +78,10 @@ impl Preprocessor<'_> {
         if Path::new(name).is_absolute() {
             places.push(PathBuf::from(name));
         } else {
-            if quoted {
-                let here = &self.out.sources.files()[at.file.index()].path;
-                places.push(here.parent().unwrap_or(Path::new("")).join(name));
+            let here = &self.out.sources.files()[at.file.index()];
+            // An embedded file lies in no directory.
+            if quoted && !here.is_embedded {
+                places.push(here.path.parent().unwrap_or(Path::new("")).join(name));
             }
             places.extend(self.options.include_dirs.iter().map(|dir| dir.join(name)));
         }
