@@ -12,7 +12,7 @@ use crate::cases::Case;
 use crate::experiments::{instructions, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
-use crate::subjects::{Subject, raw};
+use crate::subjects::{Subject, isorb, raw};
 
 /// A run that is not quick gives each case so long.
 const EACH: Duration = Duration::from_secs(12);
@@ -158,6 +158,17 @@ enum PeerWhat {
         #[arg(last = true, required = true)]
         program: Vec<OsString>,
     },
+    /// isorb's server
+    IsorbServer {
+        /// The ORB's arguments
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// isorb's client
+    IsorbClient {
+        /// The server's reference
+        reference: String,
+    },
     /// The control's server
     RawServer,
     /// The control's client
@@ -174,6 +185,8 @@ impl PeerArgs {
             PeerWhat::Place { parent, cpu, fifo, program } => {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
+            PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
+            PeerWhat::IsorbClient { reference } => isorb::call(&reference),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };

@@ -10,7 +10,7 @@
 //!      |      \
 //!   harness   report, stats, machine      blocks in rounds; figures; what they were measured on
 //!      |
-//!   subjects        raw, omniorb: a client and a server each
+//!   subjects        raw, isorb, omniorb: a client and a server each
 //!      |
 //!   process         children that cannot outlive the run
 //!   protocol        what they are told:  block octets 1024 20 300  ->  300 samples

@@ -32,16 +32,18 @@ const FIELDS: [&str; 13] = [
     "ratio_to_raw_p50",
 ];
 
+/// The subjects that need nothing installed.
+const OWN: &str = "raw,raw-again,isorb,isorb-lane";
+
 #[test]
-fn raw_beside_raw_gives_a_line_of_json_for_each_case_and_subject() {
+fn raw_and_isorb_give_a_line_of_json_for_each_case_and_subject() {
     let cases = "void,octets:64,octets:1048576,string,structs,oneway:1024";
-    let output = bench(&format!(
-        "two-way --json --seconds 0 --placement one-core --subjects raw,raw-again --cases {cases}"
-    ));
+    let output =
+        bench(&format!("two-way --json --seconds 0 --placement one-core --subjects {OWN} --cases {cases}"));
     assert!(output.status.success(), "{}", text(&output.stderr));
     let rows: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(rows.len(), 6 * 2);
+    assert_eq!(rows.len(), 6 * 4, "{}", text(&output.stderr));
     for row in &rows {
         let fields = row.as_object().unwrap();
         assert_eq!(fields.len(), FIELDS.len());
@@ -58,7 +60,7 @@ fn raw_beside_raw_gives_a_line_of_json_for_each_case_and_subject() {
     assert_eq!((&rows[0]["experiment"], &rows[0]["size"]), (&"two-way-void".into(), &0.into()));
 
     let said = text(&output.stderr);
-    for word in ["kernel", "scheduling", "throttling", "two-way-void, one-core", "raw-again", "calls/s"] {
+    for word in ["kernel", "scheduling", "throttling", "two-way-void, one-core", "isorb-lane", "calls/s"] {
         assert!(said.contains(word), "{word} is not in\n{said}");
     }
 }
@@ -71,6 +73,54 @@ fn the_table_is_on_standard_output_without_json() {
     let said = text(&output.stdout);
     assert!(said.contains("SCHED_OTHER") && said.contains("two-way-void, one-core, microseconds"), "{said}");
     assert!(said.lines().any(|line| line.trim_start().starts_with("raw ")), "{said}");
+}
+
+#[test]
+fn omniorb_speaks_the_protocol() {
+    let output = bench("two-way --json --seconds 0 --placement one-core --subjects omniorb,omniorb-tuned");
+    let said = text(&output.stderr);
+    if said.contains("omniorb: not installed") {
+        println!("skipped: omniORB is not installed");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    assert_eq!(text(&output.stdout).lines().count(), 10 * 2, "every case\n{said}");
+    // There is nothing to compare with.
+    assert!(text(&output.stdout).lines().all(|line| line.contains(r#""ratio_to_raw_p50":null"#)));
+}
+
+#[test]
+fn instructions_are_counted() {
+    let output = bench("instructions --json --subjects raw,isorb");
+    if text(&output.stderr).contains("valgrind is not installed") {
+        println!("skipped: valgrind is not installed");
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2, "{}", text(&output.stderr));
+    for row in &rows {
+        assert_eq!(row.as_object().unwrap().len(), 3);
+        assert!(row["client_instructions"].as_u64().unwrap() > 0, "{row}");
+        assert!(row["server_instructions"].as_u64().unwrap() > 0, "{row}");
+    }
+    let client = |i: usize| rows[i]["client_instructions"].as_u64().unwrap();
+    assert!(client(0) < client(1), "an ORB costs more than a socket");
+}
+
+#[test]
+fn system_calls_are_counted() {
+    let output = bench("syscalls --json --subjects raw");
+    if text(&output.stderr).contains("strace is not installed") {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let row: Value = serde_json::from_str(text(&output.stdout).trim()).unwrap();
+    for side in ["client_syscalls", "server_syscalls"] {
+        assert_eq!((&row[side]["sendto"], &row[side]["recvfrom"]), (&1.0.into(), &1.0.into()), "{row}");
+    }
 }
 
 #[test]

@@ -75,6 +75,7 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
         }
     }
     if present.is_empty() {
+        absent.iter().for_each(|(subject, why)| sink.text(&format!("{subject}: {why}")));
         return Err(BenchError::NoSubject);
     }
 

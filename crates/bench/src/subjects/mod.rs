@@ -1,6 +1,7 @@
 //! What is measured: the raw control, and the ORBs.
 
 pub(crate) mod build;
+pub mod isorb;
 pub mod omniorb;
 pub mod raw;
 
@@ -19,6 +20,10 @@ pub enum Subject {
     Raw,
     /// The same once more: what the two differ by is noise.
     RawAgain,
+    /// isorb with a thread for each connection.
+    Isorb,
+    /// isorb with a lane of threads that all connections share.
+    IsorbLane,
     /// omniORB as its package ships it.
     OmniOrb,
     /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
@@ -45,13 +50,22 @@ pub enum Missing {
 
 impl Subject {
     /// All, the control first.
-    pub const ALL: [Subject; 4] = [Subject::Raw, Subject::RawAgain, Subject::OmniOrb, Subject::OmniOrbTuned];
+    pub const ALL: [Subject; 6] = [
+        Subject::Raw,
+        Subject::RawAgain,
+        Subject::Isorb,
+        Subject::IsorbLane,
+        Subject::OmniOrb,
+        Subject::OmniOrbTuned,
+    ];
 
     /// The `subject` field of a result.
     pub fn name(self) -> &'static str {
         match self {
             Subject::Raw => "raw",
             Subject::RawAgain => "raw-again",
+            Subject::Isorb => "isorb",
+            Subject::IsorbLane => "isorb-lane",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
         }
@@ -73,9 +87,18 @@ impl Subject {
                 server: launcher.peer(&["raw-server"]),
                 client: launcher.peer(&["raw-client"]),
             }),
+            Subject::Isorb => Ok(isorb_programs(launcher, "connection")),
+            Subject::IsorbLane => Ok(isorb_programs(launcher, "lane")),
             Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
         }
+    }
+}
+
+fn isorb_programs(launcher: &Launcher, concurrency: &str) -> Programs {
+    Programs {
+        server: launcher.peer(&["isorb-server", "--", "-ORBConcurrency", concurrency]),
+        client: launcher.peer(&["isorb-client"]),
     }
 }
 

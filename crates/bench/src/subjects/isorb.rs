@@ -1,0 +1,132 @@
+//! isorb itself, in both forms of concurrency, with what its IDL compiler makes of `idl/bench.idl`.
+//!
+//! The client uses the `_in` forms, which place results in a scope: the form for a request path.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::isorb::{Orb, Reference, Result, SystemException, Upcall};
+
+use self::generated::bench::{Reading, ReadingView, Target, TargetRef};
+use crate::cases::{Case, Kind, READINGS, UNIT};
+use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
+
+mod generated {
+    ::isorb::include_idl!("bench");
+}
+
+/// Serves one object until standard input ends; `arguments` are those of the ORB.
+///
+/// # Errors
+/// The ORB's, and those of standard output.
+pub fn serve(arguments: &[String]) -> io::Result<()> {
+    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
+    let servant = Arc::new(Echo { orb: orb.clone(), fed: AtomicU64::new(0) });
+    let target: TargetRef = orb.root_poa().and_then(|root| root.activate(servant)).map_err(failed)?;
+    exit_at_end_of_input();
+    ready(target.object())?;
+    orb.run();
+    Ok(())
+}
+
+/// Calls the object at `address` as the harness orders.
+///
+/// # Errors
+/// The ORB's, and those of the harness's orders.
+pub fn call(address: &str) -> io::Result<()> {
+    let orb = Orb::init([]).map_err(failed)?;
+    let target: TargetRef = orb.resolve(address).map_err(failed)?;
+    target.ping().map_err(failed)?;
+    obey(&mut Caller {
+        orb,
+        target,
+        kind: Kind::Void,
+        octets: Vec::new(),
+        text: String::new(),
+        readings: Vec::new(),
+    })
+}
+
+fn failed(exception: SystemException) -> io::Error {
+    io::Error::other(exception.to_string())
+}
+
+struct Echo {
+    orb: Orb,
+    fed: AtomicU64,
+}
+
+impl Target for Echo {
+    fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn echo<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
+        Ok(o)
+    }
+
+    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
+        Ok(s)
+    }
+
+    fn structs<'u>(&'u self, _: Upcall<'u>, r: &'u [ReadingView<'u>]) -> Result<&'u [ReadingView<'u>]> {
+        Ok(r)
+    }
+
+    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
+        self.fed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn fed(&self, _: Upcall<'_>) -> Result<u64> {
+        Ok(self.fed.load(Ordering::Relaxed))
+    }
+
+    fn stop(&self, _: Upcall<'_>) -> Result<()> {
+        self.orb.shutdown(false)
+    }
+}
+
+struct Caller {
+    orb: Orb,
+    target: TargetRef,
+    kind: Kind,
+    octets: Vec<u8>,
+    text: String,
+    readings: Vec<Reading>,
+}
+
+impl Client for Caller {
+    type Error = SystemException;
+
+    fn prepare(&mut self, case: Case, _: usize) -> Result<()> {
+        self.kind = case.kind;
+        match case.kind {
+            Kind::Void => {}
+            Kind::Octets | Kind::Oneway => self.octets = vec![1; case.size],
+            Kind::Text => self.text = "x".repeat(case.size),
+            Kind::Structs => {
+                let reading =
+                    |i: u32| Reading { value: f64::from(i), stamp: i.into(), unit: UNIT.to_owned() };
+                self.readings = (0..READINGS).map(reading).collect();
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<()> {
+        let (orb, target) = (&self.orb, &self.target);
+        match self.kind {
+            Kind::Void => target.ping(),
+            Kind::Octets => orb.scope(|scope| target.echo_in(scope, &self.octets).map(drop)),
+            Kind::Text => orb.scope(|scope| target.text_in(scope, &self.text).map(drop)),
+            Kind::Structs => orb.scope(|scope| target.structs_in(scope, &self.readings).map(drop)),
+            Kind::Oneway => target.feed(&self.octets),
+        }
+    }
+
+    fn arrived(&mut self) -> Result<()> {
+        self.target.fed().map(drop)
+    }
+}
