@@ -46,9 +46,11 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         36 => "TAG_TLS_SEC_TRANS",
         38 => "TAG_RMI_CUSTOM_MAX_STREAM_FORMAT",
         TAG_TAO_ENDPOINTS => "TAO endpoint list",
-        0x4154_5401 => "omniORB unix transport",
+        0x4154_5401 => "omniORB bidirectional",
+        0x4154_5402 => "omniORB unix transport",
         0x4154_5403 => "omniORB persistent server id",
         0x4154_5404 => "omniORB connection restrictions",
+        0x4154_5405 => "omniORB open communications transport",
         _ => return None,
     })
 }
