@@ -72,7 +72,10 @@ fn recording(text: &str) -> Result<usize, String> {
         let line = line.split('#').next().unwrap_or_default();
         let line = line.split_once(": ").map_or(line, |(_, rest)| rest);
         let digits: String = line.chars().filter(|c| !c.is_whitespace()).collect();
-        if digits.is_empty() || digits.len() % 2 != 0 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        if digits.is_empty()
+            || !digits.len().is_multiple_of(2)
+            || !digits.bytes().all(|b| b.is_ascii_hexdigit())
+        {
             continue;
         }
         octets
