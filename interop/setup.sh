@@ -149,6 +149,7 @@ build_jacorb() {
       wrapper "$out/$(echo $program | tr SC sc)" \
         "java -Xshare:auto -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.$program"
     done
+    wrapper "$out/naming" "java -cp '$out/classes:$out/lib/*' interop.Naming"
     touch "$out/stamp"
   fi
 }

@@ -20,6 +20,7 @@ public final class Client {
             case "union_labels": return "JacORB forgets the discriminator of a default branch";
             case "fixed_zeros": return "JacORB leaves leading zeros of a fixed out";
             case "contexts": return "JacORB's IDL compiler ignores contexts";
+            case "attribute_exceptions": return "JacORB's stub cannot read an exception of getraises or setraises";
             default: break;
         }
         if (serverLacks.contains(name)) return "the server does not support it";

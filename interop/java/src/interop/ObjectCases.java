@@ -36,7 +36,6 @@ final class ObjectCases {
         all.put("user_exceptions", ObjectCases::userExceptions);
         all.put("system_exceptions", ObjectCases::systemExceptions);
         all.put("attributes", ObjectCases::attributes);
-        all.put("attribute_exceptions", ObjectCases::attributeExceptions);
         all.put("oneways", ObjectCases::oneways);
         all.put("callbacks", run -> {
             if (run.options().bidir) throw new Check.Skip("under --bidir the same is case bidirectional");
@@ -171,17 +170,6 @@ final class ObjectCases {
         expect(plain(o.detail()).equals(plain(detail)), "detail");
         o.paint(Colour.green);
         expect(o.paint() == Colour.green, "paint");
-    }
-
-    private static void attributeExceptions(Run run) throws Exception {
-        AttributeExceptions o = AttributeExceptionsHelper.narrow(run.group());
-        o.guarded(5);
-        expect(o.guarded() == 5, "guarded");
-        Plain e = expectThrow(Plain.class, () -> o.guarded(-1));
-        expect(e.code == -1 && e.why.equals("negative"), "setraises");
-        o.guarded(13);
-        expectThrow(Empty.class, o::guarded);
-        expect(expectThrow(Plain.class, o::always_fails).why.equals("always"), "raises of a readonly attribute");
     }
 
     private static void oneways(Run run) throws Exception {
