@@ -6,9 +6,10 @@ use crate::{Kind, TypeCode};
 use alloc::collections::BTreeMap;
 use isorb_cdr::{Encoder, ErrorKind, MAX_DEPTH};
 
-/// Octets of one type code after which a type that was written before is written as an indirection. Earlier it is
-/// written out, which every peer can read; peers differ in what they make of indirections to complete types.
-const WRITE_OUT: usize = 16 * 1024;
+/// Octets of one type code after which a type that was written before is written as an indirection. Until then it is
+/// written out, which every peer can read; omniORB's Python side, for one, cannot follow an indirection to a type that is
+/// complete. Types that are made of each other over and over would otherwise grow without bound.
+const WRITE_OUT: usize = 256 * 1024;
 
 impl TypeCode {
     /// Writes the type code. What it lacks sticks in the encoder: [`ErrorKind::TypeCode`] when it is not complete.
@@ -59,7 +60,7 @@ impl Writer {
         e.align(4);
         let at = e.position();
         if let Some((target, open)) = self.written.get(&tc.key()).copied()
-            && (open || graph.repeats || at - self.start > WRITE_OUT || self.depth >= MAX_DEPTH / 2)
+            && (open || graph.repeats || at - self.start > WRITE_OUT || self.depth + 1 >= MAX_DEPTH)
         {
             e.put(NO_KIND);
             // Both positions lie in one message, the target first.
@@ -68,7 +69,7 @@ impl Writer {
                 Err(_) => e.fail(ErrorKind::TooLarge),
             };
         }
-        if self.depth >= MAX_DEPTH {
+        if self.depth + 1 >= MAX_DEPTH {
             return e.fail(ErrorKind::Depth);
         }
         self.depth += 1;
