@@ -217,8 +217,8 @@ def main():
                 for server in servers:
                     for client in clients:
                         path = "interop/%s" % server
-                    # JacORB's service differs in to_url and changes references; binding and resolving work.
-                    cases = "scalars" if service == "jacorb" else "scalars,naming"
+                        # JacORB's service differs in to_url and changes references; binding and resolving work.
+                        cases = "scalars" if service == "jacorb" else "scalars,naming"
                         name = url.replace("corbaloc:", "corbaname:").rsplit("/", 1)[0] + "#" + path
                         matrix.pair(server, client, service, ["--ns", url, "--name", path],
                                     ["--ns", url, "--only", cases], url=name)

@@ -9,6 +9,7 @@ public final class Naming {
             "org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton",
             "jacorb.log.default.verbosity", "0",
             "jacorb.naming.ior_filename", file,
+            "jacorb.naming.db_dir", java.nio.file.Files.createTempDirectory("jacorb-ns").toString(),
             "OAIAddr", "127.0.0.1",
             "OAPort", args[0],
             "jacorb.dns.enable", "off").forEach(System::setProperty);
