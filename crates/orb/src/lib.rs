@@ -24,7 +24,6 @@ mod naming;
 mod object;
 mod orb;
 mod peer;
-#[path = "poa_min.rs"]
 pub mod poa;
 mod policy;
 mod pseudo;
@@ -33,6 +32,8 @@ mod servant;
 mod server;
 mod upcall;
 mod workspace;
+
+include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
 
 pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
@@ -46,7 +47,7 @@ pub use orb::Orb;
 pub use poa::Poa;
 pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};
 pub use reference::{IsA, RefArg, Reference};
-pub use servant::{IntoServant, Servant, Serves};
+pub use servant::{IntoServant, Outcome, Servant, Serves};
 pub use upcall::Upcall;
 #[doc(hidden)]
 pub use zerocopy;

@@ -43,6 +43,7 @@ struct Inner {
     endpoints: OnceLock<Arc<Endpoints>>,
     opening: PiMutex<()>,
     references: PiMutex<HashMap<String, Object>>,
+    plain_keys: PiMutex<HashMap<Vec<u8>, Object>>,
     state: AtomicU8,
     ended: (PiMutex<bool>, PiCondvar),
 }
@@ -86,6 +87,7 @@ impl Orb {
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
             references: PiMutex::default(),
+            plain_keys: PiMutex::default(),
             state: AtomicU8::new(RUNNING),
             ended: (PiMutex::new(false), PiCondvar::new()),
         }))
@@ -115,7 +117,7 @@ impl Orb {
                 endpoints.start(self)?;
             }
         }
-        Ok(self.0.registry.root(self))
+        self.0.registry.root(self)
     }
 
     /// Host and port of each open endpoint, as references name them; none before [`Orb::root_poa`].
@@ -131,12 +133,33 @@ impl Orb {
         if self.0.endpoints.get().is_some() {
             self.0.registry.activate_untouched_root();
         }
-        self.0.registry.serve_main_thread(|| self.0.state.load(Ordering::Acquire) == STOPPED);
+        self.0.registry.serve_main_thread();
         let (ended, bell) = &self.0.ended;
         let mut ended = ended.lock();
         while !*ended {
             bell.wait_until(&mut ended, Deadline::NONE);
         }
+    }
+
+    /// Runs one request of a POA with the main-thread model, waiting up to `timeout` for one; `false` when none came.
+    ///
+    /// # Real-time
+    /// Blocks up to `timeout`, then for the upcall.
+    pub fn perform_work(&self, timeout: Duration) -> bool {
+        self.0.registry.main_queue().run_one(Deadline::after(timeout)) == crate::poa::Ran::One
+    }
+
+    /// Lets clients reach `object` under a plain key, as in `corbaloc::host:port/NameService`.
+    ///
+    /// # Real-time
+    /// Keys that this ORB made are not affected; a plain key costs one look-up under a PI lock.
+    pub fn register_corbaloc_key(&self, key: &str, object: &Object) {
+        self.0.plain_keys.lock().insert(key.as_bytes().to_vec(), object.clone());
+    }
+
+    /// The object behind a plain key.
+    pub(crate) fn plain_key(&self, key: &[u8]) -> Option<Object> {
+        self.0.plain_keys.lock().get(key).cloned()
     }
 
     /// Stops: POAs are deactivated and destroyed, their servants etherealised, connections closed in order. With `wait`, running
@@ -157,8 +180,8 @@ impl Orb {
         }
         self.0.peers.for_each_connection(|connection| connection.break_off());
         self.0.references.lock().clear();
+        self.0.plain_keys.lock().clear();
         self.0.state.store(STOPPED, Ordering::Release);
-        self.0.registry.wake_main_thread();
         let (ended, bell) = &self.0.ended;
         *ended.lock() = true;
         bell.notify_all(ended);
@@ -380,9 +403,3 @@ impl fmt::Debug for Orb {
         f.debug_struct("Orb").field("endpoints", &self.endpoint_addresses()).finish_non_exhaustive()
     }
 }
-
-const _: () = {
-    fn shared<T: Send + Sync>() {}
-    let _ = shared::<Orb>;
-    let _: fn(Duration) -> Deadline = Deadline::after;
-};

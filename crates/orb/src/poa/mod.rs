@@ -52,5 +52,5 @@ pub use poa::Poa;
 pub use policies::PoaPolicies;
 
 pub(crate) use entered::Entered;
-pub(crate) use main_queue::{MainQueue, Ran};
+pub(crate) use main_queue::Ran;
 pub(crate) use registry::Registry;

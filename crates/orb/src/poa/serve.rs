@@ -88,7 +88,9 @@ impl Poa {
                         None => match &body.servant_manager {
                             Some(ServantManager::Activator(activator)) => Some(activator.clone()),
                             _ => {
-                                return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER).into());
+                                return Err(
+                                    no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER).into()
+                                );
                             }
                         },
                     }

@@ -1,7 +1,7 @@
 //! A request, from its octets to its reply.
 
 use crate::connection::{Arrived, Connection};
-use crate::poa::Refusal;
+use crate::poa::{Entered, Refusal};
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::Work;
@@ -9,6 +9,7 @@ use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response};
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
+use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub(crate) fn request(
     let head = e.position();
     if request.response == Response::Server {
         // Found or not is answered before the servant runs; what it then does, nobody hears.
-        let found = request.target.key().map_or(Ok(()), |key| orb.registry().locate(key));
+        let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
         let mut early = Encoder::new(Vec::new(), text);
         let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &[]);
         let head = early.position();
@@ -82,7 +83,7 @@ pub(crate) fn request(
             e.put(0u16);
             message::end_body(&mut e, body);
         }
-        Some(key) => match orb.registry().enter(key, request.operation) {
+        Some(key) => match enter(orb, key, request.operation, &scope) {
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
@@ -90,12 +91,16 @@ pub(crate) fn request(
                     scope: &scope,
                     orb,
                     operation: request.operation,
-                    object_id: entered.object_id,
-                    poa: Some(&entered.poa),
+                    object_id: entered.object_id(),
+                    poa: Some(entered.poa()),
                     contexts: request.contexts,
                 };
+                // The target outlives what the upcall borrows from it: a shorter name for the same decoder.
+                let mut arguments = d;
                 let body = message::begin_body(&mut e);
-                let outcome = run(&entered.servant, request.operation, &upcall, &mut d, &mut e);
+                let outcome = entered
+                    .upcall(|servant| run(servant, request.operation, &upcall, &mut arguments, &mut e));
+                let outcome = outcome.flatten().and_then(|outcome| entered.postinvoke().map(|()| outcome));
                 match outcome {
                     Ok(Outcome::Results) if e.error().is_none() => message::end_body(&mut e, body),
                     Ok(Outcome::Exception) if e.error().is_none() => {
@@ -116,6 +121,38 @@ pub(crate) fn request(
         Work::put_back(encode, message.into_buffer());
     }
     Ok(())
+}
+
+/// The target of a request: by a key that this ORB made, or a plain one that was registered.
+fn enter<'u>(
+    orb: &Orb,
+    key: &'u [u8],
+    operation: &'u str,
+    scope: &'u Scope<'u>,
+) -> Result<Entered<'u>, Refusal> {
+    match orb.registry().enter(key, operation) {
+        Err(refusal) => match orb.plain_key(key) {
+            None => Err(refusal),
+            Some(object) => match object.local_key(orb) {
+                Some(key) => {
+                    let key = scope.slice(&key).map_err(SystemException::from)?;
+                    orb.registry().enter(key, operation)
+                }
+                None => Err(Refusal::Forward { to: object, permanent: false }),
+            },
+        },
+        entered => entered,
+    }
+}
+
+fn find(orb: &Orb, key: &[u8]) -> Result<(), Refusal> {
+    match (orb.registry().locate(key), orb.plain_key(key)) {
+        (Err(_), Some(object)) => match object.local_key(orb) {
+            Some(key) => orb.registry().locate(&key),
+            None => Err(Refusal::Forward { to: object, permanent: false }),
+        },
+        (found, _) => found,
+    }
 }
 
 /// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
@@ -239,7 +276,7 @@ pub(crate) fn locate(
     let new = arrived.header.version >= isorb_cdr::Version::V1_2;
     let mut e = Encoder::new(std::mem::take(encode), text);
     let mut answer = |status| message::write_locate_reply(&mut e, request.id, status);
-    match request.target.key().map(|key| orb.registry().locate(key)) {
+    match request.target.key().map(|key| find(orb, key)) {
         None if new => {
             answer(LocateStatus::NeedsAddressingMode);
             e.put(0u16);
