@@ -66,6 +66,10 @@ pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     sink.text(&format!("{machine}\n"));
     granted.missing().for_each(|missing| sink.text(&format!("{missing}\n")));
 
+    if options.placements.is_none() && !placements.contains(&Placement::TwoCore) {
+        sink.text("two-core: skipped, this process may use one processor only\n");
+    }
+
     let mut absent = Vec::new();
     let mut present = Vec::new();
     for &subject in &options.subjects {
