@@ -75,7 +75,8 @@ impl Module<'_, '_> {
                 quote!(#e.char(#value);)
             }
             Shape::Text { wide, bound } => {
-                let text = place.encodable();
+                // A reference to a view or a `String` becomes a `&str` by itself.
+                let text = if place.by_ref { place.expr.clone() } else { place.encodable() };
                 let check = bound.map(|n| {
                     let (text, n) = (place.receiver(), number(n.into()));
                     quote!(#e.check_bound(#text.chars().count(), #n);)
@@ -207,11 +208,46 @@ impl Module<'_, '_> {
     }
 
     /// An expression for the owned form of the view `view`.
+    ///
+    /// Spelt out rather than left to `Idl::from_view` on sequences: the compiler gets through nested ones much faster.
     pub fn to_owned(&self, shape: &Shape, view: &TokenStream) -> TokenStream {
-        if !self.r#gen.analysis.borrows(shape) {
+        let analysis = &self.r#gen.analysis;
+        if !analysis.borrows(shape) {
             return view.clone();
         }
-        let idl = self.rt("Idl");
-        quote!(#idl::from_view(#view))
+        match shape {
+            Shape::Text { .. } => quote!(#view.to_owned()),
+            Shape::Any | Shape::TypeCode => quote!(#view.clone()),
+            Shape::Seq(element, _) if !analysis.borrows(element) => quote!(#view.to_vec()),
+            Shape::Seq(element, _) => {
+                let item = self.item_to_owned(element);
+                quote!(#view.iter().map(|item| #item).collect())
+            }
+            Shape::Array(element, _) => match &**element {
+                Shape::Record(id) => {
+                    let (idl, record) = (self.rt("Idl"), self.item(*id));
+                    quote!(#view.map(<#record as #idl>::from_view))
+                }
+                element => {
+                    let item = self.to_owned(element, &quote!(item));
+                    quote!(#view.map(|item| #item))
+                }
+            },
+            Shape::Record(id) => {
+                let (idl, record) = (self.rt("Idl"), self.item(*id));
+                quote!(<#record as #idl>::from_view(#view))
+            }
+            _ => quote!(#view.cloned()),
+        }
+    }
+
+    /// As [`Module::to_owned`] for `item`, a reference to a view.
+    fn item_to_owned(&self, element: &Shape) -> TokenStream {
+        match element {
+            Shape::Record(_) => self.to_owned(element, &quote!(*item)),
+            // `to_owned` and `clone` would otherwise copy the reference.
+            Shape::Text { .. } | Shape::Any | Shape::TypeCode => self.to_owned(element, &quote!((*item))),
+            _ => self.to_owned(element, &quote!(item)),
+        }
     }
 }

@@ -67,6 +67,9 @@ fn take_marks(item: &mut Item, large: &mut BTreeSet<String>) {
     }
 }
 
+/// Names that clippy takes for placeholders.
+const PLACEHOLDERS: [&str; 3] = ["foo", "baz", "quux"];
+
 struct Pass {
     large: BTreeSet<String>,
 }
@@ -134,7 +137,10 @@ impl Pass {
                 add(&mut block.attrs, lints);
             }
             Item::Fn(function) => {
-                let lints = self.signature(&function.sig);
+                let mut lints = self.signature(&function.sig);
+                if mentions(function.block.to_token_stream(), &PLACEHOLDERS.map(str::to_owned).into()) {
+                    lints.insert("clippy::disallowed_names");
+                }
                 add(&mut function.attrs, lints);
             }
             _ => {}
@@ -152,7 +158,7 @@ impl Pass {
                 lints.insert("clippy::type_complexity");
             }
             if let Pat::Ident(name) = &*input.pat
-                && ["foo", "baz", "quux"].iter().any(|bad| name.ident == bad)
+                && PLACEHOLDERS.iter().any(|bad| name.ident == bad)
             {
                 lints.insert("clippy::disallowed_names");
             }
@@ -218,8 +224,9 @@ fn method_name(signature: &Signature, inherent: bool) -> Lints {
     if inherent && STANDARD.contains(&name.as_str()) {
         lints.insert("clippy::should_implement_trait");
     }
-    if inherent && name == "new" {
+    if name == "new" {
         lints.insert("clippy::new_ret_no_self");
+        lints.insert("clippy::wrong_self_convention");
     }
     if ["from_", "into_"].iter().any(|start| name.starts_with(start))
         || ["to_", "as_"].iter().any(|start| name.starts_with(start) && name.ends_with("_mut"))

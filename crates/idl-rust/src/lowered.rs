@@ -32,21 +32,12 @@ pub(crate) struct OpParam {
 }
 
 impl OpParam {
-    fn is_in(&self) -> bool {
-        self.direction != Direction::Out
-    }
-
     fn is_out(&self) -> bool {
         self.direction != Direction::In
     }
 }
 
 impl Op {
-    /// What the client sends, in order.
-    pub fn ins(&self) -> impl Iterator<Item = &OpParam> {
-        self.params.iter().filter(|p| p.is_in())
-    }
-
     /// What the servant sends after the result, in order.
     pub fn outs(&self) -> impl Iterator<Item = &OpParam> {
         self.params.iter().filter(|p| p.is_out())

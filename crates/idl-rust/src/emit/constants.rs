@@ -90,6 +90,31 @@ impl Module<'_, '_> {
         quote!(#(#patterns)|*)
     }
 
+    /// A condition for `label` being one of `labels`, or not; `None` where that can only be false.
+    pub(super) fn is_among(
+        &self,
+        shape: &Shape,
+        label: &TokenStream,
+        labels: &[ConstValue],
+        wanted: bool,
+    ) -> Option<TokenStream> {
+        match labels {
+            [] => (!wanted).then(|| quote!(true)),
+            // Clippy wants a boolean to be its own condition.
+            [ConstValue::Boolean(value)] if *value == wanted => Some(label.clone()),
+            [ConstValue::Boolean(_)] => Some(quote!(!#label)),
+            [ConstValue::Boolean(_), ..] => wanted.then(|| quote!(true)),
+            labels => {
+                let patterns = self.patterns(shape, labels);
+                Some(if wanted {
+                    quote!(matches!(#label, #patterns))
+                } else {
+                    quote!(!matches!(#label, #patterns))
+                })
+            }
+        }
+    }
+
     /// A statement that writes a constant discriminator to `e`.
     pub(super) fn encode_label(&self, shape: &Shape, label: &ConstValue) -> TokenStream {
         let value = self.literal(shape, label);

@@ -1,7 +1,7 @@
 //! What the module of an interface holds besides its own types: its description, and for each operation the error, the
 //! serving side and the calling side. Interfaces that inherit the operation use them as they are.
 
-use super::records::mentions;
+use super::records::{mentions, mentions_lifetime};
 use crate::codec::Place;
 use crate::docs;
 use crate::hash;
@@ -255,22 +255,28 @@ impl Module<'_, '_> {
                 writes.extend(quote!(#name(#e);));
                 continue;
             }
-            let ty = self.argument(&param.ty, &argument_lifetime);
-            params.push(quote!(#name: #ty));
-            writes.extend(match form {
+            match form {
+                // What may be several types in the method is one here, which can be borrowed for as short as needed.
                 Form::Reference => {
-                    let (encode, arg, target) = (self.rt("Encode"), self.rt("RefArg"), self.handle(&shape));
-                    quote!(#encode::encode(#arg::<#target>::object_arg(#name), #e);)
+                    let (encode, option) = (self.rt("Encode"), self.std("Option"));
+                    params.push(quote!(#name: #option<&'a #object_ty>));
+                    writes.extend(quote!(#encode::encode(#name, #e);));
                 }
                 Form::Generic => {
                     let encode = self.rt("Encode");
-                    quote!(#encode::encode(#name, #e);)
+                    let ty = self.argument(&param.ty, &argument_lifetime);
+                    params.push(quote!(#name: #ty));
+                    writes.extend(quote!(#encode::encode(#name, #e);));
                 }
-                _ => self.encode(&shape, &Place::view(quote!(#name)), &e),
-            });
+                _ => {
+                    let ty = self.argument(&param.ty, &argument_lifetime);
+                    params.push(quote!(#name: #ty));
+                    writes.extend(self.encode(&shape, &Place::view(quote!(#name)), &e));
+                }
+            }
         }
         let params = quote!(#(#params),*);
-        let borrows = mentions(&params, "a");
+        let borrows = mentions_lifetime(&params, "a");
         let lifetime = borrows.then(|| quote!('a));
         let of = lifetime.clone().unwrap_or_else(|| quote!('_));
         let e = if writes.is_empty() { quote!(_) } else { quote!(#e) };
@@ -343,7 +349,7 @@ impl Module<'_, '_> {
             let shape = Shape::Record(exception);
             let value = if self.r#gen.analysis.borrows(&shape) {
                 let idl = self.rt("Idl");
-                quote!(#idl::from_view(#d.read()?))
+                quote!(<#ty as #idl>::from_view(#d.read()?))
             } else {
                 quote!(#d.read()?)
             };

@@ -101,3 +101,19 @@ pub(super) fn mentions(tokens: &TokenStream, name: &str) -> bool {
         _ => false,
     })
 }
+
+/// Whether the lifetime occurs anywhere in the tokens; `name` is without its apostrophe.
+pub(super) fn mentions_lifetime(tokens: &TokenStream, name: &str) -> bool {
+    let mut after_apostrophe = false;
+    tokens.clone().into_iter().any(|token| {
+        let was_after = std::mem::replace(
+            &mut after_apostrophe,
+            matches!(&token, proc_macro2::TokenTree::Punct(punct) if punct.as_char() == '\''),
+        );
+        match token {
+            proc_macro2::TokenTree::Group(group) => mentions_lifetime(&group.stream(), name),
+            proc_macro2::TokenTree::Ident(ident) => was_after && ident == name,
+            _ => false,
+        }
+    })
+}

@@ -171,14 +171,15 @@ impl Module<'_, '_> {
         let call = self.inside(owner, &self.r#gen.names.op(op).call);
         let name = ident(&methods.owned);
         // An argument that may be anything fixes the lifetime of all, but an `inout` value is borrowed for less than that.
-        let reborrows = op.params.iter().any(|p| {
-            p.direction == Direction::InOut
-                && matches!(self.form_of(p), Form::Generic | Form::Borrowed | Form::View)
-        });
-        let generic =
-            !reborrows && op.ins().any(|p| matches!(self.form_of(p), Form::Generic | Form::Reference));
-        let lifetime = if generic { quote!('a) } else { quote!('_) };
-        let lifetimes = generic.then(|| quote!(<'a>));
+        let reborrows =
+            op.params.iter().any(|p| p.direction == Direction::InOut && self.form_of(p) != Form::Value);
+        let named =
+            op.params.iter().filter(|p| p.direction == Direction::In).any(|p| match self.form_of(p) {
+                Form::Generic => !reborrows,
+                form => form == Form::Reference,
+            });
+        let lifetime = if named { quote!('a) } else { quote!('_) };
+        let lifetimes = named.then(|| quote!(<'a>));
         let mut params = Vec::new();
         let mut arguments = Vec::new();
         for (param, name) in op.params.iter().zip(&locals.params) {
@@ -192,7 +193,7 @@ impl Module<'_, '_> {
                         self.argument(&param.ty, &lifetime)
                     };
                     params.push(quote!(#name: #ty));
-                    arguments.push(quote!(#name));
+                    arguments.push(self.pass(param, quote!(#name)));
                 }
                 Direction::InOut => {
                     let ty = self.owned(&param.ty);
@@ -200,12 +201,13 @@ impl Module<'_, '_> {
                     arguments.push(match form {
                         Form::Value => quote!(*#name),
                         Form::Borrowed => quote!(#name),
-                        Form::Reference | Form::Handle => quote!(#name.as_ref()),
+                        Form::Reference => self.pass(param, quote!(#name.as_ref())),
+                        Form::Handle => quote!(#name.as_ref()),
                         Form::Generic => quote!(&*#name),
                         Form::View => {
                             let write =
                                 self.encode(&self.shape(&param.ty), &Place::owned_ref(quote!(#name)), &e);
-                            quote!(&|#e| { #write })
+                            quote!(&|#e| { let #name = &*#name; #write })
                         }
                     });
                 }
@@ -242,36 +244,43 @@ impl Module<'_, '_> {
         let call = self.inside(owner, &self.r#gen.names.op(op).call);
         let name = ident(&methods.scoped);
         let scope_ty = self.rt("Scope");
-        let generic = op.ins().any(|p| {
-            let form = self.form_of(p);
-            form == Form::Reference || form == Form::Generic && p.direction == Direction::In
-        });
+        let takes = |form| op.params.iter().any(|p| p.direction == Direction::In && self.form_of(p) == form);
+        let (generic, reference) = (takes(Form::Generic), takes(Form::Reference));
         let has_inout = op.params.iter().any(|p| p.direction == Direction::InOut);
-        let lifetime = if generic { quote!('a) } else { quote!('_) };
+        let lifetime = if generic || reference { quote!('a) } else { quote!('_) };
         // What comes in through an `inout` view is sent with the other arguments, so it must live as long as they do.
         let lifetimes = match (generic, has_inout) {
             (true, true) => quote!(<'a, 's: 'a>),
-            (true, false) => quote!(<'a, 's>),
+            _ if generic || reference => quote!(<'a, 's>),
             _ => quote!(<'s>),
         };
         let mut params = Vec::new();
         let mut arguments = Vec::new();
-        for (param, name) in op.params.iter().zip(&locals.params) {
+        let mut copies = TokenStream::new();
+        let names = locals.params.clone();
+        for (param, name) in op.params.iter().zip(&names) {
             match param.direction {
                 Direction::Out => {}
                 Direction::In => {
                     let ty = self.argument(&param.ty, &lifetime);
                     params.push(quote!(#name: #ty));
-                    arguments.push(quote!(#name));
+                    arguments.push(self.pass(param, quote!(#name)));
                 }
                 Direction::InOut => {
                     let ty = self.viewed(&param.ty, &quote!('s));
                     params.push(quote!(#name: &mut #ty));
-                    arguments.push(if self.form_of(param) == Form::View {
-                        let write = self.encode(&self.shape(&param.ty), &Place::view(quote!((*#name))), &e);
-                        quote!(&|#e| { #write })
-                    } else {
-                        quote!(*#name)
+                    arguments.push(match self.form_of(param) {
+                        Form::View => {
+                            let write = self.encode(&self.shape(&param.ty), &Place::view(quote!(#name)), &e);
+                            quote!(&|#e| { let #name = *#name; #write })
+                        }
+                        // Copied out first: what it refers to lives on while the view itself is replaced.
+                        Form::Borrowed => {
+                            let old = locals.fresh(&format!("old_{name}"));
+                            copies.extend(quote!(let #old = *#name;));
+                            quote!(#old)
+                        }
+                        _ => self.pass(param, quote!(*#name)),
                     });
                 }
             }
@@ -284,7 +293,7 @@ impl Module<'_, '_> {
         let body = if has_inout {
             let ok = self.std("Ok");
             let (pattern, assignments, values) = self.take_apart(op, &mut locals, &result, false);
-            quote!(let #pattern = #invoke?; #assignments #ok(#values))
+            quote!(#copies let #pattern = #invoke?; #assignments #ok(#values))
         } else {
             invoke
         };
@@ -330,6 +339,15 @@ impl Module<'_, '_> {
             }
         }
         (tuple(pattern), assignments, tuple(values))
+    }
+
+    /// An argument as the calling function takes it: references as objects, all else as it is.
+    fn pass(&self, param: &OpParam, value: TokenStream) -> TokenStream {
+        if self.form_of(param) != Form::Reference {
+            return value;
+        }
+        let (arg, target) = (self.rt("RefArg"), self.handle(&self.shape(&param.ty)));
+        quote!(#arg::<#target>::object_arg(#value))
     }
 
     fn form_of(&self, param: &OpParam) -> Form {

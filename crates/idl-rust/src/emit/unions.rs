@@ -161,26 +161,19 @@ impl Module<'_, '_> {
                 let discriminator = self.encode_label(&parts.discriminator, single);
                 return quote!(#ty::#name(value) => { #discriminator #value });
             }
-            let check = if case.is_default {
-                (!parts.labels.is_empty()).then(|| {
-                    let others = self.patterns(&parts.discriminator, &parts.labels);
-                    quote!(if matches!(#label, #others) { e.fail(#kind::Value); })
-                })
+            let wrong = if case.is_default {
+                self.is_among(&parts.discriminator, &label, &parts.labels, true)
             } else {
-                let own = self.patterns(&parts.discriminator, &case.labels);
-                Some(quote!(if !matches!(#label, #own) { e.fail(#kind::Value); }))
+                self.is_among(&parts.discriminator, &label, &case.labels, false)
             };
+            let check = wrong.map(|wrong| quote!(if #wrong { e.fail(#kind::Value); }));
             quote!(#ty::#name { label, value } => { #check #encode_label #value })
         });
         let arms: TokenStream = arms.collect();
         let unlisted = parts.unlisted.as_ref().map(|name| {
-            let listed = self.patterns(&parts.discriminator, &parts.labels);
-            quote! {
-                #ty::#name(label) => {
-                    if matches!(#label, #listed) { e.fail(#kind::Value); }
-                    #encode_label
-                }
-            }
+            let wrong = self.is_among(&parts.discriminator, &label, &parts.labels, true);
+            let check = wrong.map(|wrong| quote!(if #wrong { e.fail(#kind::Value); }));
+            quote!(#ty::#name(label) => { #check #encode_label })
         });
         quote!(match self { #arms #unlisted })
     }

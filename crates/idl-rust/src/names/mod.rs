@@ -199,7 +199,7 @@ impl Names {
         }
         for ((_, op), methods) in all.iter().zip(&mut methods) {
             if op.returned().into_iter().any(|ty| analysis.borrows(&analysis.shape(ty))) {
-                methods.scoped = space.claim(&format!("{}_in", methods.owned));
+                methods.scoped = space.claim(&format!("{}_in", methods.owned.trim_end_matches('_')));
             }
         }
         self.methods.insert(id, methods);

@@ -60,7 +60,7 @@ pub mod sensors {
         type View<'a> = ReadingView<'a>;
 
         fn from_view(view: ReadingView<'_>) -> Self {
-            Reading { value: view.value, unit: Idl::from_view(view.unit) }
+            Reading { value: view.value, unit: view.unit.to_owned() }
         }
     }
 
@@ -112,7 +112,7 @@ pub mod sensors {
         type View<'a> = OfflineView<'a>;
 
         fn from_view(view: OfflineView<'_>) -> Self {
-            Offline { reason: Idl::from_view(view.reason) }
+            Offline { reason: view.reason.to_owned() }
         }
     }
 
@@ -185,7 +185,7 @@ pub mod sensors {
         pub fn who(&self) -> Result<String> {
             call_scope(|scope| {
                 let result = base::call_who(&self.0, scope)?;
-                Ok(Idl::from_view(result))
+                Ok(result.to_owned())
             })
         }
 
@@ -298,7 +298,7 @@ pub mod sensors {
         pub fn who(&self) -> Result<String> {
             call_scope(|scope| {
                 let result = base::call_who(&self.0, scope)?;
-                Ok(Idl::from_view(result))
+                Ok(result.to_owned())
             })
         }
 
@@ -321,7 +321,7 @@ pub mod sensors {
         pub fn sample(&self, channel: i32) -> Result<(Reading, String), probe::SampleError> {
             call_scope(|scope| {
                 let (result, unit) = probe::call_sample(&self.0, scope, channel)?;
-                Ok((Idl::from_view(result), Idl::from_view(unit)))
+                Ok((<Reading as Idl>::from_view(result), unit.to_owned()))
             })
         }
 
@@ -438,7 +438,9 @@ pub mod sensors {
                 .raises(
                     |d| Ok((d.read()?, d.string()?)),
                     |id, d| match id {
-                        super::Offline::ID => Ok(Some(SampleError::Offline(Idl::from_view(d.read()?)))),
+                        super::Offline::ID => {
+                            Ok(Some(SampleError::Offline(<super::Offline as Idl>::from_view(d.read()?))))
+                        }
                         _ => Ok(None),
                     },
                 )
