@@ -255,12 +255,13 @@ mod tests {
                                 .implicit_activation(i)
                                 .servant_retention(r)
                                 .request_processing(p);
-                            let expected = match (u, a, i, r, p) {
-                                (_, _, _, NonRetain, ActiveObjectMapOnly) => false,
-                                (Unique, _, _, _, DefaultServant) => false,
-                                (_, User, Implicit, _, _) | (_, _, Implicit, NonRetain, _) => false,
-                                _ => true,
-                            };
+                            let expected = !matches!(
+                                (u, a, i, r, p),
+                                (_, _, _, NonRetain, ActiveObjectMapOnly)
+                                    | (Unique, _, _, _, DefaultServant)
+                                    | (_, User, Implicit, _, _)
+                                    | (_, _, Implicit, NonRetain, _)
+                            );
                             assert_eq!(policies.contradiction().is_none(), expected, "{policies:?}");
                             good += usize::from(expected);
                         }

@@ -123,15 +123,21 @@ fn main_thread_upcalls_run_only_while_the_main_thread_lets_them() {
         poa.activate_object_with_id("x", probe()).unwrap();
         poa
     });
-    let (inside, done) = (AtomicU32::new(0), AtomicU32::new(0));
+    let (inside, most, done) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|s| {
         for poa in &poas {
             s.spawn(|| {
                 let key = poa.key(b"x");
                 for _ in 0..20 {
                     let entered = bed.registry().enter(&key, "ping").unwrap();
-                    entered.upcall(|_| assert_eq!(inside.fetch_add(1, SeqCst), 0)).unwrap();
-                    inside.store(0, SeqCst);
+                    entered
+                        .upcall(|_| {
+                            let others = inside.fetch_add(1, SeqCst);
+                            thread::yield_now();
+                            inside.fetch_sub(1, SeqCst);
+                            most.fetch_max(others, SeqCst);
+                        })
+                        .unwrap();
                     done.fetch_add(1, SeqCst);
                 }
             });
@@ -141,7 +147,7 @@ fn main_thread_upcalls_run_only_while_the_main_thread_lets_them() {
             assert_eq!(bed.registry().main_queue().run_one(Deadline::NONE), Ran::One);
         }
     });
-    assert_eq!(done.load(SeqCst), 40);
+    assert_eq!((done.load(SeqCst), most.load(SeqCst)), (40, 0));
     let key = poas[0].key(b"x");
     let entered = bed.registry().enter(&key, "ping").unwrap();
     entered.upcall(|_| ()).expect("the main thread itself");
