@@ -1,5 +1,6 @@
 //! Reading values in CDR, where they lie.
 
+use crate::seams::Beyond;
 use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
 use alloc::string::String;
 use core::any::Any;
@@ -14,13 +15,14 @@ pub const MAX_DEPTH: u8 = 64;
 /// It owns the bytes mutably: a foreign byte order is corrected in place, once, where a sequence lies. What cannot be
 /// read in place goes to the scope.
 pub struct Decoder<'m> {
-    rest: &'m mut [u8],
-    position: usize,
+    pub(crate) rest: &'m mut [u8],
+    pub(crate) position: usize,
     foreign: bool,
     depth: u8,
     text: Text,
-    scope: &'m Scope<'m>,
+    pub(crate) scope: &'m Scope<'m>,
     context: Option<&'m dyn Any>,
+    pub(crate) beyond: Beyond<'m>,
 }
 
 impl<'m> Decoder<'m> {
@@ -34,6 +36,7 @@ impl<'m> Decoder<'m> {
             text,
             scope,
             context: None,
+            beyond: Beyond::nothing(),
         }
     }
 
@@ -69,17 +72,17 @@ impl<'m> Decoder<'m> {
         if native != self.foreign { Order::Little } else { Order::Big }
     }
 
-    /// Bytes read so far.
+    /// Bytes read so far, or, behind the first seam, the offset from which alignment counts.
     pub fn position(&self) -> usize {
         self.position
     }
 
     /// Bytes left.
     pub fn remaining(&self) -> usize {
-        self.rest.len()
+        self.rest.len() + self.beyond.bytes.len()
     }
 
-    /// The bytes left, to look ahead.
+    /// The bytes left, to look ahead; up to the next seam where there are some.
     #[inline]
     pub fn rest(&self) -> &[u8] {
         self.rest
@@ -98,7 +101,7 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn take(&mut self, n: usize) -> Result<&'m mut [u8]> {
         if n > self.rest.len() {
-            return Err(self.error(ErrorKind::Truncated));
+            return self.take_beyond(n);
         }
         let (taken, rest) = core::mem::take(&mut self.rest).split_at_mut(n);
         self.rest = rest;
@@ -113,6 +116,9 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<()> {
         let gap = self.position.wrapping_neg() & (alignment - 1);
+        if gap > self.rest.len() {
+            return self.align_beyond(alignment, 0);
+        }
         if gap != 0 {
             self.take(gap)?;
         }
@@ -132,6 +138,10 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn get<T: Plain>(&mut self) -> Result<T> {
         self.align(T::ALIGN)?;
+        // Larger ones are structures and arrays, whose octets go on across a seam.
+        if size_of::<T>() > self.rest.len() && size_of::<T>() <= 8 {
+            self.align_beyond(T::ALIGN, size_of::<T>())?;
+        }
         let bytes = self.take(size_of::<T>())?;
         let Ok(mut value) = T::read_from_bytes(bytes) else { return Err(self.error(ErrorKind::Truncated)) };
         if self.foreign {
@@ -159,7 +169,7 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn count(&mut self, min_wire: usize) -> Result<usize> {
         let n = self.get::<u32>()? as usize;
-        if n > self.rest.len() / min_wire.max(1) {
+        if n > self.rest.len() / min_wire.max(1) && n > self.remaining() / min_wire.max(1) {
             return Err(self.error(ErrorKind::Length));
         }
         Ok(n)
@@ -416,6 +426,7 @@ impl<'m> Decoder<'m> {
             text: self.text,
             scope: self.scope,
             context: self.context,
+            beyond: Beyond::nothing(),
         })
     }
 

@@ -32,6 +32,7 @@ mod error;
 mod fixed;
 mod plain;
 mod primitives;
+mod seams;
 mod text;
 mod traits;
 mod wide;
