@@ -169,7 +169,7 @@ def call_back_through(run, poa):
     oid = poa.activate_object(servant)
     receiver = poa.id_to_reference(oid)._narrow(Interop.Receiver)
     expect(o.call_back(receiver, "hello", 10) == 10)
-    expect(o.call_back(receiver, "z" * 20000, 2) == 2)
+    expect(o.call_back(receiver, "z" * (2000 if run.options.giop == "1.1" else 20000), 2) == 2)
     o.poke_back(receiver, 4711)
     expect(within(10, lambda: servant.poked == 4711))
     poa.deactivate_object(oid)

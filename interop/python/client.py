@@ -34,6 +34,8 @@ def why_not(options, name, server_lacks):
         return "GIOP 1.2 only"
     if "wides" in name and options.giop == "1.0":
         return "GIOP 1.0 has no wide characters"
+    if options.giop == "1.1" and (name in ("large", "parallel") or "wide" in name):
+        return "the peers differ in fragments and wide characters of GIOP 1.1"
     return ""
 
 

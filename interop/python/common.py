@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from omniORB import CORBA, PortableServer, BiDirPolicy, any as omniany  # noqa: F401
+from omniORB import BiDirPolicy, CORBA, PortableServer  # noqa: F401
 import CosNaming
 
 CASES = """scalars floats long_doubles strings utf8_strings wides bounded_wides wide_chars enums structs unions
@@ -56,7 +56,7 @@ def init(options, server):
 
 
 def bidirectional_poa(orb, root):
-    both = CORBA.Any(BiDirPolicy._tc_BidirectionalPolicyValue, BiDirPolicy.BOTH)
+    both = CORBA.Any(CORBA.TC_ushort, BiDirPolicy.BOTH)  # omniORBpy has no TypeCode for the alias
     policy = orb.create_policy(BiDirPolicy.BIDIRECTIONAL_POLICY_TYPE, both)
     return root.create_POA("bidirectional", root._get_the_POAManager(), [policy])
 

@@ -30,6 +30,9 @@ public final class Client {
         if (name.equals("bidirectional") && !o.bidir) return "needs --bidir";
         if (name.equals("bidirectional") && !o.giop.isEmpty() && !o.giop.equals("1.2")) return "GIOP 1.2 only";
         if (name.contains("wide") && o.giop.equals("1.0")) return "GIOP 1.0 has no wide characters";
+        if (o.giop.equals("1.1") && name.matches("large|parallel|.*wide.*")) {
+            return "the peers differ in fragments and wide characters of GIOP 1.1";
+        }
         return "";
     }
 
