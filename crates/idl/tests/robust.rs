@@ -303,3 +303,9 @@ fn a_missing_main_file_is_an_error() {
     assert!(outcome.has_errors());
     assert!(outcome.render(false).contains("cannot read `none.idl`"));
 }
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let outcome = isorb_idl::compile(&Options::default(), Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(outcome.render(false).contains("not a regular file"), "{}", outcome.render(false));
+}

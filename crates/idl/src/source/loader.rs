@@ -26,10 +26,11 @@ pub struct FsLoader;
 impl Loader for FsLoader {
     fn load(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         use io::Read;
-        let file = std::fs::File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        // Asked before opening, since opening a pipe waits for its other end.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
+        let file = std::fs::File::open(path)?;
         let mut bytes = Vec::new();
         file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
