@@ -1,0 +1,351 @@
+//! A store in a file, which survives the end of the process at any moment.
+//!
+//! One redb file, three tables. Each operation is a transaction of its own that is on disk before it is acknowledged, so
+//! after `kill -9` or a loss of power the file holds all operations that were acknowledged, and of the one that was under
+//! way all or nothing.
+
+use super::{Capacity, Entries, Fault, Mode, OpenError, Refusal, Store, new_stamp};
+use crate::binding::{Binding, ContextId};
+use isorb_giop::NameComponent;
+use redb::{
+    Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, StorageError, TableDefinition, TableHandle, WriteTransaction,
+};
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Numbers by name: [`FORMAT_KEY`], [`STAMP_KEY`], [`LAST_KEY`].
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("isorb-naming");
+/// The contexts that exist.
+const CONTEXTS: TableDefinition<'_, u64, ()> = TableDefinition::new("contexts");
+/// Context, id, kind to [`Binding::to_octets`]. The order of the keys is the order of listings.
+const BINDINGS: TableDefinition<'_, (u64, &str, &str), &[u8]> = TableDefinition::new("bindings");
+
+const FORMAT_KEY: &str = "format";
+const STAMP_KEY: &str = "stamp";
+/// The last number that a context was given.
+const LAST_KEY: &str = "last";
+
+/// The layout of the tables above.
+const FORMAT: u64 = 1;
+
+/// What redb may keep of the file in memory, in bytes.
+const CACHE: usize = 16 << 20;
+
+/// Keeps bindings in a file.
+#[derive(Debug)]
+pub struct FileStore {
+    database: Database,
+    stamp: u64,
+    capacity: Capacity,
+}
+
+impl FileStore {
+    /// Opens a store, or makes a new one where there is no file.
+    ///
+    /// The whole file is checked first, so it takes time in proportion to its size.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the file is left as it was.
+    pub fn open(path: impl AsRef<Path>) -> Result<FileStore, OpenError> {
+        FileStore::open_with_capacity(path, Capacity::default())
+    }
+
+    /// The same with limits.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`].
+    pub fn open_with_capacity(path: impl AsRef<Path>, capacity: Capacity) -> Result<FileStore, OpenError> {
+        let path = path.as_ref();
+        // The library checks what it reads, but asserts here and there where a file is damaged on purpose.
+        let opened = catch_unwind(AssertUnwindSafe(|| FileStore::check(path)));
+        let (database, stamp) = opened.unwrap_or(Err(OpenError::Corrupt))?;
+        Ok(FileStore { database, stamp, capacity })
+    }
+
+    fn check(path: &Path) -> Result<(Database, u64), OpenError> {
+        let mut database = Database::builder().set_cache_size(CACHE).create(path)?;
+        if !database.check_integrity()? {
+            return Err(OpenError::Corrupt);
+        }
+        let stamp = match tables(&database)? {
+            (true, _) => begin(&database).and_then(FileStore::fill).map_err(|refusal| match refusal {
+                Refusal::Failed(Fault::Io(kind)) => OpenError::Io(kind),
+                _ => OpenError::Corrupt,
+            })?,
+            (false, false) => return Err(OpenError::Foreign),
+            (false, true) => verify(&database.begin_read().map_err(unreadable)?)?,
+        };
+        Ok((database, stamp))
+    }
+
+    /// Makes the tables of a new store.
+    fn fill(transaction: WriteTransaction) -> Result<u64, Refusal> {
+        let stamp = new_stamp();
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.insert(FORMAT_KEY, FORMAT)?;
+            meta.insert(STAMP_KEY, stamp)?;
+            meta.insert(LAST_KEY, ContextId::ROOT.0)?;
+            transaction.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, ())?;
+            transaction.open_table(BINDINGS)?;
+        }
+        transaction.commit()?;
+        Ok(stamp)
+    }
+
+    /// Runs one operation; what it did is on disk when this returns, or nothing of it ever.
+    fn write<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let transaction = begin(&self.database)?;
+        match run(&transaction) {
+            Ok(value) => {
+                transaction.commit()?;
+                Ok(value)
+            }
+            Err(refusal) => {
+                transaction.abort()?;
+                Err(refusal)
+            }
+        }
+    }
+
+    fn make(&self, transaction: &WriteTransaction) -> Result<ContextId, Refusal> {
+        let mut contexts = transaction.open_table(CONTEXTS)?;
+        if contexts.len()? >= self.capacity.contexts {
+            return Err(Refusal::Full);
+        }
+        let mut meta = transaction.open_table(META)?;
+        let last = meta.get(LAST_KEY)?.ok_or(CORRUPT)?.value();
+        let id = last.checked_add(1).ok_or(Refusal::Full)?;
+        meta.insert(LAST_KEY, id)?;
+        contexts.insert(id, ())?;
+        Ok(ContextId(id))
+    }
+
+    fn put(
+        &self,
+        transaction: &WriteTransaction,
+        context: ContextId,
+        name: &NameComponent,
+        binding: &Binding,
+        mode: Mode,
+    ) -> Result<(), Refusal> {
+        check_context(&transaction.open_table(CONTEXTS)?, context)?;
+        let mut bindings = transaction.open_table(BINDINGS)?;
+        let old = match bindings.get(key(context, name))? {
+            Some(old) => Some(Binding::from_octets(old.value()).ok_or(CORRUPT)?),
+            None => None,
+        };
+        match (old, mode) {
+            (Some(_), Mode::New) => return Err(Refusal::AlreadyBound),
+            (Some(old), Mode::Replace) if old.kind != binding.kind => return Err(Refusal::OtherKind),
+            (None, _) if bindings.len()? >= self.capacity.bindings => return Err(Refusal::Full),
+            _ => {}
+        }
+        bindings.insert(key(context, name), &*binding.to_octets())?;
+        Ok(())
+    }
+}
+
+impl Store for FileStore {
+    fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    fn contains(&self, context: ContextId) -> Result<bool, Refusal> {
+        let contexts = self.database.begin_read()?.open_table(CONTEXTS)?;
+        Ok(contexts.get(context.0)?.is_some())
+    }
+
+    fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Binding, Refusal> {
+        let transaction = self.database.begin_read()?;
+        let found = transaction.open_table(BINDINGS)?.get(key(context, name))?;
+        match found {
+            Some(found) => Binding::from_octets(found.value()).ok_or(CORRUPT),
+            None => {
+                check_context(&transaction.open_table(CONTEXTS)?, context)?;
+                Err(Refusal::Unbound)
+            }
+        }
+    }
+
+    fn bind(
+        &self,
+        context: ContextId,
+        name: &NameComponent,
+        binding: &Binding,
+        mode: Mode,
+    ) -> Result<(), Refusal> {
+        self.write(|transaction| self.put(transaction, context, name, binding, mode))
+    }
+
+    fn unbind(&self, context: ContextId, name: &NameComponent) -> Result<(), Refusal> {
+        self.write(|transaction| {
+            check_context(&transaction.open_table(CONTEXTS)?, context)?;
+            let mut bindings = transaction.open_table(BINDINGS)?;
+            let removed = bindings.remove(key(context, name))?;
+            removed.map(drop).ok_or(Refusal::Unbound)
+        })
+    }
+
+    fn create(&self) -> Result<ContextId, Refusal> {
+        self.write(|transaction| self.make(transaction))
+    }
+
+    fn create_bound(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, Refusal> {
+        self.write(|transaction| {
+            // Before there is a new one, which could have just this number.
+            check_context(&transaction.open_table(CONTEXTS)?, context)?;
+            let id = self.make(transaction);
+            // Which refusal is given does not depend on whether there would be room.
+            let binding = Binding::context(id.unwrap_or(ContextId::ROOT));
+            self.put(transaction, context, name, &binding, Mode::New)?;
+            id
+        })
+    }
+
+    fn destroy(&self, context: ContextId) -> Result<(), Refusal> {
+        self.write(|transaction| {
+            let mut contexts = transaction.open_table(CONTEXTS)?;
+            check_context(&contexts, context)?;
+            let bindings = transaction.open_table(BINDINGS)?;
+            if let Some(first) = bindings.range((context.0, "", "")..)?.next()
+                && first?.0.value().0 == context.0
+            {
+                return Err(Refusal::NotEmpty);
+            }
+            contexts.remove(context.0)?;
+            Ok(())
+        })
+    }
+
+    fn list(
+        &self,
+        context: ContextId,
+        after: Option<&NameComponent>,
+        limit: usize,
+    ) -> Result<Entries, Refusal> {
+        let transaction = self.database.begin_read()?;
+        check_context(&transaction.open_table(CONTEXTS)?, context)?;
+        let bindings = transaction.open_table(BINDINGS)?;
+        let first = match after {
+            Some(after) => Bound::Excluded(key(context, after)),
+            None => Bound::Included((context.0, "", "")),
+        };
+        let mut entries = Entries::new();
+        for entry in bindings.range((first, Bound::Unbounded))?.take(limit) {
+            let (key, value) = entry?;
+            let (owner, id, kind) = key.value();
+            if owner != context.0 {
+                break;
+            }
+            let binding = Binding::from_octets(value.value()).ok_or(CORRUPT)?;
+            entries.push((NameComponent::new(id, kind), binding.kind));
+        }
+        Ok(entries)
+    }
+}
+
+/// Whether a database has no tables at all, and whether it has ours.
+fn tables(database: &Database) -> Result<(bool, bool), OpenError> {
+    let transaction = database.begin_read().map_err(unreadable)?;
+    let tables: Vec<_> = transaction.list_tables().map_err(unreadable)?.collect();
+    let others = transaction.list_multimap_tables().map_err(unreadable)?.count();
+    Ok((tables.is_empty() && others == 0, tables.iter().any(|table| table.name() == META.name())))
+}
+
+/// Reads all of a store; gives its stamp.
+fn verify(transaction: &ReadTransaction) -> Result<u64, OpenError> {
+    let meta = transaction.open_table(META).map_err(|_| OpenError::Foreign)?;
+    let number = |key| {
+        let value = meta.get(key).map_err(unreadable)?;
+        value.map(|value| value.value()).ok_or(OpenError::Corrupt)
+    };
+    match number(FORMAT_KEY)? {
+        FORMAT => {}
+        other => return Err(OpenError::Version(other)),
+    }
+    let (stamp, last) = (number(STAMP_KEY)?, number(LAST_KEY)?);
+    let contexts = transaction.open_table(CONTEXTS).map_err(|_| OpenError::Corrupt)?;
+    let bindings = transaction.open_table(BINDINGS).map_err(|_| OpenError::Corrupt)?;
+    let exists = |id: u64| Ok::<_, OpenError>(contexts.get(id).map_err(unreadable)?.is_some());
+    if !exists(ContextId::ROOT.0)? {
+        return Err(OpenError::Corrupt);
+    }
+    for context in contexts.iter().map_err(unreadable)? {
+        if context.map_err(unreadable)?.0.value() > last {
+            return Err(OpenError::Corrupt);
+        }
+    }
+    for binding in bindings.iter().map_err(unreadable)? {
+        let (key, value) = binding.map_err(unreadable)?;
+        if !exists(key.value().0)? || Binding::from_octets(value.value()).is_none() {
+            return Err(OpenError::Corrupt);
+        }
+    }
+    Ok(stamp)
+}
+
+fn key(context: ContextId, name: &NameComponent) -> (u64, &str, &str) {
+    (context.0, &name.id, &name.kind)
+}
+
+fn check_context(contexts: &impl ReadableTable<u64, ()>, context: ContextId) -> Result<(), Refusal> {
+    contexts.get(context.0)?.map(drop).ok_or(Refusal::NoContext)
+}
+
+fn begin(database: &Database) -> Result<WriteTransaction, Refusal> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    Ok(transaction)
+}
+
+const CORRUPT: Refusal = Refusal::Failed(Fault::Corrupt);
+
+impl From<redb::Error> for Refusal {
+    fn from(error: redb::Error) -> Refusal {
+        Refusal::Failed(match error {
+            redb::Error::Io(error) => Fault::Io(error.kind()),
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::LockPoisoned(_) => {
+                Fault::Stopped
+            }
+            // What is left says that a table is not there or not what it was: nobody else writes to the file.
+            _ => Fault::Corrupt,
+        })
+    }
+}
+
+macro_rules! refusals {
+    ($($error:ident)*) => {
+        $(impl From<redb::$error> for Refusal {
+            fn from(error: redb::$error) -> Refusal {
+                redb::Error::from(error).into()
+            }
+        })*
+    };
+}
+refusals! { StorageError TableError TransactionError CommitError SetDurabilityError }
+
+impl From<DatabaseError> for OpenError {
+    fn from(error: DatabaseError) -> OpenError {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse,
+            DatabaseError::UpgradeRequired(version) => OpenError::Version(version.into()),
+            DatabaseError::Storage(StorageError::Io(error)) => match error.kind() {
+                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => {
+                    OpenError::NotADatabase
+                }
+                kind => OpenError::Io(kind),
+            },
+            _ => OpenError::Corrupt,
+        }
+    }
+}
+
+fn unreadable(error: impl Into<redb::Error>) -> OpenError {
+    match error.into() {
+        redb::Error::Io(error) => OpenError::Io(error.kind()),
+        _ => OpenError::Corrupt,
+    }
+}

@@ -1,0 +1,171 @@
+//! Names of several steps: from context to context through a store.
+//!
+//! It makes no calls. Where a name leaves this service it stops and says how far it came ([`Progress::Onward`]).
+
+#[cfg(test)]
+mod model;
+
+use crate::binding::{Binding, BindingKind, ContextId, Target};
+use crate::store::{Fault, Mode, Refusal, Store};
+use isorb_giop::NameComponent;
+
+/// How far an operation came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress<T> {
+    /// It is done.
+    Done(T),
+    /// The name goes on in a naming context elsewhere.
+    Onward {
+        /// The reference to that context, as a CDR encapsulation.
+        context: Box<[u8]>,
+        /// How many steps of the name led there.
+        steps: usize,
+    },
+}
+
+/// `CosNaming::NamingContext::NotFoundReason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// A step is not bound.
+    MissingNode,
+    /// A step is bound to something that is no naming context.
+    NotContext,
+    /// The last step is bound to a naming context.
+    NotObject,
+}
+
+/// Why an operation was not carried out. `steps` says how many steps of the name were good, so that the rest of the name
+/// begins with the one that was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// `InvalidName`: a name without steps.
+    InvalidName,
+    /// `NotFound`.
+    NotFound {
+        /// What is wrong with the step.
+        why: Why,
+        /// How many were good.
+        steps: usize,
+    },
+    /// `CannotProceed`: a binding leads to a context of this service that was destroyed.
+    Dangling {
+        /// The context that is no more.
+        context: ContextId,
+        /// How many steps led to it.
+        steps: usize,
+    },
+    /// `AlreadyBound`.
+    AlreadyBound,
+    /// The context that the operation was called on does not exist.
+    NoContext,
+    /// The store is full.
+    Full,
+    /// The store is broken.
+    Failed(Fault),
+}
+
+/// Where the last step of a name is to be taken.
+struct Place<'n> {
+    context: ContextId,
+    /// The index of the last step.
+    steps: usize,
+    last: &'n NameComponent,
+}
+
+impl Place<'_> {
+    fn failure(&self, refusal: Refusal, other_kind: Why) -> Failure {
+        let steps = self.steps;
+        match refusal {
+            Refusal::Unbound => Failure::NotFound { why: Why::MissingNode, steps },
+            Refusal::OtherKind => Failure::NotFound { why: other_kind, steps },
+            Refusal::AlreadyBound => Failure::AlreadyBound,
+            Refusal::NoContext => no_context(self.context, steps),
+            Refusal::Full => Failure::Full,
+            // No operation on a name destroys.
+            Refusal::NotEmpty => Failure::Failed(Fault::Corrupt),
+            Refusal::Failed(fault) => Failure::Failed(fault),
+        }
+    }
+}
+
+/// Finds what a name leads to.
+///
+/// # Errors
+/// [`Failure`].
+pub fn resolve(
+    store: &dyn Store,
+    start: ContextId,
+    name: &[NameComponent],
+) -> Result<Progress<Target>, Failure> {
+    at_last_step(store, start, name, Why::NotContext, |place| {
+        Ok(store.lookup(place.context, place.last)?.target)
+    })
+}
+
+/// Binds.
+///
+/// # Errors
+/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as the standard has it.
+pub fn bind(
+    store: &dyn Store,
+    start: ContextId,
+    name: &[NameComponent],
+    binding: &Binding,
+    mode: Mode,
+) -> Result<Progress<()>, Failure> {
+    let other_kind = match binding.kind {
+        BindingKind::Object => Why::NotObject,
+        BindingKind::Context => Why::NotContext,
+    };
+    at_last_step(store, start, name, other_kind, |place| store.bind(place.context, place.last, binding, mode))
+}
+
+/// Makes a context and binds it.
+///
+/// # Errors
+/// [`Failure`].
+pub fn bind_new_context(
+    store: &dyn Store,
+    start: ContextId,
+    name: &[NameComponent],
+) -> Result<Progress<ContextId>, Failure> {
+    at_last_step(store, start, name, Why::NotContext, |place| store.create_bound(place.context, place.last))
+}
+
+/// Takes a binding away.
+///
+/// # Errors
+/// [`Failure`].
+pub fn unbind(store: &dyn Store, start: ContextId, name: &[NameComponent]) -> Result<Progress<()>, Failure> {
+    at_last_step(store, start, name, Why::NotContext, |place| store.unbind(place.context, place.last))
+}
+
+fn at_last_step<T>(
+    store: &dyn Store,
+    start: ContextId,
+    name: &[NameComponent],
+    other_kind: Why,
+    run: impl FnOnce(&Place<'_>) -> Result<T, Refusal>,
+) -> Result<Progress<T>, Failure> {
+    let Some((last, before)) = name.split_last() else { return Err(Failure::InvalidName) };
+    let mut context = start;
+    for (steps, step) in before.iter().enumerate() {
+        let place = Place { context, steps, last: step };
+        let found = store.lookup(context, step).map_err(|refusal| place.failure(refusal, Why::NotContext))?;
+        match found {
+            Binding { kind: BindingKind::Object, .. } => {
+                return Err(Failure::NotFound { why: Why::NotContext, steps });
+            }
+            Binding { target: Target::Local(next), .. } => context = next,
+            Binding { target: Target::Reference(reference), .. } => {
+                return Ok(Progress::Onward { context: reference, steps: steps + 1 });
+            }
+        }
+    }
+    let place = Place { context, steps: before.len(), last };
+    run(&place).map(Progress::Done).map_err(|refusal| place.failure(refusal, other_kind))
+}
+
+fn no_context(context: ContextId, steps: usize) -> Failure {
+    if steps == 0 { Failure::NoContext } else { Failure::Dangling { context, steps } }
+}
