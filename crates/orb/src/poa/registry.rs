@@ -127,11 +127,6 @@ impl Registry {
         poa.locate(id)
     }
 
-    /// Whether a key is one of this ORB's making, in this process or an earlier one.
-    pub fn is_key(key: &[u8]) -> bool {
-        Key::parse(key).is_some()
-    }
-
     /// Activates the root POA's manager if its state was never changed.
     pub fn activate_untouched_root(&self) {
         let root = self.shared.admin.lock().root.clone();

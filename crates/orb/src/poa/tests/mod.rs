@@ -3,6 +3,7 @@
 mod creation;
 mod lifecycle;
 mod manager;
+mod no_alloc;
 mod policies;
 mod servant_managers;
 mod stress;
