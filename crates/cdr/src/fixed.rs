@@ -5,7 +5,9 @@ use core::fmt;
 use core::str::FromStr;
 
 /// IDL `fixed<DIGITS, SCALE>`: a decimal of at most 31 significant digits, `SCALE` of them after the point.
+// Packed, since a scope aligns to 8 octets and an i128 to 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(Rust, packed(8))]
 pub struct Fixed<const DIGITS: u16, const SCALE: i16>(i128);
 
 impl<const DIGITS: u16, const SCALE: i16> Fixed<DIGITS, SCALE> {
@@ -121,7 +123,9 @@ impl<const DIGITS: u16, const SCALE: i16> Idl for Fixed<DIGITS, SCALE> {
 
 /// IDL `long double`: IEEE 754 quadruple precision, as its 128 bits. Rust has no stable arithmetic on it; conversion from
 /// `f64` is exact, conversion to `f64` rounds towards zero.
+// Packed, since a scope aligns to 8 octets and a u128 to 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(Rust, packed(8))]
 pub struct LongDouble(pub u128);
 
 impl From<f64> for LongDouble {
