@@ -42,6 +42,7 @@ pub use isorb_any::{Any, TypeCode};
 pub use isorb_cdr::{Arg, Fixed, LongDouble, WString};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
+pub use naming::Naming;
 pub use object::Object;
 pub use orb::Orb;
 pub use poa::Poa;

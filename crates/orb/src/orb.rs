@@ -247,6 +247,14 @@ impl Orb {
         self.initial(name, 8)
     }
 
+    /// The naming service: the initial reference `NameService`.
+    ///
+    /// # Errors
+    /// As [`Orb::resolve_initial_references`].
+    pub fn naming(&self) -> Result<crate::Naming> {
+        crate::Naming::initial(self)
+    }
+
     /// Makes `object` the initial reference `name` of this process.
     pub fn register_initial_reference(&self, name: &str, object: &Object) {
         self.0.references.lock().insert(name.into(), object.clone());

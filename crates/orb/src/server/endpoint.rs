@@ -6,7 +6,7 @@ use crate::config::{Concurrency, endpoint_address};
 use crate::connection::{Connection, Side};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Kind, message};
-use isorb_rt::sched::ThreadSpec;
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_transport::{Listener, Tcp, Transport, Wait};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,7 +148,9 @@ fn accept(orb: &Orb, listener: &dyn Listener) {
 }
 
 fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
-    let spawned = ThreadSpec::new(name).spawn(f);
+    // As urgent as the thread that opened the endpoints: a server that runs at real-time priority serves so.
+    let class = SchedClass::current().unwrap_or_default();
+    let spawned = ThreadSpec::new(name).class(class).spawn(f);
     spawned.map(drop).map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))
 }
 
