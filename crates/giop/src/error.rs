@@ -33,9 +33,6 @@ pub enum ProtocolError {
     FragmentOrder,
     /// In GIOP 1.2, a message with fragments to follow has a length, header included, that is no multiple of 8.
     FragmentLength(u32),
-    /// In GIOP 1.1, a fragment that is not the last ends where the alignment of the next one, which counts from its own
-    /// header, differs from that of the whole message. Clause 9.4.9 allows it; it is refused here rather than misread.
-    FragmentAlignment(u32),
     /// A second message with the request id of one whose fragments are still arriving.
     FragmentId(u32),
     /// More fragmented messages, or bytes in them, than are kept at a time.
@@ -56,7 +53,7 @@ impl ProtocolError {
     /// ours is no error in the message, so the connection just ends.
     pub const fn answer(self) -> Answer {
         match self {
-            ProtocolError::FragmentLimit | ProtocolError::FragmentAlignment(_) => Answer::Close,
+            ProtocolError::FragmentLimit => Answer::Close,
             _ => Answer::MessageError,
         }
     }
@@ -91,12 +88,6 @@ impl fmt::Display for ProtocolError {
             ProtocolError::FragmentOrder => f.write_str("fragments of GIOP 1.1 out of order"),
             ProtocolError::FragmentLength(size) => {
                 write!(f, "a fragment of {size} bytes, not a multiple of 8, is not the last one")
-            }
-            ProtocolError::FragmentAlignment(size) => {
-                write!(
-                    f,
-                    "a GIOP 1.1 fragment of {size} bytes changes the alignment of what follows: use GIOP 1.2"
-                )
             }
             ProtocolError::FragmentId(id) => write!(f, "a second fragmented message with request id {id}"),
             ProtocolError::FragmentLimit => {

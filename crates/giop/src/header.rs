@@ -91,6 +91,9 @@ pub struct Header {
     pub kind: MessageKind,
     /// Length of what follows the header, in bytes.
     pub size: u32,
+    /// Seams of a message that came in fragments of GIOP 1.1: their offsets stand behind the message, four octets each,
+    /// and [`Header::size`] counts them. Nothing that comes from the wire sets this.
+    pub seams: u32,
 }
 
 impl Header {
@@ -102,7 +105,7 @@ impl Header {
 
     /// The header of an unfragmented message in this machine's byte order, its size yet unknown.
     pub const fn new(version: Version, kind: MessageKind) -> Header {
-        Header { version, order: Order::NATIVE, more_fragments: false, kind, size: 0 }
+        Header { version, order: Order::NATIVE, more_fragments: false, kind, size: 0, seams: 0 }
     }
 
     /// Reads a header.
@@ -136,7 +139,7 @@ impl Header {
             return Err(ProtocolError::NotFragmentable(message));
         }
         let size = if order == Order::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
-        Ok(Header { version, order, more_fragments, kind: message, size })
+        Ok(Header { version, order, more_fragments, kind: message, size, seams: 0 })
     }
 
     /// Refuses a message that is larger than `limit` bytes, header included.
@@ -182,7 +185,8 @@ mod tests {
                 order: Order::Little,
                 more_fragments: true,
                 kind: MessageKind::Request,
-                size: 0x210
+                size: 0x210,
+                seams: 0
             }
         );
         assert_eq!(header.write(), little);

@@ -1,6 +1,6 @@
 //! Interoperable object references (clause 7.6.2).
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, terminated};
 use crate::octets::{encapsulated, put_name, put_octets};
 use crate::profile::{IiopProfile, TAG_INTERNET_IOP, TaggedProfile};
 use crate::url::{UrlError, UrlErrorKind};
@@ -49,11 +49,16 @@ impl Ior {
     /// # Errors
     /// [`isorb_cdr::Error`] for malformed octets.
     pub fn decode(d: &mut Decoder<'_>) -> Result<Ior> {
-        let mut c = Cursor::at_offset(d.rest(), d.position(), d.order());
-        let ior = Ior::read(&mut c).map_err(|error| d.error(error.kind))?;
-        let length = c.position();
-        d.take(length)?;
-        Ok(ior)
+        fn octets<'m>(d: &mut Decoder<'m>) -> Result<&'m [u8]> {
+            let n = d.count(1)?;
+            Ok(d.take(n)?)
+        }
+        let type_id = terminated(octets(d)?).map_err(|kind| d.error(kind))?.into();
+        let n = d.count(8)?;
+        let profiles = (0..n)
+            .map(|_| Ok(TaggedProfile { tag: d.get()?, data: octets(d)?.into() }))
+            .collect::<Result<_>>()?;
+        Ok(Ior { type_id, profiles })
     }
 
     /// Writes the reference into a message.

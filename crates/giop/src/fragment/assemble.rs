@@ -33,7 +33,8 @@ pub enum Assembled {
     /// It was kept; more is to come.
     Pending,
     /// It was the last fragment: this is the message as if it had never been cut, [`Header::total`] bytes from the start
-    /// of the buffer.
+    /// of the buffer, to be read by [`message::start`](crate::message::start) with this header. (One that came in fragments
+    /// of GIOP 1.1 has a trailer, which says where alignment counts anew; see [`Header::seams`].)
     Complete(Header, Buffer),
     /// A fragment of a message that was cancelled: nothing to do.
     Ignored,
@@ -45,7 +46,7 @@ pub enum Assembled {
 ///
 /// # Real-time
 /// Copies each fragment once, and the message again each time that it outgrows a size class of the pool. Allocates only
-/// where the pool does.
+/// where the pool does, and for GIOP 1.1 a list of four bytes a fragment.
 #[derive(Debug)]
 pub struct Assembler {
     pool: Arc<BufferPool>,
@@ -62,6 +63,8 @@ struct Partial {
     id: Option<u32>,
     buffer: Buffer,
     length: usize,
+    /// In GIOP 1.1: where fragments begin in the buffer.
+    seams: Vec<u32>,
 }
 
 impl Assembler {
@@ -109,7 +112,7 @@ impl Assembler {
             return Err(ProtocolError::FragmentLimit);
         }
         let buffer = self.buffer(message.len(), message.len())?;
-        self.partial.push(Partial { header: *header, id, buffer, length: 0 });
+        self.partial.push(Partial { header: *header, id, buffer, length: 0, seams: Vec::new() });
         self.append(self.partial.len() - 1, message)?;
         Ok(Assembled::Pending)
     }
@@ -144,15 +147,37 @@ impl Assembler {
         if header.more_fragments {
             check_length(header)?;
         }
+        if header.version == Version::V1_1 && !data.is_empty() {
+            self.seam(at)?;
+        }
         self.append(at, data)?;
         if header.more_fragments {
             return Ok(Assembled::Pending);
         }
+        // Where every seam lies as far behind a multiple of 8 as a fragment's data does, alignment never changes.
+        let seams = core::mem::take(&mut self.partial[at].seams);
+        self.bytes -= 4 * seams.len();
+        let seams = if seams.iter().all(|seam| seam % 8 == 4) { Vec::new() } else { seams };
+        for seam in &seams {
+            self.append(at, &seam.to_ne_bytes())?;
+        }
         let Partial { header: first, mut buffer, length, .. } = self.remove(at);
         let Ok(size) = u32::try_from(length - Header::LEN) else { return Err(ProtocolError::FragmentLimit) };
-        let whole = Header { more_fragments: false, size, ..first };
+        let whole = Header { more_fragments: false, size, seams: seams.len() as u32, ..first };
         buffer.bytes_mut()[..Header::LEN].copy_from_slice(&whole.write());
         Ok(Assembled::Complete(whole, buffer))
+    }
+
+    /// Notes that a fragment begins here.
+    fn seam(&mut self, at: usize) -> Result<(), ProtocolError> {
+        if self.bytes + 4 > self.limits.bytes {
+            return Err(ProtocolError::FragmentLimit);
+        }
+        self.bytes += 4;
+        let partial = &mut self.partial[at];
+        // The limits keep a message below 4 GiB, or else its size would not fit its header.
+        partial.seams.push(u32::try_from(partial.length).unwrap_or(u32::MAX));
+        Ok(())
     }
 
     fn append(&mut self, at: usize, data: &[u8]) -> Result<(), ProtocolError> {
@@ -192,7 +217,7 @@ impl Assembler {
 
     fn remove(&mut self, at: usize) -> Partial {
         let partial = self.partial.swap_remove(at);
-        self.bytes -= partial.buffer.capacity();
+        self.bytes -= partial.buffer.capacity() + 4 * partial.seams.len();
         partial
     }
 
@@ -207,11 +232,10 @@ impl Assembler {
 
 /// Checks the length of a message that is not the last part of one.
 fn check_length(header: &Header) -> Result<(), ProtocolError> {
-    match (header.version, header.total() % 8) {
-        (Version::V1_2, 0) | (Version::V1_1, 4) => Ok(()),
-        (Version::V1_2, _) => Err(ProtocolError::FragmentLength(header.size)),
-        _ => Err(ProtocolError::FragmentAlignment(header.size)),
+    if header.version == Version::V1_2 && !header.total().is_multiple_of(8) {
+        return Err(ProtocolError::FragmentLength(header.size));
     }
+    Ok(())
 }
 
 /// The request id, where it is in the first part already: in 1.2 always, in 1.1 after the service contexts.

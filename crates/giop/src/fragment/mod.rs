@@ -5,7 +5,8 @@
 //!  GIOP 1.2   [header|id start, more] [header|id|.., more] [header|id|end]   by request id, lengths multiples of 8
 //! ```
 //! Fragments of GIOP 1.1 are read but never sent: their alignment counts from each fragment's header and no primitive may
-//! be split, so that a finished message cannot be cut anywhere.
+//! be split, so that a finished message cannot be cut anywhere. What was read has *seams*, at which a
+//! [`Decoder`](isorb_cdr::Decoder) counts anew; they travel behind the message and cost others nothing.
 
 mod assemble;
 mod split;

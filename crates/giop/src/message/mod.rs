@@ -31,9 +31,22 @@ use isorb_scope::Scope;
 /// # Real-time
 /// O(1), allocates nothing.
 pub fn start<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Result<Decoder<'m>> {
+    let (message, seams) = seams(message, header);
     let mut d = Decoder::new(message, header.order, Text::fallback(header.version), scope);
     d.take(Header::LEN)?;
-    Ok(d)
+    Ok(if seams.is_empty() { d } else { d.with_seams(seams) })
+}
+
+/// Parts a message from the offsets of its seams, which stand behind it.
+fn seams<'m>(message: &'m mut [u8], header: &Header) -> (&'m mut [u8], &'m [[u8; 4]]) {
+    let trailer = header.seams as usize * 4;
+    match message.len().checked_sub(trailer) {
+        Some(length) if trailer > 0 => {
+            let (message, trailer) = message.split_at_mut(length);
+            (message, trailer.as_chunks().0)
+        }
+        _ => (message, &[]),
+    }
 }
 
 /// Skips to the body of a Request or Reply: in GIOP 1.2 it is 8-aligned unless it is empty (clause 9.4.2.3).
