@@ -27,6 +27,7 @@ pub struct Decoder<'m> {
 
 impl<'m> Decoder<'m> {
     /// A decoder at the start of a message, which should lie at an 8-aligned address.
+    #[inline]
     pub fn new(bytes: &'m mut [u8], order: Order, text: Text, scope: &'m Scope<'m>) -> Decoder<'m> {
         Decoder {
             rest: bytes,
@@ -41,6 +42,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Hands something through to [`Handle`](crate::Handle)s that are read, such as the ORB that they belong to.
+    #[inline]
     pub fn with_context(mut self, context: &'m dyn Any) -> Decoder<'m> {
         self.context = Some(context);
         self
@@ -137,12 +139,31 @@ impl<'m> Decoder<'m> {
     /// [`ErrorKind::Truncated`].
     #[inline]
     pub fn get<T: Plain>(&mut self) -> Result<T> {
+        let gap = self.position.wrapping_neg() & (T::ALIGN - 1);
+        let taken = gap + size_of::<T>();
+        if taken > self.rest.len() {
+            return self.get_beyond();
+        }
+        let (bytes, rest) = core::mem::take(&mut self.rest).split_at_mut(taken);
+        self.rest = rest;
+        self.position += taken;
+        self.value(&bytes[gap..])
+    }
+
+    /// A plain value that does not lie before the next seam.
+    #[cold]
+    fn get_beyond<T: Plain>(&mut self) -> Result<T> {
         self.align(T::ALIGN)?;
         // Larger ones are structures and arrays, whose octets go on across a seam.
         if size_of::<T>() > self.rest.len() && size_of::<T>() <= 8 {
             self.align_beyond(T::ALIGN, size_of::<T>())?;
         }
         let bytes = self.take(size_of::<T>())?;
+        self.value(bytes)
+    }
+
+    #[inline]
+    fn value<T: Plain>(&self, bytes: &[u8]) -> Result<T> {
         let Ok(mut value) = T::read_from_bytes(bytes) else { return Err(self.error(ErrorKind::Truncated)) };
         if self.foreign {
             value.swap();

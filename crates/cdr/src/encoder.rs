@@ -25,11 +25,14 @@ pub struct Encoder<'v> {
     origin: usize,
     text: Text,
     limit: usize,
+    /// Where writing ends: the limit, or the start once there was an error.
+    end: usize,
     error: Option<Error>,
 }
 
 impl<'v> Encoder<'v> {
     /// An encoder that reuses the capacity of `buffer`; its contents are discarded.
+    #[inline]
     pub fn new(mut buffer: Vec<u8>, text: Text) -> Encoder<'v> {
         buffer.clear();
         Encoder {
@@ -40,6 +43,7 @@ impl<'v> Encoder<'v> {
             origin: 0,
             text,
             limit: u32::MAX as usize,
+            end: u32::MAX as usize,
             error: None,
         }
     }
@@ -47,6 +51,7 @@ impl<'v> Encoder<'v> {
     /// Refuses messages of more than `bytes` bytes with [`ErrorKind::TooLarge`].
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
+        self.end = if self.error.is_none() { bytes } else { 0 };
     }
 
     /// The version and code sets in use.
@@ -77,6 +82,7 @@ impl<'v> Encoder<'v> {
     pub fn fail(&mut self, kind: ErrorKind) {
         let at = self.position();
         self.error.get_or_insert(Error::new(kind, at));
+        self.end = 0;
     }
 
     /// The error so far.
@@ -89,7 +95,10 @@ impl<'v> Encoder<'v> {
     pub fn align(&mut self, alignment: usize) {
         let gap = (self.position() - self.origin).wrapping_neg() & (alignment - 1);
         if gap != 0 {
-            self.buffer.extend_from_slice(&[0; 8][..gap & 7]);
+            // Eight octets of which some are taken back: one store, where a few octets would be a call.
+            let padded = self.buffer.len() + (gap & 7);
+            self.buffer.extend_from_slice(&[0; 8]);
+            self.buffer.truncate(padded);
         }
     }
 
@@ -97,8 +106,7 @@ impl<'v> Encoder<'v> {
     #[inline]
     pub fn put<T: Plain>(&mut self, value: T) {
         self.align(T::ALIGN);
-        self.room(size_of::<T>());
-        if self.error.is_none() {
+        if self.room(size_of::<T>()) {
             self.buffer.extend_from_slice(value.as_bytes());
         }
     }
@@ -106,8 +114,7 @@ impl<'v> Encoder<'v> {
     /// Writes octets as they are, without a count.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.room(bytes.len());
-        if self.error.is_none() {
+        if self.room(bytes.len()) {
             self.buffer.extend_from_slice(bytes);
         }
     }
@@ -117,8 +124,7 @@ impl<'v> Encoder<'v> {
         if bytes.len() < LEND_FROM || self.lent_count == LENT_SLICES {
             return self.raw(bytes);
         }
-        self.room(bytes.len());
-        if self.error.is_none() {
+        if self.room(bytes.len()) {
             self.lent[self.lent_count] = (self.buffer.len(), bytes);
             self.lent_count += 1;
             self.lent_bytes += bytes.len();
@@ -275,12 +281,14 @@ impl<'v> Encoder<'v> {
         self.lent_count = 0;
         self.buffer.truncate(position);
         self.error = None;
+        self.end = self.limit;
     }
 
     /// The message.
     ///
     /// # Errors
     /// The first error of any write.
+    #[inline]
     pub fn finish(self) -> Result<Message<'v>, (Error, Vec<u8>)> {
         match self.error {
             Some(error) => Err((error, self.buffer)),
@@ -307,11 +315,14 @@ impl<'v> Encoder<'v> {
         Ok(bytes)
     }
 
+    /// Whether so many bytes may be written: there is room, and no error so far.
     #[inline]
-    fn room(&mut self, bytes: usize) {
-        if self.position().saturating_add(bytes) > self.limit {
+    fn room(&mut self, bytes: usize) -> bool {
+        let room = self.position().saturating_add(bytes) <= self.end;
+        if !room {
             self.fail(ErrorKind::TooLarge);
         }
+        room
     }
 }
 

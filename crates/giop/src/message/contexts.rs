@@ -28,11 +28,15 @@ impl<'m> ServiceContexts<'m> {
         ServiceContexts { bytes: &[], base: 0, order: Order::NATIVE, count: 0 };
 
     /// Measures the contexts and takes them.
+    #[inline]
     pub(super) fn read(d: &mut Decoder<'m>) -> Result<ServiceContexts<'m>> {
-        let count = d.count(8)?;
-        if count == 0 {
-            return Ok(ServiceContexts::EMPTY);
+        match d.count(8)? {
+            0 => Ok(ServiceContexts::EMPTY),
+            count => ServiceContexts::measure(d, count),
         }
+    }
+
+    fn measure(d: &mut Decoder<'m>, count: usize) -> Result<ServiceContexts<'m>> {
         let (base, order) = (d.position(), d.order());
         let mut cursor = Cursor::at_offset(d.rest(), base, order);
         for _ in 0..count {

@@ -30,14 +30,22 @@ use isorb_scope::Scope;
 ///
 /// # Real-time
 /// O(1), allocates nothing.
+#[inline]
 pub fn start<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Result<Decoder<'m>> {
-    let (message, seams) = seams(message, header);
-    let mut d = Decoder::new(message, header.order, Text::fallback(header.version), scope);
+    let text = Text::fallback(header.version);
+    if header.seams != 0 {
+        let (message, seams) = seams(message, header);
+        let mut d = Decoder::new(message, header.order, text, scope);
+        d.take(Header::LEN)?;
+        return Ok(if seams.is_empty() { d } else { d.with_seams(seams) });
+    }
+    let mut d = Decoder::new(message, header.order, text, scope);
     d.take(Header::LEN)?;
-    Ok(if seams.is_empty() { d } else { d.with_seams(seams) })
+    Ok(d)
 }
 
 /// Parts a message from the offsets of its seams, which stand behind it.
+#[cold]
 fn seams<'m>(message: &'m mut [u8], header: &Header) -> (&'m mut [u8], &'m [[u8; 4]]) {
     let trailer = header.seams as usize * 4;
     match message.len().checked_sub(trailer) {
@@ -99,6 +107,7 @@ fn write_header(e: &mut Encoder<'_>, kind: MessageKind) {
 }
 
 /// A sequence of octets, borrowed.
+#[inline]
 fn octets<'m>(d: &mut Decoder<'m>) -> Result<&'m [u8]> {
     let n = d.count(1)?;
     Ok(d.take(n)?)

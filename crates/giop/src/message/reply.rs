@@ -1,7 +1,7 @@
 //! Reply (clause 9.4.3).
 
 use super::{ServiceContext, ServiceContexts, contexts, write_header};
-use crate::MessageKind;
+use crate::{Header, MessageKind};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
 /// What a reply's body is.
@@ -88,13 +88,17 @@ pub fn write_reply(
     status: ReplyStatus,
     contexts: &[ServiceContext<'_>],
 ) -> usize {
-    write_header(e, MessageKind::Reply);
     if e.text().version >= Version::V1_2 {
-        e.put(id);
-        e.put(status as u32);
+        // What has a fixed length, in one piece.
+        let mut fixed = [0; 20];
+        fixed[..Header::LEN].copy_from_slice(&Header::new(Version::V1_2, MessageKind::Reply).write());
+        fixed[12..16].copy_from_slice(&id.to_ne_bytes());
+        fixed[16..].copy_from_slice(&(status as u32).to_ne_bytes());
+        e.raw(&fixed);
         contexts::write(e, contexts);
-        crate::Header::LEN + 4
+        Header::LEN + 4
     } else {
+        write_header(e, MessageKind::Reply);
         contexts::write(e, contexts);
         e.put(id);
         e.put(status as u32);
