@@ -226,27 +226,21 @@ impl<'a> Call<'_, 'a> {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
         with_work(connection.pool(), |work| {
-            let announce = connection.code_sets().is_none() && target.code_sets.is_some();
-            let announced =
-                target.code_sets.map(|(narrow, wide)| Text { version: target.version, narrow, wide });
-            let text =
-                if announce { announced } else { None }.unwrap_or_else(|| connection.text(target.version));
-            let code_sets = CodeSets::of(text).write();
-            let bidirectional;
-            let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
-            let mut n = 0;
-            if announce {
-                contexts[n] = ServiceContext { id: isorb_giop::context::CODE_SETS, data: &code_sets };
-                n += 1;
-            }
-            if target.version >= Version::V1_2
-                && let Some(listen_points) = self.orb.offer_bidirectional(&connection)
-            {
-                bidirectional = listen_points;
-                contexts[n] = ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data: &bidirectional };
-                n += 1;
-            }
-            let message = self.encode(target, text, slot.id(), &contexts[..n], &mut work.encode)?;
+            let announce = target.code_sets.filter(|_| connection.code_sets().is_none());
+            let text = match announce {
+                Some((narrow, wide)) => Text { version: target.version, narrow, wide },
+                None => connection.text(target.version),
+            };
+            let listen_points = match target.version {
+                Version::V1_2 => self.orb.offer_bidirectional(&connection),
+                _ => None,
+            };
+            let message = if announce.is_none() && listen_points.is_none() {
+                self.encode(target, text, slot.id(), &[], &mut work.encode)?
+            } else {
+                let code_sets = announce.map(|_| CodeSets::of(text));
+                self.introduce(target, text, slot.id(), code_sets, listen_points, &mut work.encode)?
+            };
             let outcome = connection.send(&message);
             Work::put_back(&mut work.encode, message.into_buffer());
             match outcome {
@@ -256,7 +250,7 @@ impl<'a> Call<'_, 'a> {
                 }
                 Err(_) => return Ok(Err(Failure::NotProcessed(lost(connection.peer(), Completion::No)))),
             }
-            if announce {
+            if announce.is_some() {
                 connection.set_code_sets(text.narrow, text.wide);
             }
             if self.response == Response::None {
@@ -312,6 +306,31 @@ impl<'a> Call<'_, 'a> {
         })?
     }
 
+    /// A connection's first request, which says what later ones take for granted.
+    #[cold]
+    fn introduce(
+        &self,
+        target: &Target,
+        text: Text,
+        id: u32,
+        code_sets: Option<CodeSets>,
+        listen_points: Option<Vec<u8>>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<isorb_cdr::Message<'a>> {
+        let code_sets = code_sets.map(CodeSets::write);
+        let code_sets =
+            code_sets.as_ref().map(|data| ServiceContext { id: isorb_giop::context::CODE_SETS, data });
+        let listen_points =
+            listen_points.as_ref().map(|data| ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data });
+        let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
+        let mut n = 0;
+        for context in code_sets.into_iter().chain(listen_points) {
+            contexts[n] = context;
+            n += 1;
+        }
+        self.encode(target, text, id, &contexts[..n], buffer)
+    }
+
     fn encode(
         &self,
         target: &Target,
@@ -341,11 +360,15 @@ impl<'a> Call<'_, 'a> {
         text: Text,
         scope: &'s Scope<'s>,
     ) -> Result<Outcome<'s>, Failure> {
-        let context = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
-        let mut d = message::start(bytes, &arrived.header, scope)?.with_context(context);
+        let mut d = message::start(bytes, &arrived.header, scope)?;
         let reply = message::Reply::read(&mut d)?;
         d.set_text(text);
         message::body(&mut d);
+        if d.remaining() > 0 {
+            // References among the results belong to this ORB.
+            let orb = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
+            d = d.with_context(orb);
+        }
         match reply.status {
             ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
             ReplyStatus::UserException => {

@@ -4,6 +4,7 @@
 //! clock: a change of the wall clock neither shortens nor lengthens a time-out.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How far a oneway call goes before it returns.
@@ -75,6 +76,88 @@ impl Policies {
     }
 }
 
+/// Policies that any thread may read and set, without a lock: each is a value of its own, so one that is read while
+/// several are set is the old one or the new one, as if the calls had come in either order.
+#[derive(Debug)]
+pub(crate) struct SharedPolicies {
+    /// 0 for none, else 1 + the value.
+    sync_scope: AtomicU8,
+    rebind: AtomicU8,
+    request_timeout: AtomicTimeout,
+    round_trip_timeout: AtomicTimeout,
+}
+
+impl SharedPolicies {
+    pub fn new(policies: Policies) -> SharedPolicies {
+        let shared = SharedPolicies {
+            sync_scope: AtomicU8::new(0),
+            rebind: AtomicU8::new(0),
+            request_timeout: AtomicTimeout::none(),
+            round_trip_timeout: AtomicTimeout::none(),
+        };
+        shared.set(policies);
+        shared
+    }
+
+    /// Sets what is not `None`.
+    pub fn set(&self, policies: Policies) {
+        if let Some(scope) = policies.sync_scope {
+            self.sync_scope.store(1 + scope as u8, Ordering::Relaxed);
+        }
+        if let Some(rebind) = policies.rebind {
+            self.rebind.store(1 + rebind as u8, Ordering::Relaxed);
+        }
+        self.request_timeout.set(policies.request_timeout);
+        self.round_trip_timeout.set(policies.round_trip_timeout);
+    }
+
+    #[inline]
+    pub fn get(&self) -> Policies {
+        Policies {
+            sync_scope: match self.sync_scope.load(Ordering::Relaxed) {
+                0 => None,
+                1 => Some(SyncScope::None),
+                2 => Some(SyncScope::WithTransport),
+                3 => Some(SyncScope::WithServer),
+                _ => Some(SyncScope::WithTarget),
+            },
+            request_timeout: self.request_timeout.get(),
+            round_trip_timeout: self.round_trip_timeout.get(),
+            rebind: match self.rebind.load(Ordering::Relaxed) {
+                0 => None,
+                1 => Some(Rebind::Transparent),
+                2 => Some(Rebind::NoRebind),
+                _ => Some(Rebind::NoReconnect),
+            },
+        }
+    }
+}
+
+/// Nanoseconds; [`AtomicTimeout::NONE`] for none. The longest is 584 years.
+#[derive(Debug)]
+struct AtomicTimeout(AtomicU64);
+
+impl AtomicTimeout {
+    const NONE: u64 = u64::MAX;
+
+    fn none() -> AtomicTimeout {
+        AtomicTimeout(AtomicU64::new(Self::NONE))
+    }
+
+    fn set(&self, timeout: Option<Duration>) {
+        if let Some(timeout) = timeout {
+            let ns = u64::try_from(timeout.as_nanos()).unwrap_or(Self::NONE).min(Self::NONE - 1);
+            self.0.store(ns, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> Option<Duration> {
+        let ns = self.0.load(Ordering::Relaxed);
+        (ns != Self::NONE).then(|| Duration::from_nanos(ns))
+    }
+}
+
 thread_local! {
     static THREAD: Cell<Policies> = const { Cell::new(Policies {
         sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None,
@@ -94,6 +177,30 @@ pub fn set_thread_policies(policies: Policies) -> Policies {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_policies_are_set_one_by_one() {
+        let mut expected = Policies { rebind: Some(Rebind::NoReconnect), ..Default::default() };
+        let shared = SharedPolicies::new(expected);
+        assert_eq!(shared.get(), expected);
+        for scope in [SyncScope::None, SyncScope::WithTransport, SyncScope::WithServer, SyncScope::WithTarget]
+        {
+            expected.sync_scope = Some(scope);
+            shared.set(Policies { sync_scope: Some(scope), ..Default::default() });
+            assert_eq!(shared.get(), expected);
+        }
+        for rebind in [Rebind::Transparent, Rebind::NoRebind, Rebind::NoReconnect] {
+            expected.rebind = Some(rebind);
+            shared.set(Policies { rebind: Some(rebind), ..Default::default() });
+            assert_eq!(shared.get(), expected);
+        }
+        expected.request_timeout = Some(Duration::ZERO);
+        expected.round_trip_timeout = Some(Duration::new(3, 7));
+        shared.set(expected);
+        assert_eq!(shared.get(), expected);
+        shared.set(Policies { request_timeout: Some(Duration::MAX), ..Default::default() });
+        assert!(shared.get().request_timeout > Some(Duration::from_secs(500 * 365 * 24 * 3600)));
+    }
 
     #[test]
     fn the_narrower_scope_wins() {
