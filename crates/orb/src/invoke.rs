@@ -2,15 +2,17 @@
 
 use crate::connection::{Arrived, ReadError, SendError};
 use crate::object::{Place, Target};
+use crate::peer::Peer;
 use crate::policy::{Policies, Rebind, SyncScope};
 use crate::workspace::{Work, with_scope, with_work};
 use crate::{Object, Operation, Orb, Result, SystemException, server};
-use isorb_cdr::{Decoder, Encoder, Text, Version};
+use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
 use isorb_giop::context::CodeSets;
 use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often one call follows forwards.
@@ -152,6 +154,7 @@ impl Object {
         })
     }
 
+    #[inline(always)]
     fn run<'s, 'a>(
         &self,
         operation: &str,
@@ -165,14 +168,27 @@ impl Object {
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
         let call = Call { orb, operation, response, arguments, deadline, timeout };
+        let target = self.target()?;
+        match call.attempt(&target, scope, policies) {
+            Ok(Outcome::Reply(reply)) => Ok(Some(reply)),
+            Ok(Outcome::Done) => Ok(None),
+            other => self.go_on(&call, target, other, scope, policies),
+        }
+    }
+
+    /// After an attempt that was not the last: follows forwards, tries again.
+    #[cold]
+    fn go_on<'s>(
+        &self,
+        call: &Call<'_, '_>,
+        mut target: Arc<Target>,
+        mut attempt: Result<Outcome<'s>, Failure>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
         let mut forwards = 0;
         let mut retried = false;
         loop {
-            let target = self.target()?;
-            let attempt = match &target.place {
-                Place::Here => call.here(&target, scope),
-                Place::There(_) => call.there(&target, scope, policies),
-            };
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
                 Ok(Outcome::Done) => return Ok(None),
@@ -185,7 +201,10 @@ impl Object {
                     if forwards > MAX_FORWARDS {
                         return Err(SystemException::from(Kind::Transient)
                             .minor(minor::TRANSIENT_FORWARDS)
-                            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times")));
+                            .detail(format!(
+                                "{} was forwarded more than {MAX_FORWARDS} times",
+                                call.operation
+                            )));
                     }
                     self.forward(&ior, permanent)?;
                 }
@@ -198,28 +217,55 @@ impl Object {
                     retried = true;
                 }
                 Err(Failure::Final(exception)) => {
-                    if exception.kind == Kind::ObjectNotExist && self.forget_forward(&target) {
-                        continue;
+                    if exception.kind != Kind::ObjectNotExist || !self.forget_forward(&target) {
+                        return Err(exception);
                     }
-                    return Err(exception);
                 }
             }
-            if deadline.is_past() {
+            if call.deadline.is_past() {
                 return Err(call.timed_out("the ORB"));
             }
+            target = self.target()?;
+            attempt = call.attempt(&target, scope, policies);
         }
     }
 }
 
+/// A reply as it came, in the caller's scope.
+struct Answer<'s> {
+    arrived: Arrived,
+    bytes: &'s mut [u8],
+    text: Text,
+}
+
 impl<'a> Call<'_, 'a> {
-    /// A remote call.
-    fn there<'s>(
+    /// One request and its reply.
+    #[inline(always)]
+    fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
         policies: &Policies,
     ) -> Result<Outcome<'s>, Failure> {
-        let Place::There(peer) = &target.place else { return Err(Failure::Final(Kind::Internal.into())) };
+        let answer = match &target.place {
+            Place::Here => self.here(target, scope)?,
+            Place::There(peer) => self.there(target, peer, scope, policies)?,
+        };
+        match answer {
+            Some(answer) => self.reply(answer, scope),
+            None => Ok(Outcome::Done),
+        }
+    }
+
+    /// A remote call. By itself, so that what is large and only handed on is not moved through it.
+    #[inline(never)]
+    fn there<'s>(
+        &self,
+        target: &Target,
+        peer: &Peer,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Some(Rebind::NoReconnect);
         let connection = peer.lease(self.orb, self.deadline, self.timeout, reconnect)?;
         let Some(slot) = connection.claim() else {
@@ -235,26 +281,27 @@ impl<'a> Call<'_, 'a> {
                 Version::V1_2 => self.orb.offer_bidirectional(&connection),
                 _ => None,
             };
-            let message = if announce.is_none() && listen_points.is_none() {
-                self.encode(target, text, slot.id(), &[], &mut work.encode)?
+            let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
+            let encoded = if announce.is_none() && listen_points.is_none() {
+                self.encode(&mut e, target, slot.id(), &[])
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
-                self.introduce(target, text, slot.id(), code_sets, listen_points, &mut work.encode)?
+                self.introduce(&mut e, target, slot.id(), code_sets, listen_points)
             };
-            let outcome = connection.send(&message);
-            Work::put_back(&mut work.encode, message.into_buffer());
-            match outcome {
+            let outcome = encoded.map(|message| connection.send(message));
+            Work::put_back(&mut work.encode, e.into_buffer());
+            match outcome? {
                 Ok(()) => {}
                 Err(SendError::TimedOut) => {
-                    return Ok(Err(Failure::Final(self.timed_out(connection.peer()))));
+                    return Err(Failure::Final(self.timed_out(connection.peer())));
                 }
-                Err(_) => return Ok(Err(Failure::NotProcessed(lost(connection.peer(), Completion::No)))),
+                Err(_) => return Err(Failure::NotProcessed(lost(connection.peer(), Completion::No))),
             }
             if announce.is_some() {
                 connection.set_code_sets(text.narrow, text.wide);
             }
             if self.response == Response::None {
-                return Ok(Ok(Outcome::Done));
+                return Ok(None);
             }
             let mut other = |arrived: Arrived, block: &mut Buffer| {
                 server::off_path(self.orb, &connection, arrived, block);
@@ -264,19 +311,22 @@ impl<'a> Call<'_, 'a> {
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {
-                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target.version)));
+                    return Err(self.read_failure(error, &connection, slot.id(), target.version));
                 }
             };
             let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
-            Ok(self.reply(arrived, bytes, connection.text(arrived.header.version), scope))
-        })?
+            let text = connection.text(arrived.header.version);
+            Ok(Some(Answer { arrived, bytes, text }))
+        })
     }
 
     /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
-    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+    #[inline(never)]
+    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
-            let message = self.encode(target, Text::DEFAULT, 0, &[], &mut work.encode)?;
+            let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
+            let message = self.encode(&mut e, target, 0, &[])?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -288,7 +338,7 @@ impl<'a> Call<'_, 'a> {
                 work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
                 at += piece.len();
             }
-            Work::put_back(&mut work.encode, message.into_buffer());
+            Work::put_back(&mut work.encode, e.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
@@ -299,24 +349,23 @@ impl<'a> Call<'_, 'a> {
                 Some(bytes) => {
                     let bytes = bytes?;
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(self.reply(arrived, bytes, Text::DEFAULT, scope))
+                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
                 }
-                None => Ok(Ok(Outcome::Done)),
+                None => Ok(None),
             }
-        })?
+        })
     }
 
     /// A connection's first request, which says what later ones take for granted.
     #[cold]
-    fn introduce(
+    fn introduce<'e>(
         &self,
+        e: &'e mut Encoder<'a>,
         target: &Target,
-        text: Text,
         id: u32,
         code_sets: Option<CodeSets>,
         listen_points: Option<Vec<u8>>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<isorb_cdr::Message<'a>> {
+    ) -> Result<&'e Message<'a>> {
         let code_sets = code_sets.map(CodeSets::write);
         let code_sets =
             code_sets.as_ref().map(|data| ServiceContext { id: isorb_giop::context::CODE_SETS, data });
@@ -328,38 +377,29 @@ impl<'a> Call<'_, 'a> {
             contexts[n] = context;
             n += 1;
         }
-        self.encode(target, text, id, &contexts[..n], buffer)
+        self.encode(e, target, id, &contexts[..n])
     }
 
-    fn encode(
+    fn encode<'e>(
         &self,
+        e: &'e mut Encoder<'a>,
         target: &Target,
-        text: Text,
         id: u32,
         contexts: &[ServiceContext<'_>],
-        buffer: &mut Vec<u8>,
-    ) -> Result<isorb_cdr::Message<'a>> {
-        let mut e = Encoder::new(std::mem::take(buffer), text);
+    ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
-        message::write_request(&mut e, id, self.response, &target.key, self.operation, contexts);
-        let body = message::begin_body(&mut e);
-        (self.arguments)(&mut e);
-        message::end_body(&mut e, body);
-        let mut message = e.finish().map_err(|(error, kept)| {
-            *buffer = kept;
-            SystemException::from(error)
-        })?;
-        message::finish_header(&mut message)?;
+        message::write_request(e, id, self.response, &target.key, self.operation, contexts);
+        let body = message::begin_body(e);
+        (self.arguments)(e);
+        message::end_body(e, body);
+        let message = e.finished()?;
+        message::finish_header(message)?;
         Ok(message)
     }
 
-    fn reply<'s>(
-        &self,
-        arrived: Arrived,
-        bytes: &'s mut [u8],
-        text: Text,
-        scope: &'s Scope<'s>,
-    ) -> Result<Outcome<'s>, Failure> {
+    #[inline(always)]
+    fn reply<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let Answer { arrived, bytes, text } = answer;
         let mut d = message::start(bytes, &arrived.header, scope)?;
         let reply = message::Reply::read(&mut d)?;
         d.set_text(text);
@@ -369,6 +409,19 @@ impl<'a> Call<'_, 'a> {
             let orb = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
             d = d.with_context(orb);
         }
+        if reply.status == ReplyStatus::NoException {
+            return Ok(Outcome::Reply(Reply::Results(d)));
+        }
+        self.other_reply(&reply, d)
+    }
+
+    /// Anything but results.
+    #[cold]
+    fn other_reply<'s>(
+        &self,
+        reply: &message::Reply<'_>,
+        mut d: Decoder<'s>,
+    ) -> Result<Outcome<'s>, Failure> {
         match reply.status {
             ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
             ReplyStatus::UserException => {
@@ -394,6 +447,7 @@ impl<'a> Call<'_, 'a> {
         }
     }
 
+    #[cold]
     fn read_failure(
         &self,
         error: ReadError,
@@ -425,6 +479,7 @@ impl<'a> Call<'_, 'a> {
         }
     }
 
+    #[cold]
     fn timed_out(&self, peer: &str) -> SystemException {
         let limit = self.timeout.unwrap_or_default();
         SystemException::from(Kind::Timeout)
@@ -433,6 +488,7 @@ impl<'a> Call<'_, 'a> {
     }
 }
 
+#[cold]
 fn lost(peer: &str, completed: Completion) -> SystemException {
     SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
         .detail(format!("the connection to {peer} was lost"))
@@ -454,7 +510,7 @@ fn take_message<'s>(
 }
 
 fn copy_to_scope<'s>(
-    message: &isorb_cdr::Message<'_>,
+    message: &Message<'_>,
     scope: &'s Scope<'s>,
     pool: &std::sync::Arc<isorb_scope::BufferPool>,
 ) -> Result<&'s mut [u8]> {

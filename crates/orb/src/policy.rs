@@ -47,6 +47,10 @@ pub struct Policies {
 }
 
 impl Policies {
+    /// All left to the next wider scope.
+    pub(crate) const OPEN: Policies =
+        Policies { sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None };
+
     /// Fills what is not said here from a wider scope.
     #[must_use]
     pub const fn or(self, wider: Policies) -> Policies {
@@ -67,6 +71,7 @@ impl Policies {
     }
 
     /// The time-out of a whole call.
+    #[inline]
     pub fn timeout(&self) -> Option<Duration> {
         let bounded = |timeout: Option<Duration>| timeout.filter(|timeout| !timeout.is_zero());
         match (bounded(self.request_timeout), bounded(self.round_trip_timeout)) {
@@ -133,12 +138,14 @@ impl SharedPolicies {
     }
 }
 
-/// Nanoseconds; [`AtomicTimeout::NONE`] for none. The longest is 584 years.
+/// Seconds and, in the low 30 bits, nanoseconds; all bits for none. The longest is 544 years.
 #[derive(Debug)]
 struct AtomicTimeout(AtomicU64);
 
 impl AtomicTimeout {
+    /// More nanoseconds than a second has, so no time-out looks like this.
     const NONE: u64 = u64::MAX;
+    const NANOSECONDS: u32 = 30;
 
     fn none() -> AtomicTimeout {
         AtomicTimeout(AtomicU64::new(Self::NONE))
@@ -146,22 +153,24 @@ impl AtomicTimeout {
 
     fn set(&self, timeout: Option<Duration>) {
         if let Some(timeout) = timeout {
-            let ns = u64::try_from(timeout.as_nanos()).unwrap_or(Self::NONE).min(Self::NONE - 1);
-            self.0.store(ns, Ordering::Relaxed);
+            let seconds = timeout.as_secs().min(u64::MAX >> Self::NANOSECONDS);
+            let packed = seconds << Self::NANOSECONDS | u64::from(timeout.subsec_nanos());
+            self.0.store(packed, Ordering::Relaxed);
         }
     }
 
     #[inline]
     fn get(&self) -> Option<Duration> {
-        let ns = self.0.load(Ordering::Relaxed);
-        (ns != Self::NONE).then(|| Duration::from_nanos(ns))
+        let packed = self.0.load(Ordering::Relaxed);
+        let nanoseconds = packed as u32 & ((1 << Self::NANOSECONDS) - 1);
+        (packed != Self::NONE).then(|| Duration::new(packed >> Self::NANOSECONDS, nanoseconds))
     }
 }
 
 thread_local! {
-    static THREAD: Cell<Policies> = const { Cell::new(Policies {
-        sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None,
-    }) };
+    static THREAD: Cell<Policies> = const { Cell::new(Policies::OPEN) };
+    /// Whether any is set: looked at in each call.
+    static THREAD_SETS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The policies of the calling thread (CORBA::PolicyCurrent).
@@ -171,7 +180,14 @@ pub fn thread_policies() -> Policies {
 
 /// Sets the policies of the calling thread; gives the ones before.
 pub fn set_thread_policies(policies: Policies) -> Policies {
+    THREAD_SETS.set(policies != Policies::OPEN);
     THREAD.replace(policies)
+}
+
+/// Whether the calling thread sets any policy.
+#[inline]
+pub(crate) fn thread_sets_policies() -> bool {
+    THREAD_SETS.get()
 }
 
 #[cfg(test)]

@@ -38,6 +38,10 @@ impl Work {
 }
 
 struct Shelf {
+    #[expect(
+        clippy::vec_box,
+        reason = "each call takes one out and puts it back: a pointer moves, not the set"
+    )]
     work: Vec<Box<Work>>,
     regions: Vec<Region>,
     nesting: usize,
@@ -52,7 +56,10 @@ thread_local! {
 ///
 /// # Errors
 /// IMP_LIMIT when calls are nested too deeply.
-pub(crate) fn with_work<T>(pool: &Arc<BufferPool>, f: impl FnOnce(&mut Work) -> Result<T>) -> Result<T> {
+pub(crate) fn with_work<T, E: From<SystemException>>(
+    pool: &Arc<BufferPool>,
+    f: impl FnOnce(&mut Work) -> Result<T, E>,
+) -> Result<T, E> {
     let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
     let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
     let result = f(&mut work);

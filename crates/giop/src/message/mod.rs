@@ -30,7 +30,7 @@ use isorb_scope::Scope;
 ///
 /// # Real-time
 /// O(1), allocates nothing.
-#[inline]
+#[inline(always)]
 pub fn start<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Result<Decoder<'m>> {
     let text = Text::fallback(header.version);
     if header.seams != 0 {

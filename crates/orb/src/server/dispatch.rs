@@ -61,9 +61,9 @@ pub(crate) fn request(
         if let Err(refusal) = &found {
             write_refusal(&mut early, at, head, refusal);
         }
-        deliver(early, &mut Vec::new(), send);
+        deliver(&mut early, send);
         if found.is_err() {
-            *encode = e.flatten().unwrap_or_default();
+            Work::put_back(encode, e.into_buffer());
             return Ok(());
         }
     }
@@ -116,10 +116,9 @@ pub(crate) fn request(
         },
     }
     if request.response == Response::Target {
-        deliver(e, encode, send);
-    } else if let Ok(message) = e.finish() {
-        Work::put_back(encode, message.into_buffer());
+        deliver(&mut e, send);
     }
+    Work::put_back(encode, e.into_buffer());
     Ok(())
 }
 
@@ -223,18 +222,14 @@ fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception
     message::end_body(e, body);
 }
 
-fn deliver(e: Encoder<'_>, encode: &mut Vec<u8>, send: &mut dyn FnMut(&Message<'_>)) {
-    match e.finish() {
-        Ok(mut message) => {
-            if message::finish_header(&mut message).is_ok() {
-                send(&message);
-            }
-            Work::put_back(encode, message.into_buffer());
-        }
-        Err((error, buffer)) => {
-            crate::log::note(format_args!("a reply could not be written: {error}"));
-            *encode = buffer;
-        }
+fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
+    let finished = e.finished().and_then(|message| {
+        message::finish_header(message)?;
+        Ok(message)
+    });
+    match finished {
+        Ok(message) => send(message),
+        Err(error) => crate::log::note(format_args!("a reply could not be written: {error}")),
     }
 }
 
@@ -297,6 +292,7 @@ pub(crate) fn locate(
         }
         Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
     }
-    deliver(e, encode, send);
+    deliver(&mut e, send);
+    Work::put_back(encode, e.into_buffer());
     Ok(())
 }
