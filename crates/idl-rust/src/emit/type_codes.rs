@@ -115,13 +115,32 @@ impl Module<'_, '_> {
                     self.r#gen.spec[*id].kind,
                     DefKind::Struct(_) | DefKind::Union(_) | DefKind::Enum(_)
                 );
-                if own && !self.r#gen.spec.is_recursive(*id) {
+                if own && !self.contains_any(*id, open) {
                     let (any_value, name) = (self.rt("AnyValue"), self.item(*id));
                     return quote!(<#name as #any_value>::type_code());
                 }
                 self.definition_code(*id, open)
             }
         }
+    }
+
+    /// Whether a value of the definition can contain one of `others`.
+    fn contains_any(&self, id: DefId, others: &[DefId]) -> bool {
+        let spec = self.r#gen.spec;
+        let mut seen = vec![id];
+        let mut todo = spec.member_types(id);
+        while let Some(ty) = todo.pop() {
+            match ty {
+                Type::Named(id) if others.contains(id) => return true,
+                Type::Named(id) if !seen.contains(id) => {
+                    seen.push(*id);
+                    todo.extend(spec.member_types(*id));
+                }
+                Type::Sequence { element, .. } | Type::Array { element, .. } => todo.push(element),
+                _ => {}
+            }
+        }
+        false
     }
 
     /// The code of a definition, written out.
