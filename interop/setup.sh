@@ -92,11 +92,14 @@ stale() { # stale STAMP SOURCE...
 }
 
 build_omniorb() {
-  need omniorb g++ command -v g++ && need omniorb make command -v make &&
-    need omniorb omniidl command -v omniidl &&
-    need omniorb libomniorb4-dev test -e /usr/include/omniORB4/CORBA.h &&
-    need omniorb omniorb-nameserver command -v omniNames &&
-    need omniorb omniorb-idl test -e /usr/share/idl/omniORB/orb.idl || return
+  all=yes
+  need omniorb g++ command -v g++ || all=no
+  need omniorb make command -v make || all=no
+  need omniorb omniidl command -v omniidl || all=no
+  need omniorb libomniorb4-dev test -e /usr/include/omniORB4/CORBA.h || all=no
+  need omniorb omniorb-nameserver command -v omniNames || all=no
+  need omniorb omniorb-idl test -e /usr/share/idl/omniORB/orb.idl || all=no
+  [ $all = yes ] || return
   run build-omniorb make -C "$here/cpp" -j2 OUT="$build/omniorb" || lacks "a working build of interop/cpp (for omniorb)"
 }
 
@@ -106,8 +109,10 @@ wrapper() { # wrapper FILE COMMAND
 }
 
 build_omniorbpy() {
-  need omniorbpy python3 command -v python3 &&
-    need omniorbpy omniorb-idl test -e /usr/share/idl/omniORB/orb.idl || return
+  all=yes
+  need omniorbpy python3 command -v python3 || all=no
+  need omniorbpy omniorb-idl test -e /usr/share/idl/omniORB/orb.idl || all=no
+  [ $all = yes ] || return
   out=$build/omniorbpy
   mkdir -p "$out"
   if [ ! -x "$out/venv/bin/omniidl" ]; then
@@ -128,7 +133,10 @@ build_omniorbpy() {
 }
 
 build_jacorb() {
-  need jacorb javac command -v javac && need jacorb java command -v java && need jacorb maven command -v mvn || return
+  all=yes
+  need jacorb default-jdk-headless command -v javac || all=no
+  need jacorb maven command -v mvn || all=no
+  [ $all = yes ] || return
   out=$build/jacorb
   mkdir -p "$out"
   if stale "$out/lib/stamp" "$here/java/pom.xml"; then

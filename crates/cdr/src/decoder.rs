@@ -118,10 +118,10 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<()> {
         let gap = self.position.wrapping_neg() & (alignment - 1);
-        if gap > self.rest.len() {
-            return self.align_beyond(alignment, 0);
-        }
         if gap != 0 {
+            if gap > self.rest.len() {
+                return self.align_beyond(alignment, 0);
+            }
             self.take(gap)?;
         }
         Ok(())
@@ -142,7 +142,7 @@ impl<'m> Decoder<'m> {
         let gap = self.position.wrapping_neg() & (T::ALIGN - 1);
         let taken = gap + size_of::<T>();
         if taken > self.rest.len() {
-            return self.get_beyond();
+            return self.get_across();
         }
         let (bytes, rest) = core::mem::take(&mut self.rest).split_at_mut(taken);
         self.rest = rest;
@@ -150,15 +150,12 @@ impl<'m> Decoder<'m> {
         self.value(&bytes[gap..])
     }
 
-    /// A plain value that does not lie before the next seam.
+    /// A plain value that may not lie before the next seam.
     #[cold]
-    fn get_beyond<T: Plain>(&mut self) -> Result<T> {
+    fn get_across<T: Plain>(&mut self) -> Result<T> {
         self.align(T::ALIGN)?;
-        // Larger ones are structures and arrays, whose octets go on across a seam.
-        if size_of::<T>() > self.rest.len() && size_of::<T>() <= 8 {
-            self.align_beyond(T::ALIGN, size_of::<T>())?;
-        }
-        let bytes = self.take(size_of::<T>())?;
+        let size = size_of::<T>();
+        let bytes = if size <= self.rest.len() { self.take(size)? } else { self.get_beyond(T::ALIGN, size)? };
         self.value(bytes)
     }
 

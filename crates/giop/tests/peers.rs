@@ -3,7 +3,9 @@
 use isorb_giop::codeset::{self, CodeSetComponentInfo};
 use isorb_giop::component::Component;
 use isorb_giop::fragment::{Assembled, Assembler, Limits};
-use isorb_giop::message::{self, LocateReply, LocateRequest, Reply, ReplyStatus, Request, ServiceContexts};
+use isorb_giop::message::{
+    self, LocateReply, LocateRequest, Reply, ReplyStatus, Request, Response, ServiceContexts,
+};
 use isorb_giop::{Header, Ior, MessageKind, SystemException, Version, context, explain};
 use isorb_scope::{BufferPool, Region};
 use std::fs;
@@ -39,7 +41,7 @@ fn recorded_messages() {
         Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
         Err(_) => Vec::new(),
     };
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "hex" || extension == "ior"));
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "hex" || extension == "txt"));
     files.sort();
     if files.is_empty() {
         eprintln!("skipped: there are no recordings in {}", folder.display());
@@ -58,56 +60,150 @@ fn recorded_messages() {
     assert!(messages > 0);
 }
 
-/// A recording is lines of hexadecimal octets, perhaps behind an offset and a colon; `#` begins a comment; a line that is
-/// something else, or empty, parts messages, and so does the length in each header. A line with `IOR:` is a reference.
+/// A recording is lines of hexadecimal octets, in which the length in each header parts messages; `#` begins a comment, and
+/// the one before a message says what it is. A line with `IOR:` is a reference, and its fields follow.
 fn recording(text: &str) -> Result<usize, String> {
     let limits = Limits { messages: 8, bytes: 128 << 20, message: 64 << 20 };
     let mut assembler = Assembler::new(BufferPool::new(256 << 20, 1 << 20), limits);
     let mut found = 0;
     let mut octets = Vec::new();
+    let mut comment = "";
+    let mut fields = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let at = |error: String| format!("line {}: {error}", number + 1);
-        if let Some(start) = line.find("IOR:").filter(|_| !line.starts_with('#')) {
+        if let Some(words) = line.strip_prefix('#') {
+            comment = words;
+        } else if let Some(start) = line.find("IOR:") {
             let word = line[start..].split_whitespace().next().unwrap_or_default();
             let ior: Ior = word.parse().map_err(|error| at(format!("{error}")))?;
             reference(&ior).map_err(at)?;
+            fields = fields_of(&ior);
             found += 1;
-            continue;
-        }
-        let line = line.split('#').next().unwrap_or_default();
-        let line = line.split_once(": ").map_or(line, |(_, rest)| rest);
-        let digits: String = line.chars().filter(|c| !c.is_whitespace()).collect();
-        if digits.is_empty()
-            || !digits.len().is_multiple_of(2)
-            || !digits.bytes().all(|b| b.is_ascii_hexdigit())
-        {
-            continue;
-        }
-        octets
-            .extend((0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()));
-        while let Some(head) = octets.first_chunk() {
-            let header = Header::parse(head).map_err(|error| at(error.to_string()))?;
-            if octets.len() < header.total() {
-                break;
+        } else if line.starts_with("  ") {
+            if !fields.contains(&line.trim().to_owned()) {
+                return Err(at(format!("{line} is not among {fields:?}")));
             }
-            let rest = octets.split_off(header.total());
-            message(&mut assembler, &header, &mut octets).map_err(at)?;
-            octets = rest;
-            found += 1;
+        } else {
+            let digits: String = line.chars().filter(|c| !c.is_whitespace()).collect();
+            octets.extend(
+                (0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()),
+            );
+            while let Some(head) = octets.first_chunk() {
+                let header = Header::parse(head).map_err(|error| at(error.to_string()))?;
+                if octets.len() < header.total() {
+                    break;
+                }
+                let rest = octets.split_off(header.total());
+                message(&mut assembler, &header, &mut octets, comment).map_err(at)?;
+                octets = rest;
+                found += 1;
+            }
         }
     }
     if octets.is_empty() { Ok(found) } else { Err(format!("{} octets are left over", octets.len())) }
 }
 
-fn message(assembler: &mut Assembler, header: &Header, octets: &mut [u8]) -> Result<(), String> {
-    match assembler.push(header, octets).map_err(|error| error.to_string())? {
-        Assembled::Whole => whole(header, octets),
-        Assembled::Complete(header, mut buffer) => whole(&header, &mut buffer.bytes_mut()[..header.total()]),
-        Assembled::Pending | Assembled::Ignored => Ok(()),
+/// A reference's fields as the recordings list them.
+fn fields_of(ior: &Ior) -> Vec<String> {
+    let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+    let mut fields = vec![format!("type_id {}", ior.type_id)];
+    for profile in ior.iiop_profiles().flatten() {
+        let minor = isorb_giop::header::minor_version(profile.version);
+        fields.push(format!("iiop 1.{minor}"));
+        fields.push(format!("host {}", profile.host));
+        fields.push(format!("port {}", profile.port));
+        fields.push(format!("key {}", hex(&profile.key)));
+        fields.extend(profile.components.iter().map(|c| format!("component {} {}", c.tag, hex(&c.data))));
     }
+    for profile in ior.profiles.iter().filter(|profile| profile.tag != isorb_giop::profile::TAG_INTERNET_IOP)
+    {
+        fields.push(format!("profile {} {}", profile.tag, hex(&profile.data)));
+    }
+    fields
 }
 
-fn whole(header: &Header, octets: &mut [u8]) -> Result<(), String> {
+/// What is seen of a message, to be compared with what its comment says.
+#[derive(Default)]
+struct Seen {
+    id: Option<u32>,
+    operation: Option<String>,
+    response: Option<Response>,
+    status: Option<ReplyStatus>,
+    contexts: Vec<u32>,
+}
+
+/// `from client: GIOP 1.2, little endian, Request, id 6, echo_long, contexts 1 response_flags 3`
+fn compare(comment: &str, header: &Header, seen: &Seen) -> Result<(), String> {
+    let parts: Vec<&str> = comment.split(", ").map(|part| part.split(" (").next().unwrap_or(part)).collect();
+    let minor = isorb_giop::header::minor_version(header.version);
+    let mut wrong = Vec::new();
+    let mut check = |what: String, good: bool| {
+        if !good {
+            wrong.push(what);
+        }
+    };
+    check(format!("version 1.{minor}"), parts.iter().any(|part| part.ends_with(&format!("GIOP 1.{minor}"))));
+    let order = if header.order == isorb_cdr::Order::Big { "big endian" } else { "little endian" };
+    check(order.into(), parts.contains(&order));
+    check(
+        header.kind.to_string(),
+        parts.iter().any(|part| part.split(' ').next() == Some(header.kind.name())),
+    );
+    if let Some(id) = seen.id {
+        check(format!("id {id}"), parts.contains(&format!("id {id}").as_str()));
+    }
+    if let Some(operation) = &seen.operation {
+        check(operation.clone(), parts.iter().any(|part| part.split(' ').next() == Some(operation)));
+    }
+    if let Some(response) = seen.response {
+        let (flags, expected) = (response as u8, u8::from(response.expected()));
+        let new = header.version == Version::V1_2;
+        let words =
+            if new { format!("response_flags {flags}") } else { format!("response_expected {expected}") };
+        check(words.clone(), comment.contains(&words));
+    }
+    if let Some(status) = seen.status {
+        let name = match status {
+            ReplyStatus::NoException => "NO_EXCEPTION",
+            ReplyStatus::UserException => "USER_EXCEPTION",
+            ReplyStatus::SystemException => "SYSTEM_EXCEPTION",
+            ReplyStatus::LocationForward => "LOCATION_FORWARD",
+            ReplyStatus::LocationForwardPerm => "LOCATION_FORWARD_PERM",
+            ReplyStatus::NeedsAddressingMode => "NEEDS_ADDRESSING_MODE",
+        };
+        check(name.into(), comment.contains(name));
+    }
+    if !seen.contexts.is_empty() {
+        let list: Vec<String> = seen.contexts.iter().map(u32::to_string).collect();
+        check(
+            format!("contexts {}", list.join(",")),
+            comment.contains(&format!("contexts {}", list.join(","))),
+        );
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("saw {wrong:?}, the comment says{comment}")) }
+}
+
+fn message(
+    assembler: &mut Assembler,
+    header: &Header,
+    octets: &mut [u8],
+    comment: &str,
+) -> Result<(), String> {
+    let seen = match assembler.push(header, octets).map_err(|error| error.to_string())? {
+        Assembled::Whole => whole(header, octets)?,
+        Assembled::Complete(header, mut buffer) => {
+            // The comment is that of the last fragment.
+            whole(&header, &mut buffer.bytes_mut()[..header.total()])?;
+            Seen::default()
+        }
+        Assembled::Pending | Assembled::Ignored => Seen::default(),
+    };
+    // Recordings of one's own have no comments.
+    if comment.contains("GIOP") { compare(comment, header, &seen) } else { Ok(()) }
+}
+
+fn whole(header: &Header, octets: &mut [u8]) -> Result<Seen, String> {
+    let mut seen = Seen::default();
     let mut region = Region::new(1 << 20);
     let scope = region.enter();
     let read = |error: isorb_cdr::Error| format!("{}: {error}", header.kind);
@@ -118,6 +214,9 @@ fn whole(header: &Header, octets: &mut [u8]) -> Result<(), String> {
             if request.operation.is_empty() || request.target.key().is_none() {
                 return Err(format!("a request without an operation or key: {request:?}"));
             }
+            seen.id = Some(request.id);
+            seen.operation = Some(request.operation.into());
+            seen.response = Some(request.response);
             request.contexts
         }
         MessageKind::Reply => {
@@ -137,19 +236,22 @@ fn whole(header: &Header, octets: &mut [u8]) -> Result<(), String> {
                 }
                 _ => {}
             }
+            seen.id = Some(reply.id);
+            seen.status = Some(reply.status);
             reply.contexts
         }
         MessageKind::LocateRequest => {
             let locate = LocateRequest::read(&mut d).map_err(read)?;
             assert!(locate.target.key().is_some());
+            seen.id = Some(locate.id);
             ServiceContexts::EMPTY
         }
         MessageKind::LocateReply => {
-            LocateReply::read(&mut d).map_err(read)?;
+            seen.id = Some(LocateReply::read(&mut d).map_err(read)?.id);
             ServiceContexts::EMPTY
         }
         MessageKind::CancelRequest => {
-            message::read_cancel(&mut d).map_err(read)?;
+            seen.id = Some(message::read_cancel(&mut d).map_err(read)?);
             ServiceContexts::EMPTY
         }
         MessageKind::CloseConnection | MessageKind::MessageError | MessageKind::Fragment => {
@@ -173,8 +275,9 @@ fn whole(header: &Header, octets: &mut [u8]) -> Result<(), String> {
             }
             _ => {}
         }
+        seen.contexts.push(each.id);
     }
-    Ok(())
+    Ok(seen)
 }
 
 fn reference(ior: &Ior) -> Result<(), String> {
@@ -194,10 +297,14 @@ fn reference(ior: &Ior) -> Result<(), String> {
 /// The test's own reading of recordings.
 #[test]
 fn recordings_are_read() {
-    let good =
-        "# omniORB, GIOP 1.2, close\n0000: 47 49 4f 50 01 02 01 05  # GIOP, 1.2\n0008: 00 00 00 00\n\n474f\n";
+    let good = "# from client: GIOP 1.2, little endian, CloseConnection\n47 49 4f 50 01 02 01 05\n00 00 00 00\n\n474f\n";
     assert_eq!(recording(good).unwrap_err(), "2 octets are left over");
-    assert_eq!(recording(&good[..good.len() - 5]), Ok(1));
-    assert_eq!(recording(&format!("# references\necho {OMNIORB}\n")), Ok(1));
+    let good = &good[..good.len() - 5];
+    assert_eq!(recording(good), Ok(1));
+    for (right, wrong) in [("1.2", "1.1"), ("little", "big"), ("CloseConnection", "MessageError")] {
+        assert!(recording(&good.replace(right, wrong)).unwrap_err().starts_with("line 3: saw"), "{wrong}");
+    }
+    assert_eq!(recording(&format!("# references\n{OMNIORB}\n  host lab.example\n")), Ok(1));
+    assert!(recording(&format!("{OMNIORB}\n  port 1\n")).is_err());
     assert!(recording("47494f51010201050000000000").unwrap_err().starts_with("line 1: the message begins"));
 }

@@ -20,9 +20,9 @@ pub struct Build {
 }
 
 impl Build {
-    /// No include directories, no macros, output to `$OUT_DIR`.
+    /// No include directories but the standard modules, no macros, output to `$OUT_DIR`.
     pub fn new() -> Build {
-        Build::default()
+        Build::default().embedded(isorb_idl::standard::file)
     }
 
     /// Adds a directory in which `#include` looks.

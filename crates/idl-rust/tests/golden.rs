@@ -21,7 +21,8 @@ fn output_is_as_it_was() {
         let outcome = isorb_idl::compile(&isorb_idl::Options::default(), &file);
         let text = outcome.render(false);
         let Some(spec) = outcome.spec else { panic!("{text}") };
-        let text = rustfmt(generate(&spec, &Options::new()));
+        let options = Options::new().extern_module("Other", "::other_crate::other");
+        let text = rustfmt(generate(&spec, &options));
         let golden = file.with_extension("rs");
         if bless {
             fs::write(&golden, &text).unwrap();
@@ -30,4 +31,21 @@ fn output_is_as_it_was() {
         }
     }
     assert!(different.is_empty(), "the output changed for {different:?}; ISORB_BLESS=1 accepts it");
+}
+
+/// What is written to disk is what rustfmt makes of it; where rustfmt is missing nobody can tell.
+#[test]
+fn output_is_clean_for_rustfmt() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../idl-rust-check/idl");
+    let files = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|path| path.extension().is_some_and(|e| e == "idl")) {
+        let options = isorb_idl::Options { embedded: Some(|_| Some("")), ..Default::default() };
+        let outcome = isorb_idl::compile(&options, &file);
+        let text = outcome.render(false);
+        let Some(spec) = outcome.spec else { panic!("{text}") };
+        let once = rustfmt(generate(&spec, &Options::new()));
+        assert!(!once.contains("compile_error"), "{}", file.display());
+        // Not `assert_eq`: the texts have thousands of lines.
+        assert!(rustfmt(once.clone()) == once, "rustfmt would change {} again", file.display());
+    }
 }

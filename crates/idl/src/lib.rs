@@ -34,6 +34,7 @@ pub mod model;
 mod pp;
 mod sema;
 mod source;
+pub mod standard;
 mod syntax;
 
 pub use compile::{Options, Outcome, compile, compile_with};

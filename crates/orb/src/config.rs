@@ -27,11 +27,12 @@ pub enum Concurrency {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`; port 0 takes a free one.
+    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`; port 0 takes a free one. `;lane`,
+    /// `;lane=THREADS` or `;connection` behind it chooses the concurrency of that endpoint.
     pub endpoints: Vec<String>,
     /// Host that references name instead of the endpoint's own; needed where the endpoint is a wildcard.
     pub publish: Option<String>,
-    /// How connections meet threads.
+    /// How connections meet threads, at endpoints that do not say so themselves.
     pub concurrency: Concurrency,
     /// Threads of a lane.
     pub lane_threads: usize,
@@ -176,6 +177,9 @@ impl Config {
         if self.lane_threads == 0 {
             return Err(bad("lane_threads must be at least 1".into()));
         }
+        for endpoint in &self.endpoints {
+            self.endpoint(endpoint)?;
+        }
         if self.message_limit < 1024 {
             return Err(bad("message_limit must be at least 1024 bytes".into()));
         }
@@ -223,8 +227,46 @@ fn bad(sentence: String) -> SystemException {
     SystemException::from(Kind::BadParam).detail(sentence)
 }
 
+/// An endpoint as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// `host:port`, with brackets around an IPv6 host.
+    pub address: String,
+    /// Threads of its lane; `None` for a thread a connection.
+    pub lane: Option<usize>,
+}
+
+impl Config {
+    /// Reads an endpoint: an address in any of its forms, then perhaps `;lane`, `;lane=THREADS` or `;connection`.
+    pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint> {
+        let (address, form) = match endpoint.split_once(';') {
+            Some((address, form)) => (address, Some(form)),
+            None => (endpoint, None),
+        };
+        let lane = match form.map(|form| form.split_once('=').unwrap_or((form, ""))) {
+            None => (self.concurrency == Concurrency::Lane).then_some(self.lane_threads),
+            Some(("connection", "")) => None,
+            Some(("lane", "")) => Some(self.lane_threads),
+            Some(("lane", threads)) => match threads.parse() {
+                Ok(threads @ 1..=1024) => Some(threads),
+                _ => {
+                    return Err(bad(format!(
+                        "endpoint {endpoint}: a lane has 1 to 1024 threads, not {threads}"
+                    )));
+                }
+            },
+            Some(_) => {
+                return Err(bad(format!(
+                    "endpoint {endpoint}: after ; want lane, lane=THREADS or connection"
+                )));
+            }
+        };
+        Ok(Endpoint { address: endpoint_address(address)?, lane })
+    }
+}
+
 /// Host and port of an endpoint in any of its forms.
-pub(crate) fn endpoint_address(endpoint: &str) -> Result<String> {
+fn endpoint_address(endpoint: &str) -> Result<String> {
     let wrong = || {
         bad(format!("endpoint {endpoint}: want host:port, [v6]:port, giop:tcp:host:port or iiop://host:port"))
     };
@@ -268,5 +310,17 @@ mod tests {
         assert!(sentence("-ORBLaneThreads 0").contains("lane_threads"));
         assert!(endpoint_address("::1:80").is_err() && endpoint_address("h:http").is_err());
         assert_eq!(endpoint_address("iiop://[::1]:80/").unwrap(), "[::1]:80");
+        assert!(sentence("-ORBEndPoint h:1;lane=0").contains("1 to 1024"));
+        assert!(sentence("-ORBEndPoint h:1;fast").contains("want lane"));
+    }
+
+    #[test]
+    fn an_endpoint_chooses_its_concurrency() {
+        let config = Config { concurrency: Concurrency::Lane, lane_threads: 3, ..Config::default() };
+        let lane = |endpoint| config.endpoint(endpoint).unwrap().lane;
+        assert_eq!(
+            [lane("h:1"), lane("h:1;lane=7"), lane("h:1;lane"), lane("h:1;connection")],
+            [Some(3), Some(7), Some(3), None]
+        );
     }
 }

@@ -467,9 +467,12 @@ impl<'a> Call<'_, 'a> {
                     self.operation
                 )),
             ),
-            ReadError::Protocol(error) => Failure::Final(
-                lost(connection.peer(), Completion::Maybe).detail(format!("{}: {error}", connection.peer())),
-            ),
+            ReadError::Protocol(error) => {
+                server::refuse(connection, error);
+                connection.break_off();
+                let sentence = format!("{}: {error}", connection.peer());
+                Failure::Final(lost(connection.peer(), Completion::Maybe).detail(sentence))
+            }
             ReadError::NoMemory => Failure::Final(
                 SystemException::from(Kind::NoMemory)
                     .minor(minor::NO_MEMORY_POOL)

@@ -62,7 +62,16 @@ impl<'r> Scope<'r> {
         }
     }
 
-    /// Places one value.
+    /// Places one value. A type that wants more than 8-byte alignment does not compile:
+    ///
+    /// ```compile_fail
+    /// #[derive(Clone, Copy)]
+    /// #[repr(align(64))]
+    /// struct Line([u8; 64]);
+    /// let mut region = isorb_scope::Region::new(256);
+    /// let scope = region.enter();
+    /// scope.alloc(Line([0; 64])).unwrap();
+    /// ```
     ///
     /// # Errors
     /// [`Full`] when the rest of the region is too small.

@@ -6,8 +6,8 @@
 #[allow(dead_code)]
 pub mod sensors {
     use ::isorb::generated::{
-        Arg, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Object, Outcome, Result, Scope, Serves,
-        Upcall, bad_operation, call_scope,
+        AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Object, Outcome, Result,
+        Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
     };
 
     /// IDL: `struct Sensors::Reading`
@@ -67,6 +67,24 @@ pub mod sensors {
     impl<'v> Arg<'v, Reading> for &'v Reading {}
 
     impl<'v> Arg<'v, Reading> for ReadingView<'v> {}
+
+    impl AnyValue for Reading {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_struct(
+                    "IDL:Sensors/Reading:1.0",
+                    "Reading",
+                    &[("value", TypeCode::DOUBLE), ("unit", TypeCode::STRING)],
+                )
+                .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(self, e);
+        }
+    }
 
     /// IDL: `exception Sensors::Offline`
     ///
@@ -132,6 +150,20 @@ pub mod sensors {
     }
 
     impl ::core::error::Error for Offline {}
+
+    impl AnyValue for Offline {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_exception("IDL:Sensors/Offline:1.0", "Offline", &[("reason", TypeCode::STRING)])
+                    .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(self, e);
+        }
+    }
 
     /// IDL: `typedef sequence<octet> Frame`
     ///

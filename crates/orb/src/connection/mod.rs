@@ -277,7 +277,8 @@ impl Connection {
 
     fn note(&self, read: &Result<Arrived, ReadError>) {
         match read {
-            Ok(_) | Err(ReadError::TimedOut | ReadError::WouldBlock) => {}
+            // A peer that broke the protocol is told so first, by whoever reads.
+            Ok(_) | Err(ReadError::TimedOut | ReadError::WouldBlock | ReadError::Protocol(_)) => {}
             Err(_) => self.break_off(),
         }
     }

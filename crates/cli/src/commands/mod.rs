@@ -1,0 +1,5 @@
+//! The commands, one module each.
+
+pub mod demo;
+pub mod idl;
+pub mod ior;
