@@ -115,6 +115,8 @@ struct Call<'c, 'a> {
     timeout: Option<Duration>,
     /// A connection was closed under this call.
     wary: Cell<bool>,
+    /// It is not the first attempt.
+    late: Cell<bool>,
 }
 
 impl Object {
@@ -172,7 +174,16 @@ impl Object {
         orb.check_running()?;
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
-        let call = Call { orb, operation, response, arguments, deadline, timeout, wary: Cell::new(false) };
+        let call = Call {
+            orb,
+            operation,
+            response,
+            arguments,
+            deadline,
+            timeout,
+            wary: Cell::new(false),
+            late: Cell::new(false),
+        };
         let target = self.target()?;
         match call.attempt(&target, scope, policies) {
             Ok(Outcome::Reply(reply)) => Ok(Some(reply)),
@@ -193,6 +204,7 @@ impl Object {
     ) -> Result<Option<Reply<'s>>> {
         let mut forwards = 0;
         let mut retried = false;
+        call.late.set(true);
         loop {
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
@@ -286,6 +298,8 @@ impl<'a> Call<'_, 'a> {
         let Call { deadline, timeout, .. } = *self;
         let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
+        // Less than all the time is left where some was spent on the way here.
+        let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
         let Some(slot) = connection.claim() else {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
@@ -306,10 +320,13 @@ impl<'a> Call<'_, 'a> {
                 let code_sets = announce.map(|_| CodeSets::of(text));
                 self.introduce(&mut e, target, slot.id(), code_sets, listen_points)
             };
-            let outcome = encoded.map(|message| connection.send(message));
+            let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
             Work::put_back(&mut work.encode, e.into_buffer());
             match outcome? {
                 Ok(()) => {}
+                Err(SendError::NotSent) => {
+                    return Err(Failure::Final(self.timed_out(connection.peer()).completed(Completion::No)));
+                }
                 Err(SendError::TimedOut) => {
                     return Err(Failure::Final(self.timed_out(connection.peer())));
                 }
@@ -324,8 +341,7 @@ impl<'a> Call<'_, 'a> {
             let mut other = |arrived: Arrived, block: &mut Buffer| {
                 server::off_path(self.orb, &connection, arrived, block);
             };
-            let read =
-                connection.await_reply(&slot, self.deadline, self.timeout, &mut work.block, &mut other);
+            let read = connection.await_reply(&slot, deadline, timeout, &mut work.block, &mut other);
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {

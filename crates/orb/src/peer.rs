@@ -130,7 +130,7 @@ impl Peer {
             if !idle && !full && !best.bidirectional.load(Ordering::Relaxed) {
                 return self.open_another(orb, wish, closed, connections);
             }
-            let lease = Lease::new(best.clone());
+            let lease = Lease::new(best.clone(), false);
             drop(connections);
             if !lease.rested(began, rest) || lease.still_open() {
                 return Ok(lease);
@@ -170,7 +170,7 @@ impl Peer {
         if connections.full(orb)
             && let Some(connection) = connections.open.iter().find(|connection| connection.is_open())
         {
-            return Ok(Lease::new(connection.clone()));
+            return Ok(Lease::new(connection.clone(), true));
         }
         connections.opening += 1;
         drop(connections);
@@ -180,7 +180,7 @@ impl Peer {
         let leased = match connected {
             Ok(connection) => {
                 connections.open.push(connection.clone());
-                Ok(Lease::new(connection))
+                Ok(Lease::new(connection, true))
             }
             Err(exception) => {
                 connections.failures += 1;
@@ -226,24 +226,28 @@ impl Peer {
 }
 
 /// A connection in use by one call.
-pub(crate) struct Lease(Arc<Connection>);
+pub(crate) struct Lease {
+    connection: Arc<Connection>,
+    /// Whether it was waited for.
+    pub waited: bool,
+}
 
 impl Lease {
-    fn new(connection: Arc<Connection>) -> Lease {
+    fn new(connection: Arc<Connection>, waited: bool) -> Lease {
         connection.in_flight.fetch_add(1, Ordering::Relaxed);
-        Lease(connection)
+        Lease { connection, waited }
     }
 }
 
 impl Deref for Lease {
     type Target = Arc<Connection>;
     fn deref(&self) -> &Arc<Connection> {
-        &self.0
+        &self.connection
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.connection.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -3,53 +3,11 @@
 mod common;
 
 use common::EchoRef;
-use isorb::{Config, Kind, Orb};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use common::fake::{CLOSE, Fake, read, reply};
+use isorb::{Config, Kind, Reference};
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
-
-const CLOSE: &[u8] = b"GIOP\x01\x02\x00\x05\x00\x00\x00\x00";
-
-/// A server of which the test decides every byte.
-struct Fake(TcpListener);
-
-impl Fake {
-    fn new() -> Fake {
-        Fake(TcpListener::bind("127.0.0.1:0").unwrap())
-    }
-
-    fn object(&self, config: Config) -> EchoRef {
-        let port = self.0.local_addr().unwrap().port();
-        let orb = Orb::with_config(config);
-        let object = orb.string_to_object(&format!("corbaloc::1.2@127.0.0.1:{port}/fake")).unwrap();
-        object.unchecked_narrow()
-    }
-
-    fn accept(&self) -> TcpStream {
-        let (stream, _) = self.0.accept().unwrap();
-        // Only so that a failing test ends.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream
-    }
-}
-
-/// Reads a message; the request id of a request, `None` at the end of the stream.
-fn read(stream: &mut TcpStream) -> Option<u32> {
-    let mut header = [0; 12];
-    stream.read_exact(&mut header).ok()?;
-    assert_eq!((&header[..4], header[6] & 1), (&b"GIOP"[..], 1), "little endian");
-    let mut body = vec![0; u32::from_le_bytes(header[8..].try_into().unwrap()) as usize];
-    stream.read_exact(&mut body).unwrap();
-    Some(u32::from_le_bytes(body[..4].try_into().unwrap()))
-}
-
-/// An empty GIOP 1.2 reply.
-fn reply(id: u32) -> Vec<u8> {
-    let mut message = b"GIOP\x01\x02\x01\x01\x0c\x00\x00\x00".to_vec();
-    message.extend(id.to_le_bytes());
-    message.extend([0; 8]);
-    message
-}
 
 /// Replies to all requests of a connection until it ends.
 fn serve(stream: &mut TcpStream) {
@@ -212,13 +170,11 @@ fn first_calls_at_once_keep_to_the_limit_of_connections() {
 
 /// Ends the connections of a client.
 fn echo_orb_ends(echo: &EchoRef) {
-    use isorb::Reference;
     echo.object().orb().shutdown(false).unwrap();
 }
 
 #[test]
 fn a_forwarded_object_that_is_gone_is_looked_for_where_it_was() {
-    use isorb::Reference;
     let origin = Fake::new();
     let echo = origin.object(Config::default());
     let elsewhere = {

@@ -109,6 +109,7 @@ impl Inbox {
             stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
+        let mut received = false;
         loop {
             // A fragment leaves room for the next, which may be here already.
             while self.filled >= HEADER {
@@ -118,6 +119,10 @@ impl Inbox {
                     Step::Incomplete => break,
                 }
             }
+            if received && wait == Wait::Block {
+                self.hurry(stream, deadline)?;
+            }
+            received = true;
             let room = &mut self.block.bytes_mut()[self.filled..];
             match stream.recv(room, wait) {
                 Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
@@ -125,21 +130,37 @@ impl Inbox {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
                     return Err(ReadError::WouldBlock);
                 }
+                // The deadline is looked at before the next receive.
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    if deadline.is_past() {
-                        return Err(ReadError::TimedOut);
-                    }
-                    // Less is left than the usual time-out: wait exactly that long.
-                    let left = deadline.remaining();
-                    stream.set_recv_timeout(left).map_err(|_| ReadError::Lost)?;
-                    self.timeout = left;
                 }
                 Err(_) => return Err(ReadError::Lost),
             }
-            if self.filled < HEADER && deadline.is_past() {
-                return Err(ReadError::TimedOut);
-            }
         }
+    }
+
+    /// The receive time-out for what is left until `deadline`: the present one where that is about right, since setting
+    /// another costs a system call.
+    pub fn timeout_for(&self, deadline: Deadline) -> Option<Duration> {
+        let left = deadline.remaining();
+        match (self.timeout, left) {
+            (Some(set), Some(left)) if set <= left + slack(left) && left <= set + slack(set) => self.timeout,
+            _ => left,
+        }
+    }
+
+    /// Before another receive for the same message: a peer that sends it piece by piece has no more time for that than one
+    /// that sends nothing.
+    #[cold]
+    fn hurry(&mut self, stream: &dyn Stream, deadline: Deadline) -> Result<(), ReadError> {
+        let Some(left) = deadline.remaining() else { return Ok(()) };
+        if left.is_zero() {
+            return Err(ReadError::TimedOut);
+        }
+        if self.timeout.is_none_or(|set| set > left + slack(left)) {
+            stream.set_recv_timeout(Some(left)).map_err(|_| ReadError::Lost)?;
+            self.timeout = Some(left);
+        }
+        Ok(())
     }
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
@@ -215,6 +236,11 @@ impl Inbox {
 fn number(header: &Header, message: &[u8], at: usize) -> Option<u32> {
     let bytes = *message.get(at..)?.first_chunk::<4>()?;
     Some(if header.order == Order::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+}
+
+/// How much longer than wanted a receive may wait.
+fn slack(left: Duration) -> Duration {
+    left / 64 + Duration::from_millis(1)
 }
 
 /// The request id of a reply; 0 for anything else, and for what is malformed, which its reader will notice.

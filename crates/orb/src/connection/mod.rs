@@ -19,11 +19,11 @@ pub(crate) use slots::{Slot, Slots};
 
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
-use isorb_rt::sync::PiMutex;
+use isorb_rt::sync::{LockError, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
-use outbox::Outbox;
+use outbox::{Outbox, Patience};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -72,7 +72,6 @@ const BROKEN: u8 = 2;
 
 impl Connection {
     pub fn new(stream: Box<dyn Stream>, side: Side, limits: Limits, pool: Arc<BufferPool>) -> Connection {
-        let _ = stream.set_send_timeout(limits.send_timeout);
         Connection {
             stream,
             side,
@@ -145,25 +144,65 @@ impl Connection {
     /// # Real-time
     /// One PI lock, one system call when the socket takes it all.
     pub fn send(&self, message: &Message<'_>) -> Result<(), SendError> {
-        if !self.is_open() {
-            return Err(SendError::Closed);
-        }
-        let sent = outbox::send(&mut self.outbox.lock(), &*self.stream, message, self.limits.fragment);
-        if sent.is_err() {
+        let patience = Patience { deadline: Deadline::NONE, each: self.limits.send_timeout };
+        let sent = self.send_in(message, patience);
+        if sent == Err(SendError::NotSent) {
+            // Nobody is left to hear that it was not sent.
             self.break_off();
         }
         sent
     }
 
-    /// Sends a whole message of the protocol's own, such as CloseConnection.
-    pub fn send_control(&self, message: &[u8]) -> Result<(), SendError> {
-        outbox::send_bytes(&mut self.outbox.lock(), &*self.stream, message)
+    /// As [`Connection::send`], for a call that waits until `deadline` in all, and `timeout` from its start. When that passes
+    /// before anything was sent, the connection stays good for others.
+    ///
+    /// # Real-time
+    /// As [`Connection::send`], and bounded by the deadline besides. One more system call where calls with different time-outs
+    /// share a connection.
+    pub fn send_by(
+        &self,
+        message: &Message<'_>,
+        deadline: Deadline,
+        timeout: Option<Duration>,
+    ) -> Result<(), SendError> {
+        let each = outbox::shorter(timeout, self.limits.send_timeout);
+        let sent = self.send_in(message, Patience { deadline, each });
+        if sent == Err(SendError::NotSent) && !deadline.is_past() {
+            self.break_off();
+        }
+        sent
+    }
+
+    #[inline]
+    fn send_in(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
+        if !self.is_open() {
+            return Err(SendError::Closed);
+        }
+        let mut outbox = match self.outbox.lock_until(patience.deadline) {
+            Ok(outbox) => outbox,
+            Err(LockError::TimedOut) => return Err(SendError::NotSent),
+            // The kernel knows no such lock with a deadline.
+            Err(_) => self.outbox.lock(),
+        };
+        let sent = outbox::send(&mut outbox, &*self.stream, message, self.limits.fragment, patience);
+        drop(outbox);
+        if !matches!(sent, Ok(()) | Err(SendError::NotSent)) {
+            self.break_off();
+        }
+        sent
+    }
+
+    /// Sends a short whole message of the protocol's own, such as CloseConnection, as far as that is possible without waiting.
+    pub fn send_control(&self, message: &[u8]) {
+        if let Ok(mut outbox) = self.outbox.try_lock() {
+            outbox::put_bytes(&mut outbox, &*self.stream, message);
+        }
     }
 
     /// Tells the peer that nobody waits for a reply any more.
     #[cold]
     pub fn cancel(&self, version: Version, id: u32) {
-        let _ = self.send_control(&isorb_giop::message::cancel_request(version, id));
+        self.send_control(&isorb_giop::message::cancel_request(version, id));
     }
 
     /// Sends a message without waiting for the peer: what the socket does not take is kept, up to one message's limit.
@@ -208,6 +247,7 @@ impl Connection {
         into: &mut Buffer,
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
+        let mut late = false;
         loop {
             let mut held = self.inbox.try_lock().ok();
             if held.is_none() {
@@ -217,6 +257,7 @@ impl Connection {
                 held = self.inbox.try_lock().ok();
                 if held.is_none() {
                     let woken = waiting.park(deadline);
+                    late = true;
                     drop(waiting);
                     if let Some(arrived) = slot.arrived(into) {
                         self.hand_over();
@@ -238,7 +279,10 @@ impl Connection {
                 self.hand_over();
                 return Ok(arrived);
             }
+            // Who waited before has less than the usual time left.
+            let timeout = if late { inbox.timeout_for(deadline) } else { timeout };
             let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
+            late = true;
             self.note(&read);
             if let Ok(arrived) = &read
                 && matches!(arrived.header.kind, MessageKind::Reply | MessageKind::LocateReply)

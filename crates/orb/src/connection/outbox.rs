@@ -2,15 +2,19 @@
 
 use isorb_cdr::Message;
 use isorb_giop::fragment::split;
+use isorb_rt::time::Deadline;
 use isorb_transport::{Stream, Wait};
 use std::io::{self, IoSlice};
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendError {
     /// The connection is closed; nothing was sent.
     Closed,
-    /// The peer did not read in time.
+    /// The peer did not read in time, and has a part of the message.
     TimedOut,
+    /// The peer did not read in time; nothing was sent, and the connection is as it was.
+    NotSent,
     /// The stream broke.
     Lost,
     /// More than a message's limit waits for the peer to read.
@@ -20,17 +24,58 @@ pub(crate) enum SendError {
 /// Most pieces that go out in one system call: those of a message, and a fragment's header.
 const PIECES: usize = Message::MAX_PIECES + 1;
 
+/// With more octets than these waiting to be sent, messages of the protocol's own are left out.
+const BACKLOG_OF_CONTROL: usize = 1024;
+
 /// Bytes that the socket did not take yet, of messages that were sent without waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     kept: Vec<u8>,
     sent: usize,
+    /// What the stream's send time-out is set to, once it was.
+    timeout: Option<Option<Duration>>,
+}
+
+/// How long a send may wait for the peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// In all.
+    pub deadline: Deadline,
+    /// Each time until the peer takes some; not beyond the deadline.
+    pub each: Option<Duration>,
 }
 
 impl Outbox {
     fn is_empty(&self) -> bool {
         self.sent == self.kept.len()
     }
+
+    fn clear(&mut self) {
+        (self.kept, self.sent) = (Vec::new(), 0);
+    }
+
+    /// Sets the stream's send time-out; a system call when it changes.
+    #[inline]
+    fn arm(&mut self, stream: &dyn Stream, timeout: Option<Duration>) -> Result<(), SendError> {
+        if self.timeout != Some(timeout) {
+            stream.set_send_timeout(timeout).map_err(|_| SendError::Lost)?;
+            self.timeout = Some(timeout);
+        }
+        Ok(())
+    }
+
+    /// Sends what was kept, waiting.
+    #[cold]
+    fn send_kept(&mut self, stream: &dyn Stream, patience: Patience) -> Result<(), SendError> {
+        let kept = std::mem::take(&mut self.kept);
+        let sent = std::mem::take(&mut self.sent);
+        // In any case a part of some message has been sent before.
+        send_all(self, stream, &[IoSlice::new(&kept[sent..])], patience).map_err(in_the_middle)
+    }
+}
+
+fn in_the_middle(error: SendError) -> SendError {
+    if error == SendError::NotSent { SendError::TimedOut } else { error }
 }
 
 pub(crate) fn send(
@@ -38,43 +83,56 @@ pub(crate) fn send(
     stream: &dyn Stream,
     message: &Message<'_>,
     fragment: usize,
+    patience: Patience,
 ) -> Result<(), SendError> {
     if !outbox.is_empty() {
-        send_all(stream, &[IoSlice::new(&outbox.kept[outbox.sent..])])?;
-        *outbox = Outbox::default();
+        outbox.send_kept(stream, patience)?;
     }
+    outbox.arm(stream, patience.each)?;
     match message.contiguous() {
         // A fragment is a multiple of eight octets long.
         Some(bytes) if fragment == 0 || bytes.len() <= (fragment & !7) => {
-            send_all(stream, &[IoSlice::new(bytes)])
+            send_all(outbox, stream, &[IoSlice::new(bytes)], patience)
         }
-        _ => send_pieces(stream, message, fragment),
+        _ => send_pieces(outbox, stream, message, fragment, patience),
     }
 }
 
 /// Sends a message that is long, or lies in pieces.
-fn send_pieces(stream: &dyn Stream, message: &Message<'_>, fragment: usize) -> Result<(), SendError> {
+fn send_pieces(
+    outbox: &mut Outbox,
+    stream: &dyn Stream,
+    message: &Message<'_>,
+    fragment: usize,
+    patience: Patience,
+) -> Result<(), SendError> {
     if fragment != 0
         && let Some(fragments) = split(message, fragment)
     {
-        return fragments.into_iter().try_for_each(|fragment| {
+        for (i, fragment) in fragments.into_iter().enumerate() {
             let mut pieces = [IoSlice::new(&[]); PIECES];
             let n = gather(std::iter::once(fragment.head()).chain(fragment.pieces()), &mut pieces);
-            send_all(stream, &pieces[..n])
-        });
+            let sent = send_all(outbox, stream, &pieces[..n], patience);
+            if i == 0 { sent? } else { sent.map_err(in_the_middle)? }
+        }
+        return Ok(());
     }
     let mut pieces = [IoSlice::new(&[]); PIECES];
     let n = gather(message.pieces(), &mut pieces);
-    send_all(stream, &pieces[..n])
+    send_all(outbox, stream, &pieces[..n], patience)
 }
 
-/// Sends octets that are a whole message.
-pub(crate) fn send_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) -> Result<(), SendError> {
-    if !outbox.is_empty() {
-        send_all(stream, &[IoSlice::new(&outbox.kept[outbox.sent..])])?;
-        *outbox = Outbox::default();
+/// Sends octets that are a whole short message without waiting; what the socket does not take is kept.
+pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) {
+    let mut taken = 0;
+    if outbox.is_empty() {
+        outbox.clear();
+        taken = stream.send(&[IoSlice::new(message)], Wait::No).unwrap_or(0);
     }
-    send_all(stream, &[IoSlice::new(message)])
+    // Nobody waits for these messages: behind a long backlog they would tell nobody anything.
+    if outbox.kept.len() - outbox.sent < BACKLOG_OF_CONTROL {
+        outbox.kept.extend_from_slice(&message[taken..]);
+    }
 }
 
 /// As [`send`], but what the socket does not take now is kept; `true` when nothing is.
@@ -127,7 +185,7 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
             Err(_) => return Err(SendError::Lost),
         }
     }
-    *outbox = Outbox::default();
+    outbox.clear();
     Ok(true)
 }
 
@@ -140,23 +198,35 @@ fn gather<'a>(from: impl Iterator<Item = &'a [u8]>, pieces: &mut [IoSlice<'a>; P
     n
 }
 
-/// Sends all bytes, waiting as the stream's time-out says, each time the peer takes some anew.
+/// Sends all bytes, waiting as long as `patience` says.
 #[inline]
-fn send_all(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<(), SendError> {
+fn send_all(
+    outbox: &mut Outbox,
+    stream: &dyn Stream,
+    pieces: &[IoSlice<'_>],
+    patience: Patience,
+) -> Result<(), SendError> {
     let total: usize = pieces.iter().map(|piece| piece.len()).sum();
     let sent = send_some(stream, pieces)?;
-    if sent < total { send_rest(stream, pieces, sent, total) } else { Ok(()) }
+    if sent < total { send_rest(outbox, stream, pieces, sent, total, patience) } else { Ok(()) }
 }
 
-/// Goes on when the socket did not take all at once.
+/// Goes on when the socket did not take all in time.
 #[cold]
 fn send_rest(
+    outbox: &mut Outbox,
     stream: &dyn Stream,
     pieces: &[IoSlice<'_>],
     mut sent: usize,
     total: usize,
+    patience: Patience,
 ) -> Result<(), SendError> {
     while sent < total {
+        let left = patience.deadline.remaining();
+        if left == Some(Duration::ZERO) {
+            return Err(SendError::TimedOut);
+        }
+        outbox.arm(stream, shorter(left, patience.each))?;
         let mut skip = sent;
         let mut rest = [IoSlice::new(&[]); PIECES];
         let mut n = 0;
@@ -167,16 +237,24 @@ fn send_rest(
             }
             skip -= skip.min(piece.len());
         }
-        sent += send_some(stream, &rest[..n])?;
+        sent += send_some(stream, &rest[..n]).map_err(in_the_middle)?;
     }
     Ok(())
+}
+
+/// The shorter of two time-outs, of which none is for ever.
+pub(crate) fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
 }
 
 fn send_some(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<usize, SendError> {
     match stream.send(pieces, Wait::Block) {
         Ok(n) => Ok(n),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            Err(SendError::TimedOut)
+            Err(SendError::NotSent)
         }
         Err(_) => Err(SendError::Lost),
     }

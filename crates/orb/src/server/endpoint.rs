@@ -97,7 +97,7 @@ impl Endpoints {
         }
         let connections = std::mem::take(&mut *self.connections.lock());
         for connection in connections.iter().filter_map(Weak::upgrade) {
-            let _ = connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
+            connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
             connection.break_off();
         }
         for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
@@ -145,7 +145,7 @@ fn accept(orb: &Orb, door: &Door) {
                         connection.peer(),
                         config.max_connections
                     ));
-                    let _ = connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
+                    connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
                     connection.break_off();
                 }
             }

@@ -1,6 +1,8 @@
 //! An interface as the IDL compiler would write it, by hand, so that the core is tested without the compiler.
 #![allow(dead_code, missing_docs)]
 
+pub mod fake;
+
 use isorb::generated::*;
 use isorb::{Concurrency, Config, Orb};
 use std::sync::Arc;

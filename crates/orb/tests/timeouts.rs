@@ -1,0 +1,112 @@
+//! Time-outs hold, whatever the peer does instead of answering. Each server here does answer, but later than the call may
+//! last, so that a call that waits too long gets a result and fails the test.
+
+mod common;
+
+use common::EchoRef;
+use common::fake::{Fake, read, reply};
+use isorb::{Completion, Config, Kind, Policies, Reference, SystemException};
+use std::io::Write;
+use std::thread::sleep;
+use std::time::Duration;
+
+fn within(echo: &EchoRef, ms: u64) -> EchoRef {
+    let round_trip_timeout = Some(Duration::from_millis(ms));
+    echo.with_policies(Policies { round_trip_timeout, ..Policies::default() })
+}
+
+fn one_connection() -> Config {
+    Config { connections_per_server: 1, ..Config::default() }
+}
+
+fn octets(echo: &EchoRef, octets: &[u8]) -> Result<(), SystemException> {
+    echo.object().orb().scope(|scope| echo.octets_in(scope, octets).map(drop))
+}
+
+/// An answer to `octets`: none.
+fn no_octets(id: u32) -> Vec<u8> {
+    let mut message = reply(id);
+    message.extend([0; 4]);
+    message[8] += 4;
+    message
+}
+
+#[test]
+fn a_reply_that_trickles_in() {
+    let fake = Fake::new();
+    let echo = fake.object(Config::default());
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut stream = fake.accept();
+            let mut message = reply(read(&mut stream).unwrap());
+            message.resize(300, 0);
+            message[8..12].copy_from_slice(&288u32.to_le_bytes());
+            for byte in message {
+                if stream.write_all(&[byte]).is_err() {
+                    break;
+                }
+                sleep(Duration::from_millis(10));
+            }
+        });
+        let late = within(&echo, 200).ping().unwrap_err();
+        assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
+    });
+}
+
+#[test]
+fn a_caller_that_reads_after_another_has_read_for_it() {
+    let fake = Fake::new();
+    let echo = fake.object(one_connection());
+    std::thread::scope(|threads| {
+        let first = threads.spawn(|| echo.ping());
+        let mut stream = fake.accept();
+        let first_id = read(&mut stream).unwrap();
+        let second = threads.spawn(|| within(&echo, 1_000).ping());
+        let second_id = read(&mut stream).unwrap();
+        sleep(Duration::from_millis(800));
+        stream.write_all(&reply(first_id)).unwrap();
+        sleep(Duration::from_millis(700));
+        stream.write_all(&reply(second_id)).unwrap();
+        first.join().unwrap().unwrap();
+        assert_eq!(second.join().unwrap().unwrap_err().kind, Kind::Timeout);
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_read() {
+    let fake = Fake::new();
+    let echo = fake.object(Config::default());
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut stream = fake.accept();
+            sleep(Duration::from_secs(2));
+            // It takes what came, which is not all.
+            let _ = std::panic::catch_unwind(move || {
+                let id = read(&mut stream).unwrap();
+                stream.write_all(&no_octets(id)).unwrap();
+            });
+        });
+        let late = octets(&within(&echo, 200), &vec![0; 12 << 20]).unwrap_err();
+        assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
+    });
+}
+
+#[test]
+fn a_caller_that_waits_to_send_behind_another() {
+    let fake = Fake::new();
+    let echo = fake.object(one_connection());
+    std::thread::scope(|threads| {
+        let large = threads.spawn(|| octets(&echo, &vec![0; 12 << 20]));
+        let mut stream = fake.accept();
+        // The large message is on its way, and holds the connection.
+        stream.peek(&mut [0]).unwrap();
+        let small = threads.spawn(|| within(&echo, 100).ping());
+        sleep(Duration::from_secs(2));
+        let id = read(&mut stream).unwrap();
+        stream.write_all(&no_octets(id)).unwrap();
+        let late = small.join().unwrap().unwrap_err();
+        assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::No));
+        // It took nothing from the other.
+        large.join().unwrap().unwrap();
+    });
+}
