@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::atomic::{AtomicU32, Ordering};
 use super::cell::UnsafeCell;
-use super::{LockError, Parker, PiCondvar, PiMutex};
+use super::{LockError, Parker, PiCondvar, PiMutex, Turn};
 use crate::time::Deadline;
 
 /// Three threads are too many interleavings; those with at most two pre-emptions are enough to find what three
@@ -139,5 +139,36 @@ fn loom_parker_is_reused() {
             assert_eq!(s.2.load(Ordering::Relaxed), i);
         }
         t.join().unwrap();
+    });
+}
+
+/// Each thread brings work and does what there is if it is its turn. No work is left, and no two work at once.
+#[test]
+fn loom_turn_leaves_no_work_and_excludes() {
+    let bring = |s: &(Turn, AtomicU32, UnsafeCell<u32>)| {
+        s.1.fetch_add(1, Ordering::Relaxed);
+        if s.0.take() {
+            loop {
+                let work = s.1.swap(0, Ordering::Relaxed);
+                // SAFETY: who has the turn is alone here; loom checks that.
+                s.2.with_mut(|done| unsafe { *done += work });
+                if s.0.pass() {
+                    break;
+                }
+            }
+        }
+    };
+    three_threads(move || {
+        let s = Arc::new((Turn::new(), AtomicU32::new(0), UnsafeCell::new(0)));
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let s = s.clone();
+                thread::spawn(move || bring(&s))
+            })
+            .collect();
+        bring(&s);
+        others.into_iter().for_each(|t| t.join().unwrap());
+        // SAFETY: nobody else is left.
+        assert_eq!(s.2.with(|done| unsafe { *done }), 3);
     });
 }

@@ -2,7 +2,8 @@
 //!
 //! [`PiMutex`] and [`PiCondvar`] lend the waiting thread's priority to whoever holds the lock, which neither std's
 //! nor parking_lot's do: with those, a high thread waits for as long as middling threads keep the low holder from
-//! running. [`Parker`] is for the plain case of one thread that waits for one event.
+//! running. [`Parker`] is for the plain case of one thread that waits for one event, [`Turn`] for work that one thread does
+//! for all and nobody waits for.
 //!
 //! [`atomic`], [`cell`] and [`thread`] are the facade that everything built on atomics here goes through: the real
 //! things in a build, loom's in a build with `--cfg loom`, which runs the same code in every interleaving.
@@ -13,12 +14,14 @@ mod parker;
 mod pi_condvar;
 mod pi_lock;
 mod pi_mutex;
+mod turn;
 
 pub use facade::{atomic, cell, thread};
 pub use parker::Parker;
 pub use pi_condvar::PiCondvar;
 pub use pi_lock::{LockError, NotOwner, PiLock};
 pub use pi_mutex::{PiGuard, PiMutex};
+pub use turn::Turn;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
