@@ -43,8 +43,13 @@ impl Arrived {
     }
 
     #[inline]
+    pub fn is_reply(&self) -> bool {
+        matches!(self.header.kind, MessageKind::Reply | MessageKind::LocateReply)
+    }
+
+    #[inline]
     pub fn is_reply_to(&self, id: u32) -> bool {
-        self.request_id == id && matches!(self.header.kind, MessageKind::Reply | MessageKind::LocateReply)
+        self.request_id == id && self.is_reply()
     }
 }
 

@@ -19,13 +19,14 @@ pub(crate) use slots::{Slot, Slots};
 
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
-use isorb_rt::sync::{LockError, PiMutex};
+use isorb_rt::net::{Interest, Poller, Trigger};
+use isorb_rt::sync::{LockError, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
 use outbox::{Outbox, Patience};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Limits of a connection, from the ORB's configuration.
@@ -61,6 +62,10 @@ pub(crate) struct Connection {
     code_sets: AtomicU8,
     /// The peer agreed to take requests over this connection too.
     pub bidirectional: AtomicBool,
+    /// An event was left alone because a caller held the inbox.
+    missed: AtomicBool,
+    /// The poller of its lane, and its token there.
+    watch: OnceLock<(Arc<Poller>, u64)>,
     pool: Arc<BufferPool>,
     limits: Limits,
 }
@@ -83,6 +88,8 @@ impl Connection {
             used_at: AtomicU64::new(now_ns()),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
+            watch: OnceLock::new(),
             pool,
             limits,
         }
@@ -230,11 +237,52 @@ impl Connection {
         sent
     }
 
-    /// Reads the next message into `into`, as the only reader for as long as that takes.
-    pub fn read(&self, wait: Wait, into: &mut Buffer) -> Result<Arrived, ReadError> {
-        let read = self.inbox.lock().next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into);
+    /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
+    /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
+    pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
+        let inbox = self.inbox.lock();
+        self.read_held(inbox, Wait::Block, into)
+    }
+
+    /// As [`Connection::read`], without waiting. Where a caller holds the inbox, the poller reports the connection again when
+    /// that caller lets go: no thread of a lane waits for what a caller waits for.
+    pub fn read_now(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
+        if let Ok(inbox) = self.inbox.try_lock() {
+            return self.read_held(inbox, Wait::No, into);
+        }
+        self.missed.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        match self.inbox.try_lock() {
+            Ok(inbox) => self.read_held(inbox, Wait::No, into),
+            Err(_) => Err(ReadError::WouldBlock),
+        }
+    }
+
+    #[inline]
+    fn read_held(
+        &self,
+        mut inbox: PiGuard<'_, Inbox>,
+        wait: Wait,
+        into: &mut Buffer,
+    ) -> Result<Arrived, ReadError> {
+        let read = loop {
+            match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into) {
+                Ok(arrived) if arrived.is_reply() => self.slots.deliver(arrived, into, &self.pool),
+                read => break read,
+            }
+        };
         self.note(&read);
+        drop(inbox);
+        // What was read may take long, or wait for one who waits here.
+        if self.bidirectional.load(Ordering::Relaxed) {
+            self.hand_over();
+        }
         read
+    }
+
+    /// Tells by which poller the connection is watched.
+    pub fn watched_by(&self, poller: &Arc<Poller>, token: u64) {
+        let _ = self.watch.set((poller.clone(), token));
     }
 
     /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
@@ -285,7 +333,7 @@ impl Connection {
             late = true;
             self.note(&read);
             if let Ok(arrived) = &read
-                && matches!(arrived.header.kind, MessageKind::Reply | MessageKind::LocateReply)
+                && arrived.is_reply()
                 && !arrived.is_reply_to(slot.id())
             {
                 self.slots.deliver(*arrived, into, &self.pool);
@@ -346,11 +394,6 @@ impl Connection {
         now_ns.saturating_sub(before) >= rest_ns
     }
 
-    /// Delivers a reply that a reader other than a waiter read.
-    pub fn deliver(&self, arrived: Arrived, message: &mut Buffer) {
-        self.slots.deliver(arrived, message, &self.pool);
-    }
-
     /// The peer announced that it closes: nothing more is sent, waiting calls learn that they were not processed.
     pub fn close_in_order(&self) {
         // Also where it broke already: what is read from the stream is older than the break, and tells more.
@@ -374,12 +417,25 @@ impl Connection {
         }
     }
 
-    /// Lets another waiter read.
+    /// Lets another waiter read, and the lane if it came by meanwhile.
     #[inline]
     fn hand_over(&self) {
         fence(Ordering::SeqCst);
         if self.slots.any_waiting() {
             self.slots.wake_one();
+        }
+        if self.missed.load(Ordering::Relaxed) {
+            self.report_again();
+        }
+    }
+
+    #[cold]
+    fn report_again(&self) {
+        if self.missed.swap(false, Ordering::SeqCst)
+            && let Some((poller, token)) = self.watch.get()
+        {
+            // What can be written to is ready, so there is an event, whether or not more has arrived.
+            let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);
         }
     }
 }

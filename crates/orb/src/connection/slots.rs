@@ -59,7 +59,7 @@ impl Slots {
         let index = (arrived.request_id >> SLOT_SHIFT) as usize % SLOTS;
         let place = &self.places[index];
         let mut delivered = place.delivered.lock();
-        if place.id.load(Ordering::Acquire) != arrived.request_id {
+        if arrived.request_id == NOBODY || place.id.load(Ordering::Acquire) != arrived.request_id {
             return;
         }
         let fresh = super::inbox::fresh_block(pool);

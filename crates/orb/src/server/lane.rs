@@ -9,14 +9,13 @@ use crate::Orb;
 use crate::connection::{Connection, ReadError};
 use crate::workspace::Work;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
-use isorb_rt::sync::PiMutex;
+use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::Deadline;
-use isorb_transport::Wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) struct Lane {
-    poller: Poller,
+    poller: Arc<Poller>,
     members: PiMutex<Members>,
 }
 
@@ -28,25 +27,19 @@ struct Members {
 
 struct Member {
     connection: Arc<Connection>,
-    owned: AtomicBool,
-    again: AtomicBool,
+    turn: Turn,
     /// Part of a reply waits for the peer to read; no request is read meanwhile.
     stuffed: AtomicBool,
 }
 
 impl Lane {
     pub fn new() -> std::io::Result<Lane> {
-        Ok(Lane { poller: Poller::new()?, members: PiMutex::default() })
+        Ok(Lane { poller: Arc::new(Poller::new()?), members: PiMutex::default() })
     }
 
     /// Takes a connection in.
     pub fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
-        let member = Arc::new(Member {
-            connection,
-            owned: AtomicBool::new(false),
-            again: AtomicBool::new(false),
-            stuffed: AtomicBool::new(false),
-        });
+        let member = Arc::new(Member { connection, turn: Turn::new(), stuffed: AtomicBool::new(false) });
         let token = {
             let mut members = self.members.lock();
             let place = members.free.pop().unwrap_or_else(|| {
@@ -56,6 +49,7 @@ impl Lane {
             members.places[place].1 = Some(member.clone());
             u64::from(members.places[place].0) << 32 | place as u64
         };
+        member.connection.watched_by(&self.poller, token);
         let added = self.poller.add(member.connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
         if added.is_err() {
             self.remove(token);
@@ -109,20 +103,15 @@ impl Lane {
 
 impl Member {
     fn on_event(&self, orb: &Orb, work: &mut Work) -> Next {
-        if self.owned.swap(true, Ordering::SeqCst) {
-            self.again.store(true, Ordering::SeqCst);
-            // The owner may have let go between the two: then the event is ours after all.
-            if self.owned.swap(true, Ordering::SeqCst) {
-                return Next::Continue;
-            }
+        if !self.turn.take() {
+            return Next::Continue;
         }
         loop {
-            self.again.store(false, Ordering::SeqCst);
+            // Who closes keeps the turn, so that nobody reads any more.
             if self.drain(orb, work) == Next::Close {
                 return Next::Close;
             }
-            self.owned.store(false, Ordering::SeqCst);
-            if !self.again.load(Ordering::SeqCst) || self.owned.swap(true, Ordering::SeqCst) {
+            if self.turn.pass() {
                 return Next::Continue;
             }
         }
@@ -139,7 +128,7 @@ impl Member {
             }
         }
         loop {
-            match connection.read(Wait::No, &mut work.block) {
+            match connection.read_now(&mut work.block) {
                 Ok(arrived) => {
                     let mut send = |message: &isorb_cdr::Message<'_>| {
                         if !connection.send_or_keep(message)? {

@@ -54,10 +54,8 @@ fn on_message(
             }
             served
         }
-        MessageKind::Reply | MessageKind::LocateReply => {
-            connection.deliver(arrived, &mut work.block);
-            Ok(())
-        }
+        // Who reads has delivered it.
+        MessageKind::Reply | MessageKind::LocateReply => Ok(()),
         // The request runs already, or was answered: nothing to stop (clause 9.4.4 allows a reply all the same).
         MessageKind::CancelRequest => Ok(()),
         MessageKind::CloseConnection => {
