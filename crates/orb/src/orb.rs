@@ -359,6 +359,14 @@ impl Orb {
         self.0.peers.get(addresses)
     }
 
+    /// A connection that served requests has ended.
+    pub(crate) fn connection_ended(&self, connection: &Connection) {
+        // It may stand among those that calls go out on.
+        if connection.bidirectional.load(Ordering::Acquire) {
+            self.0.peers.sweep();
+        }
+    }
+
     pub(crate) fn endpoints(&self) -> Option<&Arc<Endpoints>> {
         self.0.endpoints.get()
     }

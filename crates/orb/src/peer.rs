@@ -14,14 +14,40 @@ use std::time::Duration;
 
 pub(crate) type Addresses = Vec<(String, u16)>;
 
+/// With so many, those that nobody uses are looked for.
+const SWEEP_AT: usize = 64;
+
 /// All peers by their addresses.
 #[derive(Default)]
-pub(crate) struct Peers(PiMutex<HashMap<Addresses, Arc<Peer>>>);
+pub(crate) struct Peers(PiMutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    peers: HashMap<Addresses, Arc<Peer>>,
+    /// How many there were after the last sweep.
+    swept: usize,
+}
 
 impl Peers {
     pub fn get(&self, addresses: Addresses) -> Arc<Peer> {
-        let mut peers = self.0.lock();
-        peers.entry(addresses).or_insert_with_key(|addresses| Arc::new(Peer::new(addresses.clone()))).clone()
+        let mut known = self.0.lock();
+        if let Some(peer) = known.peers.get(&addresses) {
+            return peer.clone();
+        }
+        let unused =
+            if known.peers.len() >= SWEEP_AT.max(2 * known.swept) { sweep(&mut known) } else { Vec::new() };
+        let peer = Arc::new(Peer::new(addresses.clone()));
+        known.peers.insert(addresses, peer.clone());
+        drop(known);
+        unused.iter().for_each(|connection| connection.break_off());
+        peer
+    }
+
+    /// Lets go of connections that ended, and of peers that no reference leads to.
+    #[cold]
+    pub fn sweep(&self) {
+        let unused = sweep(&mut self.0.lock());
+        unused.iter().for_each(|connection| connection.break_off());
     }
 
     /// Uses a connection that a client opened for calls to the objects that it serves (bidirectional GIOP).
@@ -36,9 +62,32 @@ impl Peers {
 
     pub fn for_each_connection(&self, mut f: impl FnMut(&Arc<Connection>)) {
         let all: Vec<_> =
-            self.0.lock().values().flat_map(|peer| peer.connections.lock().open.clone()).collect();
+            self.0.lock().peers.values().flat_map(|peer| peer.connections.lock().open.clone()).collect();
         all.iter().for_each(&mut f);
     }
+}
+
+/// Takes out what nobody uses: the connections, still to be closed.
+fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
+    let mut unused = Vec::new();
+    known.peers.retain(|_, peer| {
+        let mut connections = peer.connections.lock();
+        // Bound, so that descriptors are closed without the locks.
+        unused.extend(connections.open.extract_if(.., |connection| !connection.is_open()));
+        let idle = |connection: &Arc<Connection>| {
+            !connection.bidirectional.load(Ordering::Relaxed)
+                && connection.in_flight.load(Ordering::Relaxed) == 0
+        };
+        // Others get at a peer through the map, which is locked.
+        let keep =
+            Arc::strong_count(peer) > 1 || connections.opening > 0 || !connections.open.iter().all(idle);
+        if !keep {
+            unused.append(&mut connections.open);
+        }
+        keep
+    });
+    known.swept = known.peers.len();
+    unused
 }
 
 /// A connection that rested longer is looked at before a request is trusted to it, in nanoseconds.

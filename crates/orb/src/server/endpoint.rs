@@ -84,7 +84,11 @@ impl Endpoints {
 
     /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
-        self.connections.lock().push(Arc::downgrade(connection));
+        {
+            let mut connections = self.connections.lock();
+            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
+            connections.push(Arc::downgrade(connection));
+        }
         // Served as the clients of the first endpoint are.
         begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
     }

@@ -72,6 +72,7 @@ impl Lane {
                     member.connection.break_off();
                     let _ = self.poller.delete(member.connection.stream().fd());
                     self.remove(event.token);
+                    orb.connection_ended(&member.connection);
                 }
             }
         }

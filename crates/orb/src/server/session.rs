@@ -18,8 +18,12 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
                 }
                 work.trim();
             }
-            Err(error) => return finish(connection, error),
+            Err(error) => {
+                finish(connection, error);
+                break;
+            }
         }
     }
     connection.break_off();
+    orb.connection_ended(connection);
 }

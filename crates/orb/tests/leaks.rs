@@ -1,0 +1,72 @@
+//! What ended leaves nothing behind: no descriptor, no thread. One test, since the counts are those of the process.
+
+mod common;
+
+use common::{EchoRef, Parrot, pair_with};
+use isorb::{Concurrency, Config, Orb, Reference};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn entries(folder: &str) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+fn descriptors() -> usize {
+    entries("/proc/self/fd")
+}
+
+fn threads() -> usize {
+    entries("/proc/self/task")
+}
+
+/// Threads end and descriptors close a moment after a call that ends them; a leak never does.
+fn settles(what: &str, count: fn() -> usize, at_most: usize) {
+    for _ in 0..200 {
+        if count() <= at_most {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what}: {} {} are left, there were {at_most}", count(), what);
+}
+
+fn with_callbacks(config: &Config, url: &str) {
+    let client = Orb::with_config(config.clone());
+    let near: EchoRef = client.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    let background = client.clone();
+    let runs = std::thread::spawn(move || background.run());
+    let echo: EchoRef = client.resolve(url).unwrap();
+    assert_eq!(echo.call_back(Some(&near)).unwrap(), "from the servant");
+    client.shutdown(true).unwrap();
+    runs.join().unwrap();
+}
+
+#[test]
+fn what_ended_leaves_nothing_behind() {
+    for concurrency in [Concurrency::Connection, Concurrency::Lane] {
+        for bidirectional in [false, true] {
+            let before = (descriptors(), threads());
+            let config = Config { concurrency, bidirectional, ..Config::default() };
+            {
+                let (server, client, echo, _) = pair_with(config.clone(), Config::default());
+                echo.ping().unwrap();
+                let url = echo.object().to_string();
+                with_callbacks(&config, &url);
+                settles("threads", threads, threads());
+                let serving = (descriptors(), threads());
+                for _ in 0..20 {
+                    with_callbacks(&config, &url);
+                }
+                if bidirectional {
+                    // Connections that were called back over are gone with their clients.
+                    settles("descriptors", descriptors, serving.0 + 3);
+                }
+                settles("threads", threads, serving.1 + 1);
+                client.shutdown(true).unwrap();
+                server.shutdown(true).unwrap();
+            }
+            settles("threads", threads, before.1);
+            settles("descriptors", descriptors, before.0);
+        }
+    }
+}
