@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
+/// Dropping the last clone does not end an ORB whose [root POA](Orb::root_poa) was asked for: its threads and POAs hold it, until
+/// [`Orb::shutdown`]. After a `fork` only the process that made the ORB may use it: the other has none of its threads.
+///
 /// ```no_run
 /// let orb = isorb::Orb::init(std::env::args())?;
 /// let root = orb.root_poa()?;           // opens the endpoints
@@ -163,7 +166,7 @@ impl Orb {
     }
 
     /// Stops: POAs are deactivated and destroyed, their servants etherealised, connections closed in order. With `wait`, running
-    /// upcalls are waited for.
+    /// upcalls are waited for; without, they go on, and their clients get their replies.
     ///
     /// # Errors
     /// BAD_INV_ORDER (OMG minor 3) with `wait` from inside an upcall, which would wait for itself.
@@ -178,7 +181,13 @@ impl Orb {
         if let Some(endpoints) = self.0.endpoints.get() {
             endpoints.close();
         }
-        self.0.peers.for_each_connection(|connection| connection.break_off());
+        self.0.peers.for_each_connection(|connection| {
+            if connection.bidirectional.load(Ordering::Acquire) {
+                connection.close();
+            } else {
+                connection.break_off();
+            }
+        });
         self.0.references.lock().clear();
         self.0.plain_keys.lock().clear();
         self.0.state.store(STOPPED, Ordering::Release);

@@ -157,6 +157,22 @@ fn a_collocated_call_stays_inside() {
 }
 
 #[test]
+fn running_upcalls_are_answered_when_the_server_shuts_down() {
+    for concurrency in BOTH {
+        let (server, _client, echo, _) = pair(concurrency);
+        std::thread::scope(|threads| {
+            let slow: Vec<_> = (0..2).map(|_| threads.spawn(|| echo.sleep(300))).collect();
+            std::thread::sleep(Duration::from_millis(100));
+            // From inside an upcall, which is answered too.
+            echo.fail(98).unwrap();
+            slow.into_iter().for_each(|call| assert_eq!(call.join().unwrap().unwrap(), 300));
+        });
+        assert!(server.is_shut_down());
+        assert_eq!(echo.ping().unwrap_err().kind, Kind::Transient);
+    }
+}
+
+#[test]
 fn a_server_that_ends_and_one_that_comes_back() {
     let (server, client, echo, _) = pair(Concurrency::Connection);
     echo.ping().unwrap();

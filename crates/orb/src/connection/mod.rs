@@ -58,6 +58,8 @@ pub(crate) struct Connection {
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
     used_at: AtomicU64,
+    /// Requests of the peer that are being served.
+    serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
     code_sets: AtomicU8,
     /// The peer agreed to take requests over this connection too.
@@ -74,6 +76,8 @@ const OPEN: u8 = 0;
 /// The peer said CloseConnection: what it has not answered it has not processed.
 const CLOSED_BY_PEER: u8 = 1;
 const BROKEN: u8 = 2;
+/// This side closes: requests that run are answered, others are not taken.
+const CLOSING: u8 = 3;
 
 impl Connection {
     pub fn new(stream: Box<dyn Stream>, side: Side, limits: Limits, pool: Arc<BufferPool>) -> Connection {
@@ -86,6 +90,7 @@ impl Connection {
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
+            serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
             missed: AtomicBool::new(false),
@@ -109,6 +114,42 @@ impl Connection {
 
     pub fn is_open(&self) -> bool {
         self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    #[inline]
+    fn takes_replies(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), OPEN | CLOSING)
+    }
+
+    /// Counts a request as being served, as long as the result lives; `None` when the connection closes, and the peer is or
+    /// will be told that the request was not processed.
+    #[inline]
+    pub fn serving(&self) -> Option<Serving<'_>> {
+        self.serving.fetch_add(1, Ordering::SeqCst);
+        let serving = Serving(self);
+        // In one order with `close`: either it sees the request, or the request sees that it closes.
+        (self.state.load(Ordering::SeqCst) == OPEN).then_some(serving)
+    }
+
+    /// Closes in order (clause 9.4.6): requests that run are answered first, by whoever runs them.
+    ///
+    /// # Real-time
+    /// Does not wait.
+    pub fn close(&self) {
+        if self.state.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+            && self.serving.load(Ordering::SeqCst) == 0
+        {
+            self.say_goodbye();
+        }
+    }
+
+    #[cold]
+    fn say_goodbye(&self) {
+        if self.state.compare_exchange(CLOSING, BROKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
+            self.stream.shutdown();
+            self.slots.wake_all();
+        }
     }
 
     /// Whether the peer closed in order, so that a request without an answer was not processed.
@@ -182,7 +223,7 @@ impl Connection {
 
     #[inline]
     fn send_in(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
-        if !self.is_open() {
+        if !self.takes_replies() {
             return Err(SendError::Closed);
         }
         let mut outbox = match self.outbox.lock_until(patience.deadline) {
@@ -215,7 +256,7 @@ impl Connection {
     /// Sends a message without waiting for the peer: what the socket does not take is kept, up to one message's limit.
     /// `Ok(true)` when nothing is left to send.
     pub fn send_or_keep(&self, message: &Message<'_>) -> Result<bool, SendError> {
-        if !self.is_open() {
+        if !self.takes_replies() {
             return Err(SendError::Closed);
         }
         let mut outbox = self.outbox.lock();
@@ -404,7 +445,9 @@ impl Connection {
 
     /// Gives the connection up: both directions end, everybody who waits is woken.
     pub fn break_off(&self) {
-        let _ = self.state.compare_exchange(OPEN, BROKEN, Ordering::AcqRel, Ordering::Acquire);
+        for state in [OPEN, CLOSING] {
+            let _ = self.state.compare_exchange(state, BROKEN, Ordering::AcqRel, Ordering::Acquire);
+        }
         self.stream.shutdown();
         self.slots.wake_all();
     }
@@ -436,6 +479,21 @@ impl Connection {
         {
             // What can be written to is ready, so there is an event, whether or not more has arrived.
             let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);
+        }
+    }
+}
+
+/// A request that is being served.
+pub(crate) struct Serving<'a>(&'a Connection);
+
+impl Drop for Serving<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let connection = self.0;
+        if connection.serving.fetch_sub(1, Ordering::SeqCst) == 1
+            && connection.state.load(Ordering::SeqCst) == CLOSING
+        {
+            connection.say_goodbye();
         }
     }
 }

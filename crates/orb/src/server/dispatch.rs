@@ -29,6 +29,10 @@ pub(crate) fn request(
     work: &mut Work,
     send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
+    let serving = connection.map(|connection| connection.serving());
+    if matches!(serving, Some(None)) {
+        return Ok(());
+    }
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
@@ -119,6 +123,8 @@ pub(crate) fn request(
     if request.response == Response::Target {
         deliver(&mut e, send);
     }
+    // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
+    drop(serving);
     Work::put_back(encode, e.into_buffer());
     Ok(())
 }

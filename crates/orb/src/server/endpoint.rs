@@ -5,7 +5,7 @@ use super::session;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
 use crate::{Orb, Result, SystemException};
-use isorb_giop::{Kind, message};
+use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_transport::{Listener, Tcp, Transport, Wait};
@@ -93,7 +93,7 @@ impl Endpoints {
         begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
     }
 
-    /// Stops accepting, says CloseConnection to every client and ends the connections.
+    /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         for door in &self.listeners {
@@ -101,8 +101,7 @@ impl Endpoints {
         }
         let connections = std::mem::take(&mut *self.connections.lock());
         for connection in connections.iter().filter_map(Weak::upgrade) {
-            connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
-            connection.break_off();
+            connection.close();
         }
         for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
             lane.close();
@@ -149,8 +148,7 @@ fn accept(orb: &Orb, door: &Door) {
                         connection.peer(),
                         config.max_connections
                     ));
-                    connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
-                    connection.break_off();
+                    connection.close();
                 }
             }
             Err(_) if endpoints.closed.load(Ordering::Acquire) => return,

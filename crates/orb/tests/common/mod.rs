@@ -153,6 +153,7 @@ impl Echo for Parrot {
     fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()> {
         match how {
             0 => panic!("a servant that panics"),
+            98 => cx.orb().shutdown(false),
             99 => cx.orb().scope(|_| panic!("a servant that panics in a scope of its own")),
             _ => Err(SystemException::from(isorb::Kind::NoPermission).minor(how)),
         }
