@@ -342,7 +342,6 @@ impl Connection {
             if held.is_none() {
                 // Announce the wait first, then look again: a holder that leaves in between sees either us or an empty lock.
                 let waiting = slot.announce();
-                fence(Ordering::SeqCst);
                 held = self.inbox.try_lock().ok();
                 if held.is_none() {
                     let woken = waiting.park(deadline);
@@ -463,10 +462,7 @@ impl Connection {
     /// Lets another waiter read, and the lane if it came by meanwhile.
     #[inline]
     fn hand_over(&self) {
-        fence(Ordering::SeqCst);
-        if self.slots.any_waiting() {
-            self.slots.wake_one();
-        }
+        self.slots.hand_over();
         if self.missed.load(Ordering::Relaxed) {
             self.report_again();
         }

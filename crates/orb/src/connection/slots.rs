@@ -2,8 +2,7 @@
 
 use super::{Arrived, Side};
 use isorb_rt::pool::IndexPool;
-use isorb_rt::sync::{Parker, PiMutex};
-use isorb_rt::time::Deadline;
+use isorb_rt::sync::{Announced, PiMutex, Waiters};
 use isorb_scope::{Buffer, BufferPool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,7 +18,7 @@ const NOBODY: u32 = u32::MAX;
 pub(crate) struct Slots {
     free: IndexPool,
     places: Box<[Place]>,
-    waiting: AtomicU32,
+    waiters: Waiters,
     low_bit: u32,
 }
 
@@ -27,8 +26,6 @@ pub(crate) struct Slots {
 struct Place {
     id: AtomicU32,
     generation: AtomicU32,
-    parker: Parker,
-    parked: AtomicBool,
     full: AtomicBool,
     delivered: PiMutex<Option<(Arrived, Buffer)>>,
 }
@@ -38,7 +35,7 @@ impl Slots {
         let places: Box<[Place]> = (0..SLOTS).map(|_| Place::default()).collect();
         places.iter().for_each(|place| place.id.store(NOBODY, Ordering::Relaxed));
         let low_bit = if side == Side::Connector { 0 } else { 1 };
-        Slots { free: IndexPool::new(SLOTS), places, waiting: AtomicU32::new(0), low_bit }
+        Slots { free: IndexPool::new(SLOTS), places, waiters: Waiters::new(SLOTS), low_bit }
     }
 
     /// A free place with a new request id.
@@ -66,25 +63,20 @@ impl Slots {
         *delivered = Some((arrived, std::mem::replace(message, fresh)));
         place.full.store(true, Ordering::Release);
         drop(delivered);
-        place.parker.unpark();
+        self.waiters.wake(index);
     }
 
+    /// Lets one that waits read; call it after letting go of the inbox.
     #[inline]
-    pub fn any_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) != 0
-    }
-
-    /// Wakes one that is parked, to read.
-    #[cold]
-    pub fn wake_one(&self) {
-        if let Some(place) = self.places.iter().find(|place| place.parked.load(Ordering::SeqCst)) {
-            place.parker.unpark();
-        }
+    pub fn hand_over(&self) {
+        self.waiters.hand_over();
     }
 
     pub fn wake_all(&self) {
-        for place in self.places.iter().filter(|place| place.id.load(Ordering::Acquire) != NOBODY) {
-            place.parker.unpark();
+        for (index, place) in self.places.iter().enumerate() {
+            if place.id.load(Ordering::Acquire) != NOBODY {
+                self.waiters.wake(index);
+            }
         }
     }
 }
@@ -102,10 +94,8 @@ impl Slot<'_> {
     }
 
     /// Says that this call waits and does not read; ends when dropped.
-    pub fn announce(&self) -> Waiting<'_> {
-        self.slots.waiting.fetch_add(1, Ordering::SeqCst);
-        self.place().parked.store(true, Ordering::SeqCst);
-        Waiting { slots: self.slots, place: self.place() }
+    pub fn announce(&self) -> Announced<'_> {
+        self.slots.waiters.announce(self.index)
     }
 
     /// The reply, if somebody delivered it. What came late, for an earlier user of the place, is dropped.
@@ -143,27 +133,7 @@ impl Drop for Slot<'_> {
             place.full.store(false, Ordering::Relaxed);
             drop(late);
         }
-        place.parker.reset();
+        self.slots.waiters.reset(self.index);
         self.slots.free.give(self.index);
-    }
-}
-
-/// A call that is about to park, seen by who hands the inbox over.
-pub(crate) struct Waiting<'a> {
-    slots: &'a Slots,
-    place: &'a Place,
-}
-
-impl Waiting<'_> {
-    /// Parks until woken; `false` when the deadline passed.
-    pub fn park(&self, deadline: Deadline) -> bool {
-        self.place.parker.park_until(deadline)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.place.parked.store(false, Ordering::SeqCst);
-        self.slots.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::atomic::{AtomicU32, Ordering};
 use super::cell::UnsafeCell;
-use super::{LockError, Parker, PiCondvar, PiMutex, Turn};
+use super::{LockError, Parker, PiCondvar, PiMutex, Turn, Waiters};
 use crate::time::Deadline;
 
 /// Three threads are too many interleavings; those with at most two pre-emptions are enough to find what three
@@ -171,4 +171,71 @@ fn loom_turn_leaves_no_work_and_excludes() {
         // SAFETY: nobody else is left.
         assert_eq!(s.2.with(|done| unsafe { *done }), 3);
     });
+}
+
+/// A connection: the replies that arrive, in order, and who has got one from another reader.
+struct Shared {
+    arriving: PiMutex<Vec<usize>>,
+    waiters: Waiters,
+    delivered: Vec<AtomicU32>,
+}
+
+/// Waits for the reply of `me` as the ORB does.
+fn await_reply(s: &Shared, me: usize) {
+    loop {
+        let mut held = s.arriving.try_lock().ok();
+        if held.is_none() {
+            let announced = s.waiters.announce(me);
+            held = s.arriving.try_lock().ok();
+            if held.is_none() {
+                assert!(announced.park(Deadline::NONE));
+                drop(announced);
+                if s.delivered[me].load(Ordering::Acquire) == 1 {
+                    return s.waiters.hand_over();
+                }
+                continue;
+            }
+        }
+        let Some(mut arriving) = held else { continue };
+        if s.delivered[me].load(Ordering::Acquire) == 1 {
+            drop(arriving);
+            return s.waiters.hand_over();
+        }
+        let whose = arriving.pop().expect("each reply is read once");
+        if whose == me {
+            drop(arriving);
+            return s.waiters.hand_over();
+        }
+        s.delivered[whose].store(1, Ordering::Release);
+        s.waiters.wake(whose);
+    }
+}
+
+/// Every caller gets its reply, in whichever order they arrive; loom sees a deadlock if one is left parked.
+fn all_are_answered(replies: &[usize]) {
+    let s = Arc::new(Shared {
+        arriving: PiMutex::new(replies.to_vec()),
+        waiters: Waiters::new(replies.len()),
+        delivered: replies.iter().map(|_| AtomicU32::new(0)).collect(),
+    });
+    let others: Vec<_> = (1..replies.len())
+        .map(|me| {
+            let s = s.clone();
+            thread::spawn(move || await_reply(&s, me))
+        })
+        .collect();
+    await_reply(&s, 0);
+    others.into_iter().for_each(|t| t.join().unwrap());
+    assert!(s.arriving.lock().is_empty());
+}
+
+#[test]
+fn loom_waiters_hand_over() {
+    three_threads(|| all_are_answered(&[0, 1]));
+    three_threads(|| all_are_answered(&[1, 0]));
+}
+
+#[test]
+fn loom_waiters_hand_over_three() {
+    three_threads(|| all_are_answered(&[0, 2, 1]));
 }

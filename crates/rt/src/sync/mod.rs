@@ -15,6 +15,7 @@ mod pi_condvar;
 mod pi_lock;
 mod pi_mutex;
 mod turn;
+mod waiters;
 
 pub use facade::{atomic, cell, thread};
 pub use parker::Parker;
@@ -22,6 +23,7 @@ pub use pi_condvar::PiCondvar;
 pub use pi_lock::{LockError, NotOwner, PiLock};
 pub use pi_mutex::{PiGuard, PiMutex};
 pub use turn::Turn;
+pub use waiters::{Announced, Waiters};
 
 #[cfg(all(test, loom))]
 mod loom_tests;
