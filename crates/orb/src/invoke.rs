@@ -101,8 +101,9 @@ impl From<SystemException> for Failure {
 }
 
 impl From<isorb_cdr::Error> for Failure {
+    /// For what is wrong in a reply: the request was processed, or may have been.
     fn from(error: isorb_cdr::Error) -> Failure {
-        Failure::Final(error.into())
+        Failure::Final(SystemException::from(error).completed(Completion::Maybe))
     }
 }
 
@@ -348,7 +349,8 @@ impl<'a> Call<'_, 'a> {
                     return Err(self.read_failure(error, &connection, slot.id(), target.version));
                 }
             };
-            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
+            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
+                .map_err(|exception| exception.completed(Completion::Maybe))?;
             let text = connection.text(arrived.header.version);
             Ok(Some(Answer { arrived, bytes, text }))
         })
@@ -441,7 +443,9 @@ impl<'a> Call<'_, 'a> {
         message::body(&mut d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
-            let orb = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
+            let orb = scope
+                .keep(self.orb.clone())
+                .map_err(|full| Failure::Final(SystemException::from(full).completed(Completion::Maybe)))?;
             d = d.with_context(orb);
         }
         if reply.status == ReplyStatus::NoException {

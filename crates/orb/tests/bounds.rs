@@ -77,6 +77,25 @@ fn panics_use_no_nesting_up() {
 }
 
 #[test]
+fn a_destructor_that_panics_ends_a_connection_and_no_thread() {
+    for concurrency in BOTH {
+        let config = Config { concurrency, lane_threads: 1, ..Config::default() };
+        let client = Config { round_trip_timeout_ms: 5_000, ..Config::default() };
+        let (server, _client, echo, _) = pair_with(config, client);
+        for _ in 0..3 {
+            // The reply is on its way when the scope is left.
+            echo.fail(97).unwrap();
+            // The connection ends under this call, or did before.
+            if let Err(lost) = echo.ping() {
+                assert_eq!(lost.kind, Kind::CommFailure, "{lost}");
+                echo.ping().unwrap();
+            }
+        }
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
 fn calls_that_nest_without_end_are_refused() {
     let (server, _client, _, _) = pair(Concurrency::Connection);
     let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Recursion::default())).unwrap();

@@ -4,7 +4,7 @@
 //! owner at a time: an event that finds it owned is left to the owner, who looks once more before it lets go. Nobody is
 //! promoted, nothing is re-armed.
 
-use super::{Next, finish, on_message};
+use super::{Next, finish, guarded, on_message};
 use crate::Orb;
 use crate::connection::{Connection, ReadError};
 use crate::workspace::Work;
@@ -67,7 +67,7 @@ impl Lane {
                     return;
                 }
                 if let Some(member) = self.member(event.token)
-                    && member.on_event(orb, &mut work) == Next::Close
+                    && guarded(|| member.on_event(orb, &mut work)) == Next::Close
                 {
                     member.connection.break_off();
                     let _ = self.poller.delete(member.connection.stream().fd());

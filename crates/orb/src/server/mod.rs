@@ -17,6 +17,7 @@ use crate::workspace::{Work, with_work};
 use isorb_cdr::Message;
 use isorb_giop::{Answer, MessageKind, ProtocolError, message};
 use isorb_scope::Buffer;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Sends a finished message over the connection that it belongs to.
@@ -72,6 +73,13 @@ fn on_message(
             Next::Close
         }
     }
+}
+
+/// Ends the connection, and not the thread that serves it, when user code panics where it is not called as such: the destructor of
+/// a value that a servant left in its scope.
+#[inline]
+fn guarded(serve: impl FnOnce() -> Next) -> Next {
+    catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Next::Close)
 }
 
 /// Handles what a caller read that was no reply: the end of the connection, or a call back.

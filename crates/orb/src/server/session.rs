@@ -1,6 +1,6 @@
 //! A thread a connection.
 
-use super::{Next, finish, on_message};
+use super::{Next, finish, guarded, on_message};
 use crate::Orb;
 use crate::connection::Connection;
 use crate::workspace::Work;
@@ -13,7 +13,8 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
         match connection.read(&mut work.block) {
             Ok(arrived) => {
                 let mut send = |message: &isorb_cdr::Message<'_>| connection.send(message);
-                if on_message(orb, connection, arrived, &mut work, &mut send) == Next::Close {
+                let served = || on_message(orb, connection, arrived, &mut work, &mut send);
+                if guarded(served) == Next::Close {
                     break;
                 }
                 work.trim();

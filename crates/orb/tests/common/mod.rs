@@ -124,6 +124,14 @@ impl EchoRef {
     }
 }
 
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        panic!("a destructor that panics");
+    }
+}
+
 #[derive(Default)]
 pub struct Parrot {
     pub fed: AtomicU64,
@@ -153,6 +161,7 @@ impl Echo for Parrot {
     fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()> {
         match how {
             0 => panic!("a servant that panics"),
+            97 => cx.keep(PanicsInDrop).map(drop),
             98 => cx.orb().shutdown(false),
             99 => cx.orb().scope(|_| panic!("a servant that panics in a scope of its own")),
             _ => Err(SystemException::from(isorb::Kind::NoPermission).minor(how)),
