@@ -3,7 +3,7 @@
 mod common;
 
 use common::{EchoRef, Parrot, pair, pair_with};
-use isorb::{Completion, Concurrency, Config, Kind, Policies, Reference};
+use isorb::{Completion, Concurrency, Config, Kind, Orb, Policies, Reference};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -143,6 +143,39 @@ fn a_servant_calls_back() {
             server.shutdown(true).unwrap();
         }
     }
+}
+
+#[test]
+fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
+    let (server, _, echo, _) =
+        pair_with(Config { bidirectional: true, ..Config::default() }, Config::default());
+    // Of the lane's connections, one is read by a caller that waits for long.
+    let client = Orb::with_config(Config {
+        concurrency: Concurrency::Lane,
+        lane_threads: 1,
+        bidirectional: true,
+        connections_per_server: 1,
+        ..Config::default()
+    });
+    let near: EchoRef = client.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    let background = client.clone();
+    std::thread::spawn(move || background.run());
+    let echo: EchoRef = client.resolve(&echo.object().to_string()).unwrap();
+    let other = Orb::with_config(Config { round_trip_timeout_ms: 1_000, ..Config::default() });
+    let far: EchoRef = other.resolve(&near.object().to_string()).unwrap();
+    far.ping().unwrap();
+    std::thread::scope(|threads| {
+        let slow = threads.spawn(|| echo.sleep(3_000));
+        std::thread::sleep(Duration::from_millis(100));
+        // What arrives there for another caller is an event for the lane too.
+        let quick = threads.spawn(|| echo.sleep(1));
+        std::thread::sleep(Duration::from_millis(100));
+        far.ping().unwrap();
+        slow.join().unwrap().unwrap();
+        quick.join().unwrap().unwrap();
+    });
+    client.shutdown(true).unwrap();
+    server.shutdown(true).unwrap();
 }
 
 #[test]
