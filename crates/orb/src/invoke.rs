@@ -270,7 +270,7 @@ impl<'a> Call<'_, 'a> {
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {
-                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target.version)));
+                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target)));
                 }
             };
             let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
@@ -376,11 +376,13 @@ impl<'a> Call<'_, 'a> {
         error: ReadError,
         connection: &crate::connection::Connection,
         id: u32,
-        version: Version,
+        target: &Target,
     ) -> Failure {
         match error {
             ReadError::TimedOut => {
-                connection.cancel(version, id);
+                if target.cancel {
+                    connection.cancel(target.version, id);
+                }
                 Failure::Final(self.timed_out(connection.peer()))
             }
             ReadError::ClosedInOrder => Failure::NotProcessed(
