@@ -31,6 +31,7 @@ mod reference;
 mod servant;
 mod server;
 mod upcall;
+mod value;
 mod workspace;
 
 include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
@@ -50,6 +51,7 @@ pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_polici
 pub use reference::{IsA, RefArg, Reference};
 pub use servant::{IntoServant, Outcome, Servant, Serves};
 pub use upcall::Upcall;
+pub use value::{AbstractBase, Value, ValueBase};
 #[doc(hidden)]
 pub use zerocopy;
 

@@ -7,6 +7,7 @@ use crate::poa::{Poa, Registry};
 use crate::policy::Policies;
 use crate::server::Endpoints;
 use crate::{Object, Reference, Result, SystemException};
+use isorb_any::{Any, AnyValue};
 use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
 use isorb_giop::context::{ListenPoint, listen_points, read_listen_points};
@@ -202,6 +203,17 @@ impl Orb {
         f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
     ) -> Result<T, E> {
         crate::invoke::call_scope(f)
+    }
+
+    /// The value in `any`, if it is a `T` or of a type equivalent to it. References in it belong to this ORB, so that they can be
+    /// called; [`Any::get`] does for values without references.
+    ///
+    /// A reference is found as the type that the sender said, and as an [`Object`], which can be narrowed.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn extract<T: AnyValue>(&self, any: &Any) -> Option<T> {
+        any.get_with(Some(self))
     }
 
     /// The ORB's policies, the widest scope.
