@@ -4,7 +4,7 @@ use crate::peer::Peer;
 use crate::policy::{Policies, thread_policies};
 use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
-use isorb_giop::codeset::{CodeSetComponentInfo, negotiate};
+use isorb_giop::codeset::negotiate;
 use isorb_giop::component::ORB_TYPE_OMNIORB;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
@@ -200,7 +200,7 @@ fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
         let same = profiles.iter().filter(|other| other.key == profile.key);
         let addresses = same.flat_map(|profile| profile.addresses()).collect();
         let code_sets = match profile.code_sets() {
-            Some(theirs) => Some(negotiate(&CodeSetComponentInfo::ours(), &theirs)?),
+            Some(theirs) => Some(negotiate(&orb.config().code_sets(), &theirs)?),
             None => None,
         };
         let version = profile.version.min(orb.config().giop_version());

@@ -8,7 +8,6 @@ use crate::policy::Policies;
 use crate::server::Endpoints;
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
-use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
 use isorb_giop::context::{ListenPoint, listen_points, read_listen_points};
 use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
@@ -342,7 +341,7 @@ impl Orb {
         let mut endpoints = self.endpoint_addresses().into_iter();
         let (host, port) = endpoints.next().unwrap_or_else(|| ("127.0.0.1".into(), 0));
         let more = endpoints.map(|(host, port)| Component::AlternateAddress { host, port });
-        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(CodeSetComponentInfo::ours())];
+        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
         let components = ours.into_iter().chain(more).flat_map(|component| component.to_tagged()).collect();
         let version = self.config().giop_version();
         let profile = IiopProfile { version, host, port, key, components };
