@@ -111,6 +111,15 @@ impl<'m> Decoder<'m> {
         Ok(taken)
     }
 
+    /// Passes over `n` octets, or over what lies before the next seam if that is less.
+    #[inline]
+    pub fn skip(&mut self, n: usize) {
+        let n = n.min(self.rest.len());
+        let (_, rest) = core::mem::take(&mut self.rest).split_at_mut(n);
+        self.rest = rest;
+        self.position += n;
+    }
+
     /// Skips padding to a multiple of `alignment` (a power of two).
     ///
     /// # Errors
@@ -130,7 +139,7 @@ impl<'m> Decoder<'m> {
     /// Skips padding as before a body in GIOP 1.2, where an empty body has none.
     pub fn align_body(&mut self, alignment: usize) {
         let gap = self.position.wrapping_neg() & (alignment - 1);
-        let _ = self.take(gap.min(self.rest.len()));
+        self.skip(gap);
     }
 
     /// Reads a plain value, aligned.

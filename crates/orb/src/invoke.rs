@@ -128,10 +128,21 @@ impl Object {
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
-        match self.run(operation.name, Response::Target, scope, arguments, &policies)? {
-            Some(reply) => Ok(reply),
-            None => Err(Kind::Internal.into()),
-        }
+        let call = self.call(operation, Response::Target, arguments, &policies)?;
+        let target = self.target()?;
+        let outcome = match call.attempt(&target, scope, &policies) {
+            // Opened here, not in a function further down, since results are large to hand up.
+            Ok(Some(answer)) => {
+                let (reply, d) = call.open(answer, scope)?;
+                if reply.status == ReplyStatus::NoException {
+                    return Ok(Reply::Results(d));
+                }
+                call.other_reply(reply, d)
+            }
+            Ok(None) => Ok(Outcome::Done),
+            Err(failure) => Err(failure),
+        };
+        self.go_on(&call, target, outcome, scope, &policies)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -148,32 +159,33 @@ impl Object {
             SyncScope::WithServer => Response::Server,
             SyncScope::WithTarget => Response::Target,
         };
+        let call = self.call(operation, response, arguments, &policies)?;
         call_scope(|scope| {
-            let reply = self.run(operation.name, response, scope, arguments, &policies)?;
+            let target = self.target()?;
+            let outcome = match call.attempt(&target, scope, &policies) {
+                Ok(None) => return Ok(()),
+                Ok(Some(answer)) => call.outcome(answer, scope),
+                Err(failure) => Err(failure),
+            };
+            let reply = self.go_on(&call, target, outcome, scope, &policies)?;
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
         })
     }
 
+    /// A call that starts now.
     #[inline(always)]
-    fn run<'s, 'a>(
-        &self,
-        operation: &str,
+    fn call<'c, 'a>(
+        &'c self,
+        operation: &Operation,
         response: Response,
-        scope: &'s Scope<'s>,
-        arguments: &dyn Fn(&mut Encoder<'a>),
+        arguments: &'c dyn Fn(&mut Encoder<'a>),
         policies: &Policies,
-    ) -> Result<Option<Reply<'s>>> {
+    ) -> Result<Call<'c, 'a>> {
         let orb = self.orb();
         orb.check_running()?;
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
-        let call = Call { orb, operation, response, arguments, deadline, timeout };
-        let target = self.target()?;
-        match call.attempt(&target, scope, policies) {
-            Ok(Outcome::Reply(reply)) => Ok(Some(reply)),
-            Ok(Outcome::Done) => Ok(None),
-            other => self.go_on(&call, target, other, scope, policies),
-        }
+        Ok(Call { orb, operation: operation.name, response, arguments, deadline, timeout })
     }
 
     /// After an attempt that was not the last: follows forwards, tries again.
@@ -226,7 +238,11 @@ impl Object {
                 return Err(call.timed_out("the ORB"));
             }
             target = self.target()?;
-            attempt = call.attempt(&target, scope, policies);
+            attempt = match call.attempt(&target, scope, policies) {
+                Ok(Some(answer)) => call.outcome(answer, scope),
+                Ok(None) => Ok(Outcome::Done),
+                Err(failure) => Err(failure),
+            };
         }
     }
 }
@@ -240,24 +256,20 @@ struct Answer<'s> {
 
 impl<'a> Call<'_, 'a> {
     /// One request and its reply.
-    #[inline(always)]
+    #[inline]
     fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
         policies: &Policies,
-    ) -> Result<Outcome<'s>, Failure> {
-        let answer = match &target.place {
-            Place::Here => self.here(target, scope)?,
-            Place::There(peer) => self.there(target, peer, scope, policies)?,
-        };
-        match answer {
-            Some(answer) => self.reply(answer, scope),
-            None => Ok(Outcome::Done),
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        match &target.place {
+            Place::Here => self.here(target, scope),
+            Place::There(peer) => self.there(target, peer, scope, policies),
         }
     }
 
-    /// A remote call. By itself, so that what is large and only handed on is not moved through it.
+    /// A remote call.
     #[inline(never)]
     fn there<'s>(
         &self,
@@ -397,31 +409,34 @@ impl<'a> Call<'_, 'a> {
         Ok(message)
     }
 
+    /// Reads the header of a reply; the decoder is at its body.
     #[inline(always)]
-    fn reply<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+    fn open<'s>(
+        &self,
+        answer: Answer<'s>,
+        scope: &'s Scope<'s>,
+    ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
         let Answer { arrived, bytes, text } = answer;
-        let mut d = message::start(bytes, &arrived.header, scope)?;
+        let mut d = message::start_whole(bytes, &arrived.header, scope);
         let reply = message::Reply::read(&mut d)?;
         d.set_text(text);
         message::body(&mut d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
-            let orb = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
-            d = d.with_context(orb);
+            d = d.with_context(scope.keep(self.orb.clone())?);
         }
-        if reply.status == ReplyStatus::NoException {
-            return Ok(Outcome::Reply(Reply::Results(d)));
-        }
-        self.other_reply(&reply, d)
+        Ok((reply, d))
     }
 
-    /// Anything but results.
     #[cold]
-    fn other_reply<'s>(
-        &self,
-        reply: &message::Reply<'_>,
-        mut d: Decoder<'s>,
-    ) -> Result<Outcome<'s>, Failure> {
+    fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let (reply, d) = self.open(answer, scope)?;
+        self.other_reply(reply, d)
+    }
+
+    /// What a reply says, results or anything else.
+    #[cold]
+    fn other_reply<'s>(&self, reply: message::Reply<'_>, mut d: Decoder<'s>) -> Result<Outcome<'s>, Failure> {
         match reply.status {
             ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
             ReplyStatus::UserException => {

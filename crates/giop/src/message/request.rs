@@ -48,11 +48,12 @@ impl<'m> Request<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline]
+    #[inline(always)]
     pub fn read(d: &mut Decoder<'m>) -> Result<Request<'m>> {
         if d.text().version >= Version::V1_2 { Request::read_1_2(d) } else { Request::read_1_0(d) }
     }
 
+    #[inline(always)]
     fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
         let id = d.get()?;
         // Six bits of the octet and three octets are reserved: ignored.
@@ -84,6 +85,7 @@ impl<'m> Request<'m> {
     }
 }
 
+#[inline]
 fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
     let name = octets(d)?;
     terminated(name).map_err(|kind| d.error(kind))
