@@ -63,7 +63,7 @@ impl Peer {
         timeout: Option<Duration>,
         reconnect: bool,
     ) -> Result<Lease> {
-        let mut connections = self.connections.lock();
+        let connections = self.connections.lock();
         let had = !connections.is_empty();
         let mut closed = false;
         let mut best: Option<&Arc<Connection>> = None;
@@ -87,10 +87,23 @@ impl Peer {
                 return Ok(Lease::new(best.clone()));
             }
         }
-        if closed {
-            connections.retain(|connection| connection.is_open());
-        }
         drop(connections);
+        self.open_another(orb, deadline, timeout, had, closed, reconnect)
+    }
+
+    #[cold]
+    fn open_another(
+        &self,
+        orb: &Orb,
+        deadline: Deadline,
+        timeout: Option<Duration>,
+        had: bool,
+        closed: bool,
+        reconnect: bool,
+    ) -> Result<Lease> {
+        if closed {
+            self.connections.lock().retain(|connection| connection.is_open());
+        }
         if had && closed && !reconnect {
             return Err(SystemException::from(Kind::Rebind)
                 .detail("the connection is gone, and the rebind policy forbids another"));
