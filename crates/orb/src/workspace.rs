@@ -62,6 +62,7 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
     f: impl FnOnce(&mut Work) -> Result<T, E>,
 ) -> Result<T, E> {
     let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
+    let _nesting = Nesting;
     let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
     let result = f(&mut work);
     leave(|shelf| shelf.work.push(work));
@@ -81,12 +82,22 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
 ) -> Result<T, E> {
     let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
     let mut region = region.unwrap_or_else(|| Region::with_overflow(REGION, results()));
+    let _nesting = Nesting;
     let result = {
         let scope = region.enter();
         f(&scope)
     };
     leave(|shelf| shelf.regions.push(region));
     result
+}
+
+/// Counts a call out, by a panic of a servant too, which costs no more than the set that it used.
+struct Nesting;
+
+impl Drop for Nesting {
+    fn drop(&mut self) {
+        leave(|shelf| shelf.nesting -= 1);
+    }
 }
 
 /// `None` when calls are nested too deeply.
@@ -110,8 +121,5 @@ fn too_deep() -> SystemException {
 
 #[inline]
 fn leave(give: impl FnOnce(&mut Shelf)) {
-    SHELF.with_borrow_mut(|shelf| {
-        shelf.nesting -= 1;
-        give(shelf);
-    });
+    SHELF.with_borrow_mut(give);
 }

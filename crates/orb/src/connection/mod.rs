@@ -251,13 +251,11 @@ impl Connection {
             self.hand_over();
             match read {
                 Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
-                Ok(arrived) => {
-                    other(arrived, into);
-                    if !self.is_open() {
-                        return slot.arrived(into).ok_or_else(|| self.why_closed());
-                    }
+                Ok(arrived) => other(arrived, into),
+                // The end of the stream follows CloseConnection, which `other` took.
+                Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
+                    return Err(ReadError::ClosedInOrder);
                 }
-                Err(_) if self.closed_in_order() => return Err(ReadError::ClosedInOrder),
                 Err(error) => return Err(error),
             }
         }
