@@ -40,7 +40,7 @@ pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::Reply;
 pub use isorb_any::{Any, TypeCode};
-pub use isorb_cdr::{Arg, Fixed, LongDouble, WString};
+pub use isorb_cdr::{Arg, Fixed, LongDouble, WChar, WString};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use naming::Naming;
