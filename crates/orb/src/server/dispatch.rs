@@ -32,7 +32,7 @@ pub(crate) fn request(
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let mut d = message::start(bytes, &arrived.header, &scope)?.with_context(orb);
+    let mut d = message::start_whole(bytes, &arrived.header, &scope).with_context(orb);
     let request = Request::read(&mut d)?;
     let version = arrived.header.version;
     let mut acceptable = Ok(());
@@ -53,17 +53,8 @@ pub(crate) fn request(
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     if request.response == Response::Server {
-        // Found or not is answered before the servant runs; what it then does, nobody hears.
-        let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
-        let mut early = Encoder::new(Vec::new(), text);
-        let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &[]);
-        let head = early.position();
-        if let Err(refusal) = &found {
-            write_refusal(&mut early, at, head, refusal);
-        }
-        deliver(early, &mut Vec::new(), send);
-        if found.is_err() {
-            *encode = e.flatten().unwrap_or_default();
+        if !answer_early(orb, &request, text, send) {
+            Work::put_back(encode, e.into_buffer());
             return Ok(());
         }
     }
@@ -117,11 +108,24 @@ pub(crate) fn request(
         },
     }
     if request.response == Response::Target {
-        deliver(e, encode, send);
-    } else if let Ok(message) = e.finish() {
-        Work::put_back(encode, message.into_buffer());
+        deliver(&mut e, send);
     }
+    Work::put_back(encode, e.into_buffer());
     Ok(())
+}
+
+/// Answers whether the object was found before the servant runs, and says it; what the servant then does, nobody hears.
+#[cold]
+fn answer_early(orb: &Orb, request: &Request<'_>, text: Text, send: &mut dyn FnMut(&Message<'_>)) -> bool {
+    let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
+    let mut e = Encoder::new(Vec::new(), text);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    let head = e.position();
+    if let Err(refusal) = &found {
+        write_refusal(&mut e, status_at, head, refusal);
+    }
+    deliver(&mut e, send);
+    found.is_ok()
 }
 
 /// The target of a request: by a key that this ORB made, or a plain one that was registered.
@@ -199,6 +203,7 @@ fn pseudo(
     Ok(Outcome::Results)
 }
 
+#[cold]
 fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
     match refusal {
         Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
@@ -216,6 +221,7 @@ fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &R
     }
 }
 
+#[cold]
 fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception: &SystemException) {
     e.truncate(head);
     e.patch(status_at, ReplyStatus::SystemException as u32);
@@ -224,18 +230,14 @@ fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception
     message::end_body(e, body);
 }
 
-fn deliver(e: Encoder<'_>, encode: &mut Vec<u8>, send: &mut dyn FnMut(&Message<'_>)) {
-    match e.finish() {
-        Ok(mut message) => {
-            if message::finish_header(&mut message).is_ok() {
-                send(&message);
-            }
-            Work::put_back(encode, message.into_buffer());
-        }
-        Err((error, buffer)) => {
-            crate::log::note(format_args!("a reply could not be written: {error}"));
-            *encode = buffer;
-        }
+fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
+    let finished = e.finished().and_then(|message| {
+        message::finish_header(message)?;
+        Ok(message)
+    });
+    match finished {
+        Ok(message) => send(message),
+        Err(error) => crate::log::note(format_args!("a reply could not be written: {error}")),
     }
 }
 
@@ -298,6 +300,7 @@ pub(crate) fn locate(
         }
         Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
     }
-    deliver(e, encode, send);
+    deliver(&mut e, send);
+    Work::put_back(encode, e.into_buffer());
     Ok(())
 }
