@@ -73,11 +73,11 @@ impl<'m> Decoder<'m> {
         Err(self.error(ErrorKind::Truncated))
     }
 
-    /// The octets of a value that does not lie before the next seam. One of more than eight is a structure or an array, whose
-    /// octets go on across the seam.
+    /// The octets of a value that does not lie before the next seam. One that is longer than its alignment is a structure or
+    /// an array, whose octets go on across the seam.
     #[cold]
     pub(crate) fn get_beyond(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
-        if size <= 8 {
+        if size <= alignment {
             self.align_beyond(alignment, size)?;
         }
         self.take(size)
@@ -156,6 +156,14 @@ mod tests {
         read(&[b"\0\0\0\x02\0\x01\0", b"\x02"], |d| assert_eq!(d.plain_seq::<u16>(), Ok(&[1, 2][..])));
         read(&[b"\0\0\0\x03\0h", b"\0i\0\0"], |d| assert_eq!(d.wstring(), Ok("hi")));
         read(&[b"\0\0\0\x09ab", b"c"], |d| assert_eq!(d.string().unwrap_err().kind, ErrorKind::Length));
+    }
+
+    #[test]
+    fn a_structure_is_cut_between_its_members() {
+        // omniORB writes `struct Point { long x; long y; }` member by member.
+        read(&[b"\0\0\0\x09\0\0\0\x01", b"\0\0\0\x02\0\0\0\x03"], |d| {
+            assert_eq!((d.get(), d.get::<[i32; 2]>(), d.get()), (Ok(9u32), Ok([1, 2]), Ok(3u32)));
+        });
     }
 
     #[test]
