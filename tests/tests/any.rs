@@ -9,7 +9,8 @@ mod generated {
 use generated::anys::*;
 use isorb::generated::{AnyValue, HandleCode, LongDouble};
 use isorb::{
-    Any, Concurrency, Config, Fixed, Kind, Object, Orb, Reference, Result, TypeCode, Upcall, WString,
+    AbstractBase, Any, Concurrency, Config, Fixed, Kind, Object, Orb, Reference, Result, TypeCode, Upcall,
+    ValueBase, WString,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,10 +38,13 @@ fn no_such(what: &str) -> isorb::SystemException {
     isorb::SystemException::from(Kind::BadParam).detail(what.to_owned())
 }
 
-impl Keeper for Servant {
+impl Named for Servant {
     fn name(&self, _: Upcall<'_>) -> Result<&str> {
         Ok(self.name)
     }
+}
+
+impl Keeper for Servant {
     fn rotate<'u>(&'u self, _: Upcall<'u>, _: u8, a: &'u Any, b: &mut &'u Any) -> Result<(&'u Any, &'u Any)> {
         Ok(rotate(a, b))
     }
@@ -91,6 +95,25 @@ impl Keeper for Servant {
         let name = cx.format(format_args!("{} says {}", self.name, keeper.name()?))?;
         let same = Any::of::<Option<Object>>(Some(keeper.object())).map_err(|_| no_such("an object"))?;
         Ok((name, cx.keep(same)?))
+    }
+    fn rotate_base<'u>(
+        &'u self,
+        _: Upcall<'u>,
+        a: Option<&'u AbstractBase>,
+        b: &mut Option<&'u AbstractBase>,
+    ) -> Result<(Option<&'u AbstractBase>, Option<&'u AbstractBase>)> {
+        Ok(rotate(a, b))
+    }
+    fn rotate_value<'u>(
+        &'u self,
+        _: Upcall<'u>,
+        a: Option<&'u ValueBase>,
+        b: &mut Option<&'u ValueBase>,
+    ) -> Result<(Option<&'u ValueBase>, Option<&'u ValueBase>)> {
+        Ok(rotate(a, b))
+    }
+    fn leak<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ValueBase>> {
+        cx.keep(sealed()).map(Some)
     }
 }
 
@@ -144,6 +167,11 @@ fn everywhere(test: impl Fn(&Pair, &Config)) {
 
 fn any<T: AnyValue>(value: T) -> Any {
     Any::new(&value).expect("it can be sent")
+}
+
+/// A value that is not null.
+fn sealed() -> ValueBase {
+    Sealed::from("secret".to_owned()).into()
 }
 
 fn tree() -> Tree {
@@ -353,6 +381,8 @@ fn references_in_an_any_can_be_called() {
         let keeper = found.into_iter().flatten().next().expect("the second is one");
         assert_eq!(keeper.name().as_deref(), Ok("server"));
         assert_eq!(far.ask(&any(Some(far.clone()))).expect("itself").0, "server says server");
+        // In one process, too.
+        assert_eq!(near.ask(&any(Some(far.clone()))).expect("a keeper").0, "client says server");
         let nobody = far.ask(&any(None::<KeeperRef>)).expect_err("nil cannot be asked");
         assert_eq!(nobody.kind, Kind::BadParam);
     });
@@ -368,5 +398,29 @@ fn large_values() {
         assert_eq!(pair.far.rotate(1, &many, &mut Any::null()).expect("2,000 of them").0, many);
         let tracks = any(vec![track(); 100]);
         assert_eq!(pair.far.rotate(1, &tracks, &mut Any::null()).expect("100 tracks").0, tracks);
+    });
+}
+
+#[test]
+fn abstract_interfaces_travel_as_objects_and_values_as_null() {
+    everywhere(|pair, _| {
+        let far = &pair.far;
+        let (server, client) = (far.clone(), pair.near.clone());
+        let server = AbstractBase::from(NamedRef::from(server));
+        let mut b = Some(AbstractBase::from(NamedRef::from(client)));
+        let (result, c) = far.rotate_base(Some(&server), &mut b).expect("references");
+        assert_eq!((&result, &b), (&Some(server.clone()), &Some(server)));
+        let named: NamedRef =
+            c.expect("the old b").object().narrow().expect("it answers").expect("it has a name");
+        assert_eq!(named.name().as_deref(), Ok("client"));
+        assert_eq!(far.rotate_base(None, &mut b).expect("null").0, None);
+        assert_eq!(b, None);
+        assert_eq!(far.rotate_value(None, &mut None), Ok((None, None)));
+        // Refused before anything is sent, and by the server after it ran.
+        let refused = far.rotate_value(Some(&sealed()), &mut None).expect_err("it is not null");
+        assert_eq!(refused.kind, Kind::Marshal, "{refused}");
+        let refused = far.leak().expect_err("it is not null");
+        assert_eq!(refused.kind, Kind::Marshal, "{refused}");
+        assert_eq!(far.name().as_deref(), Ok("server"), "the connection is none the worse");
     });
 }
