@@ -4,7 +4,7 @@
 //! the message; and no primitive is split between two. Octets go on across a seam as if there were none. The decoder holds
 //! what lies before the next seam, so that messages without any, which is nearly all, pay nothing for this.
 
-use crate::{Decoder, ErrorKind, Result};
+use crate::{Decoder, ErrorKind, Plain, Result};
 use alloc::vec;
 use zerocopy::IntoBytes;
 
@@ -81,6 +81,17 @@ impl<'m> Decoder<'m> {
             self.align_beyond(alignment, size)?;
         }
         self.take(size)
+    }
+
+    /// Values that align to eight, and go on behind a seam: there, four octets of padding come before the first. (Values that
+    /// align to less have none, since a fragment's data begins at twelve.)
+    #[cold]
+    pub(crate) fn plain_array_beyond<T: Plain>(&mut self, n: usize) -> Result<&'m [T]> {
+        if n.checked_mul(size_of::<T>()).is_none_or(|length| length > self.remaining()) {
+            return Err(self.error(ErrorKind::Truncated));
+        }
+        let scope = self.scope;
+        Ok(scope.fill(n, |_| self.get::<T>())?)
     }
 
     /// Joins octets on both sides of a seam; they go to the heap until the scope is left, since they may outgrow it.
@@ -163,6 +174,19 @@ mod tests {
         // omniORB writes `struct Point { long x; long y; }` member by member.
         read(&[b"\0\0\0\x09\0\0\0\x01", b"\0\0\0\x02\0\0\0\x03"], |d| {
             assert_eq!((d.get(), d.get::<[i32; 2]>(), d.get()), (Ok(9u32), Ok([1, 2]), Ok(3u32)));
+        });
+    }
+
+    #[test]
+    fn doubles_go_on_behind_padding() {
+        let one = 1.0f64.to_be_bytes();
+        let first = [&[0, 0, 0, 2, 0, 0, 0, 0], &one[..]].concat();
+        let second = [&[0, 0, 0, 0], &one[..], &[7]].concat();
+        read(&[&first, &second], |d| {
+            assert_eq!((d.plain_seq::<f64>(), d.get()), (Ok(&[1.0, 1.0][..]), Ok(7u8)));
+        });
+        read(&[&first, &[0, 0, 0, 0]], |d| {
+            assert_eq!(d.plain_seq::<f64>().unwrap_err().kind, ErrorKind::Truncated);
         });
     }
 
