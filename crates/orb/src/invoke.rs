@@ -375,6 +375,7 @@ impl<'a> Call<'_, 'a> {
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
                 reply = Some(copy_to_scope(message, scope, pool));
             });
+            work.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {
