@@ -43,7 +43,8 @@ struct Shelf {
         reason = "each call takes one out and puts it back: a pointer moves, not the set"
     )]
     work: Vec<Box<Work>>,
-    regions: Vec<Region>,
+    #[expect(clippy::vec_box, reason = "as above")]
+    regions: Vec<Box<Region>>,
     nesting: usize,
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
     let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
-    let mut region = region.unwrap_or_else(|| Region::new(REGION));
+    let mut region = region.unwrap_or_else(|| Box::new(Region::new(REGION)));
     let result = {
         let scope = region.enter();
         f(&scope)
