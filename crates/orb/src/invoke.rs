@@ -443,7 +443,7 @@ impl<'a> Call<'_, 'a> {
         message::body(&mut d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
-            d = d.with_context(scope.keep(self.orb.clone())?);
+            d.set_context(scope.keep(self.orb.clone())?);
         }
         Ok((reply, d))
     }

@@ -52,7 +52,8 @@ struct Shelf {
         reason = "each call takes one out and puts it back: a pointer moves, not the set"
     )]
     work: Vec<Box<Work>>,
-    regions: Vec<Region>,
+    #[expect(clippy::vec_box, reason = "as above")]
+    regions: Vec<Box<Region>>,
     nesting: usize,
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
 ) -> Result<T, E> {
     let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
     let nested = Nested;
-    let mut region = region.unwrap_or_else(|| Region::with_overflow(REGION, results()));
+    let mut region = region.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())));
     let result = {
         let scope = region.enter();
         f(&scope)
