@@ -375,6 +375,7 @@ impl<'a> Call<'_, 'a> {
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
                 reply = Some(copy_to_scope(message, scope, pool));
             });
+            work.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {
@@ -442,7 +443,7 @@ impl<'a> Call<'_, 'a> {
         message::body(&mut d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
-            d = d.with_context(scope.keep(self.orb.clone())?);
+            d.set_context(scope.keep(self.orb.clone())?);
         }
         Ok((reply, d))
     }

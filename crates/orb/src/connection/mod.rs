@@ -13,7 +13,7 @@ mod inbox;
 mod outbox;
 mod slots;
 
-pub(crate) use inbox::{Arrived, Inbox, ReadError};
+pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 

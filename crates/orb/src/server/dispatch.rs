@@ -32,7 +32,8 @@ pub(crate) fn request(
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let mut d = message::start_whole(bytes, &arrived.header, &scope).with_context(orb);
+    let mut d = message::start_whole(bytes, &arrived.header, &scope);
+    d.set_context(orb);
     let request = Request::read(&mut d)?;
     let version = arrived.header.version;
     let mut acceptable = Ok(());
@@ -52,11 +53,9 @@ pub(crate) fn request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    if request.response == Response::Server {
-        if !answer_early(orb, &request, text, send) {
-            Work::put_back(encode, e.into_buffer());
-            return Ok(());
-        }
+    if request.response == Response::Server && !answer_early(orb, &request, text, send) {
+        Work::put_back(encode, e.into_buffer());
+        return Ok(());
     }
 
     let entered;
@@ -129,6 +128,7 @@ fn answer_early(orb: &Orb, request: &Request<'_>, text: Text, send: &mut dyn FnM
 }
 
 /// The target of a request: by a key that this ORB made, or a plain one that was registered.
+#[inline(always)]
 fn enter<'u>(
     orb: &Orb,
     key: &'u [u8],
@@ -136,17 +136,26 @@ fn enter<'u>(
     scope: &'u Scope<'u>,
 ) -> Result<Entered<'u>, Refusal> {
     match orb.registry().enter(key, operation) {
-        Err(refusal) => match orb.plain_key(key) {
-            None => Err(refusal),
-            Some(object) => match object.local_key(orb) {
-                Some(key) => {
-                    let key = scope.slice(&key).map_err(SystemException::from)?;
-                    orb.registry().enter(key, operation)
-                }
-                None => Err(Refusal::Forward { to: object, permanent: false }),
-            },
-        },
-        entered => entered,
+        Ok(entered) => Ok(entered),
+        Err(refusal) => enter_by_plain_key(orb, key, operation, scope, refusal),
+    }
+}
+
+#[cold]
+fn enter_by_plain_key<'u>(
+    orb: &Orb,
+    key: &'u [u8],
+    operation: &'u str,
+    scope: &'u Scope<'u>,
+    refusal: Refusal,
+) -> Result<Entered<'u>, Refusal> {
+    let Some(object) = orb.plain_key(key) else { return Err(refusal) };
+    match object.local_key(orb) {
+        Some(key) => {
+            let key = scope.slice(&key).map_err(SystemException::from)?;
+            orb.registry().enter(key, operation)
+        }
+        None => Err(Refusal::Forward { to: object, permanent: false }),
     }
 }
 

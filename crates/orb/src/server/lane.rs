@@ -150,6 +150,7 @@ impl Member {
                     if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
                         return Next::Close;
                     }
+                    work.trim();
                     if self.stuffed.load(Ordering::Acquire) {
                         return Next::Continue;
                     }
