@@ -1,6 +1,7 @@
 //! A call, from the stub's arguments to the reply's results.
 
 use crate::connection::{Arrived, ReadError, SendError};
+use crate::interceptor::{Attempt, Exchange, join};
 use crate::object::{Place, Target};
 use crate::policy::{Policies, Rebind, SyncScope};
 use crate::workspace::{Work, with_scope, with_work};
@@ -75,7 +76,7 @@ pub fn call_scope<T, E: From<SystemException>>(
 }
 
 /// What one attempt gave.
-enum Outcome<'s> {
+pub(crate) enum Outcome<'s> {
     Reply(Reply<'s>),
     /// The object is elsewhere; for good if so said.
     Forward(Ior, bool),
@@ -83,7 +84,7 @@ enum Outcome<'s> {
 }
 
 /// Why one attempt failed.
-enum Failure {
+pub(crate) enum Failure {
     /// It certainly was not processed and another connection may do.
     NotProcessed(SystemException),
     Final(SystemException),
@@ -101,6 +102,7 @@ impl From<isorb_cdr::Error> for Failure {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Call<'c, 'a> {
     orb: &'c Orb,
     operation: &'c str,
@@ -108,6 +110,8 @@ struct Call<'c, 'a> {
     arguments: &'c dyn Fn(&mut Encoder<'a>),
     deadline: Deadline,
     timeout: Option<Duration>,
+    /// Contexts of interceptors, where there are any.
+    exchange: Option<&'c Exchange>,
 }
 
 impl Object {
@@ -164,28 +168,35 @@ impl Object {
         orb.check_running()?;
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
-        let call = Call { orb, operation, response, arguments, deadline, timeout };
+        let call = Call { orb, operation, response, arguments, deadline, timeout, exchange: None };
         let mut forwards = 0;
         let mut retried = false;
         loop {
             let target = self.target()?;
-            let attempt = match &target.place {
-                Place::Here => call.here(&target, scope),
-                Place::There(_) => call.there(&target, scope, policies),
+            let attempt = match orb.interceptors().client() {
+                None => call.attempt(&target, scope, policies),
+                Some(chain) => {
+                    let attempt = Attempt {
+                        object: self,
+                        target: &target,
+                        operation,
+                        response,
+                        sync_scope: policies.sync_scope.unwrap_or_default(),
+                        retries: !retried || target.forwarded(),
+                        refuses_forward: &|| refuse_forward(policies, forwards + 1, operation),
+                    };
+                    chain.around(attempt, |exchange| {
+                        Call { exchange: Some(exchange), ..call }.attempt(&target, scope, policies)
+                    })?
+                }
             };
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
                 Ok(Outcome::Done) => return Ok(None),
                 Ok(Outcome::Forward(ior, permanent)) => {
                     forwards += 1;
-                    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
-                        return Err(SystemException::from(Kind::Rebind)
-                            .detail("the object was forwarded, which the rebind policy forbids"));
-                    }
-                    if forwards > MAX_FORWARDS {
-                        return Err(SystemException::from(Kind::Transient)
-                            .minor(minor::TRANSIENT_FORWARDS)
-                            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times")));
+                    if let Some(refusal) = refuse_forward(policies, forwards, operation) {
+                        return Err(refusal);
                     }
                     self.forward(&ior, permanent)?;
                 }
@@ -211,7 +222,35 @@ impl Object {
     }
 }
 
+/// Why a call does not follow its forward with this number.
+fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
+    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+        return Some(
+            SystemException::from(Kind::Rebind)
+                .detail("the object was forwarded, which the rebind policy forbids"),
+        );
+    }
+    (number > MAX_FORWARDS).then(|| {
+        SystemException::from(Kind::Transient)
+            .minor(minor::TRANSIENT_FORWARDS)
+            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times"))
+    })
+}
+
 impl<'a> Call<'_, 'a> {
+    #[inline]
+    fn attempt<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Outcome<'s>, Failure> {
+        match &target.place {
+            Place::Here => self.here(target, scope),
+            Place::There(_) => self.there(target, scope, policies),
+        }
+    }
+
     /// A remote call.
     fn there<'s>(
         &self,
@@ -246,7 +285,8 @@ impl<'a> Call<'_, 'a> {
                 contexts[n] = ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data: &bidirectional };
                 n += 1;
             }
-            let message = self.encode(target, text, slot.id(), &contexts[..n], &mut work.encode)?;
+            let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+            let message = self.encode(target, text, slot.id(), contexts, &mut work.encode)?;
             let outcome = connection.send(&message);
             Work::put_back(&mut work.encode, message.into_buffer());
             match outcome {
@@ -282,7 +322,8 @@ impl<'a> Call<'_, 'a> {
     fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
-            let message = self.encode(target, Text::DEFAULT, 0, &[], &mut work.encode)?;
+            let contexts = join(&[], self.exchange.map(|exchange| &exchange.request), scope)?;
+            let message = self.encode(target, Text::DEFAULT, 0, contexts, &mut work.encode)?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -344,6 +385,9 @@ impl<'a> Call<'_, 'a> {
         let context = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
         let mut d = message::start(bytes, &arrived.header, scope)?.with_context(context);
         let reply = message::Reply::read(&mut d)?;
+        if let Some(exchange) = self.exchange {
+            exchange.note(&reply.contexts);
+        }
         d.set_text(text);
         message::body(&mut d);
         match reply.status {

@@ -1,6 +1,7 @@
 //! A request, from its octets to its reply.
 
 use crate::connection::{Arrived, Connection};
+use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
@@ -52,17 +53,27 @@ pub(crate) fn request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    if request.response == Response::Server {
+    let mut intercepted = orb.interceptors().server().map(|chain| chain.serve(orb, &request));
+    let mut started = match &mut intercepted {
+        Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
+        _ => Ok(()),
+    };
+    if intercepted.is_some() && request.response == Response::Server && started.is_ok() {
+        // A refusal is for the ending points to see, and answered after them.
+        started = request.target.key().map_or(Ok(()), |key| find(orb, key));
+    }
+    if request.response == Response::Server && started.is_ok() {
         // Found or not is answered before the servant runs; what it then does, nobody hears.
         let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
         let mut early = Encoder::new(Vec::new(), text);
-        let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &[]);
+        let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
+        let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &contexts);
         let head = early.position();
         if let Err(refusal) = &found {
             write_refusal(&mut early, at, head, refusal);
         }
         deliver(early, &mut Vec::new(), send);
-        if found.is_err() {
+        if found.is_err() && intercepted.is_none() {
             *encode = e.flatten().unwrap_or_default();
             return Ok(());
         }
@@ -83,7 +94,7 @@ pub(crate) fn request(
             e.put(0u16);
             message::end_body(&mut e, body);
         }
-        Some(key) => match enter(orb, key, request.operation, &scope) {
+        Some(key) => match started.and_then(|()| enter(orb, key, request.operation, &scope)) {
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
@@ -98,8 +109,12 @@ pub(crate) fn request(
                 // The target outlives what the upcall borrows from it: a shorter name for the same decoder.
                 let mut arguments = d;
                 let body = message::begin_body(&mut e);
-                let outcome = entered
-                    .upcall(|servant| run(servant, request.operation, &upcall, &mut arguments, &mut e));
+                let outcome = entered.upcall(|servant| {
+                    if let Some(serving) = &mut intercepted {
+                        serving.reach(servant, &entered)?;
+                    }
+                    run(servant, request.operation, &upcall, &mut arguments, &mut e)
+                });
                 let outcome = outcome.flatten().and_then(|outcome| entered.postinvoke().map(|()| outcome));
                 match outcome {
                     Ok(Outcome::Results) if e.error().is_none() => message::end_body(&mut e, body),
@@ -114,6 +129,10 @@ pub(crate) fn request(
                 }
             }
         },
+    }
+    if let Some(serving) = intercepted {
+        serving.finish(e, Places { status: status_at, head }, encode, send);
+        return Ok(());
     }
     if request.response == Response::Target {
         deliver(e, encode, send);
@@ -198,7 +217,7 @@ fn pseudo(
     Ok(Outcome::Results)
 }
 
-fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
+pub(crate) fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
     match refusal {
         Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
         Refusal::Forward { to, permanent } => {
@@ -215,7 +234,12 @@ fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &R
     }
 }
 
-fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception: &SystemException) {
+pub(crate) fn write_exception(
+    e: &mut Encoder<'_>,
+    status_at: usize,
+    head: usize,
+    exception: &SystemException,
+) {
     e.truncate(head);
     e.patch(status_at, ReplyStatus::SystemException as u32);
     let body = message::begin_body(e);
@@ -223,7 +247,7 @@ fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception
     message::end_body(e, body);
 }
 
-fn deliver(e: Encoder<'_>, encode: &mut Vec<u8>, send: &mut dyn FnMut(&Message<'_>)) {
+pub(crate) fn deliver(e: Encoder<'_>, encode: &mut Vec<u8>, send: &mut dyn FnMut(&Message<'_>)) {
     match e.finish() {
         Ok(mut message) => {
             if message::finish_header(&mut message).is_ok() {
