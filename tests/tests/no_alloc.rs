@@ -24,8 +24,11 @@ struct Arguments {
 fn arguments() -> Arguments {
     let stamps: Vec<Stamp> = (0..50).map(|i| Stamp { value: f64::from(i), at: 7 }).collect();
     let track = Track { name: "Überflug".into(), state: Mode::Run, last: stamps[3] };
-    let shapes =
-        [Shape::Radius(1.5), Shape::Text { label: 3, value: "three".into() }, Shape::Outline { label: 9, value: stamps.clone() }];
+    let shapes = [
+        Shape::Radius(1.5),
+        Shape::Text { label: 3, value: "three".into() },
+        Shape::Outline { label: 9, value: stamps.clone() },
+    ];
     let picture = Picture {
         title: "title".into(),
         drawn: shapes.to_vec(),

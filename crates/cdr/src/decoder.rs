@@ -116,10 +116,10 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<()> {
         let gap = self.position.wrapping_neg() & (alignment - 1);
-        if gap > self.rest.len() {
-            return self.align_beyond(alignment, 0);
-        }
         if gap != 0 {
+            if gap > self.rest.len() {
+                return self.align_beyond(alignment, 0);
+            }
             self.take(gap)?;
         }
         Ok(())
@@ -138,11 +138,8 @@ impl<'m> Decoder<'m> {
     #[inline]
     pub fn get<T: Plain>(&mut self) -> Result<T> {
         self.align(T::ALIGN)?;
-        // Larger ones are structures and arrays, whose octets go on across a seam.
-        if size_of::<T>() > self.rest.len() && size_of::<T>() <= 8 {
-            self.align_beyond(T::ALIGN, size_of::<T>())?;
-        }
-        let bytes = self.take(size_of::<T>())?;
+        let size = size_of::<T>();
+        let bytes = if size <= self.rest.len() { self.take(size)? } else { self.get_beyond(T::ALIGN, size)? };
         let Ok(mut value) = T::read_from_bytes(bytes) else { return Err(self.error(ErrorKind::Truncated)) };
         if self.foreign {
             value.swap();

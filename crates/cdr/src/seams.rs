@@ -73,6 +73,16 @@ impl<'m> Decoder<'m> {
         Err(self.error(ErrorKind::Truncated))
     }
 
+    /// The octets of a value that does not lie before the next seam. One of more than eight is a structure or an array, whose
+    /// octets go on across the seam.
+    #[cold]
+    pub(crate) fn get_beyond(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
+        if size <= 8 {
+            self.align_beyond(alignment, size)?;
+        }
+        self.take(size)
+    }
+
     /// Joins octets on both sides of a seam; they go to the heap until the scope is left, since they may outgrow it.
     #[cold]
     pub(crate) fn take_beyond(&mut self, n: usize) -> Result<&'m mut [u8]> {

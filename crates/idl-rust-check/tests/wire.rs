@@ -293,3 +293,28 @@ fn exceptions_say_what_they_are() {
     assert_eq!(Fixed_::ID, "IDL:types/Fixed_:1.0");
     assert_eq!(Empty {}.to_string(), "types::Empty");
 }
+
+#[test]
+fn structures_travel_in_an_any() {
+    let any = Any::new(&tree(2)).expect("it has a type code");
+    assert_eq!(any.type_code().id().ok(), Some("IDL:types/Node:1.0"));
+    assert_eq!(any.get::<Node>(), Some(tree(2)));
+    assert_eq!(any.get::<Padded>(), None);
+    goes_round!(&any);
+    // Left and Right contain each other.
+    let left = Left { rights: vec![Right { ls: vec![], n: 7 }], p: Paint::Green };
+    let any = Any::new(&left).expect("it has a type code");
+    assert_eq!(any.get::<Left>(), Some(left));
+    goes_round!(&any);
+    let any = Any::new(&wide()).expect("it has a type code");
+    assert_eq!(any.get::<Wide>(), Some(wide()));
+    // The members keep the names of their types.
+    let content = any.type_code().member_type(2).expect("it has ten members");
+    assert_eq!(content.name().ok(), Some("WShort"));
+    let any = Any::new(&Colour::Green).expect("it has a type code");
+    assert_eq!(any.get::<Colour>(), Some(Colour::Green));
+    let any = Any::new(&Fixed_ { code: 1, c: Colour::Red }).expect("it has a type code");
+    assert_eq!(any.get::<Fixed_>(), Some(Fixed_ { code: 1, c: Colour::Red }));
+    // A refused discriminator, text or bound is refused here, too.
+    assert!(Any::new(&Bounded { l: vec![0; 5], ..bounded() }).is_err());
+}

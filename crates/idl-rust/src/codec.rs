@@ -165,7 +165,7 @@ impl Module<'_, '_> {
             Shape::Text { wide: false, bound: None } => quote!(#d.string()),
             Shape::Text { wide: true, bound: None } => quote!(#d.wstring()),
             Shape::Seq(element, None) if analysis.needs_code(element, false) => {
-                let min = number(element.min_wire(self.r#gen.spec).max(1));
+                let min = number(analysis.min_wire(element).max(1));
                 let read = self.decode_result(element, d);
                 quote!(#d.views(#min, |#d| #read))
             }

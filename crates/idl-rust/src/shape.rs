@@ -88,35 +88,6 @@ impl Shape {
             Shape::Reference(_) | Shape::Object | Shape::Value(_) | Shape::ValueBase | Shape::AbstractBase
         )
     }
-
-    /// The least octets that a value takes on the wire, padding aside. A lower bound is enough: counts are checked
-    /// against it before room is reserved.
-    pub fn min_wire(&self, spec: &Spec) -> u64 {
-        match self {
-            Shape::Void => 0,
-            Shape::Number(name) => size_of_number(name),
-            Shape::Bool | Shape::Char | Shape::WChar => 1,
-            Shape::LongDouble => 16,
-            Shape::Fixed(digits, _) => u64::from(digits / 2 + 1),
-            Shape::Text { .. } | Shape::Seq(..) | Shape::Enum(_) | Shape::Any | Shape::TypeCode => 4,
-            Shape::Array(element, n) => element.min_wire(spec).saturating_mul(u64::from(*n)),
-            Shape::Value(_) | Shape::ValueBase => 4,
-            Shape::Reference(_) | Shape::Object => 8,
-            Shape::AbstractBase => 5,
-            Shape::Local(_) | Shape::Native(_) => 1,
-            Shape::Record(id) => match &spec[*id].kind {
-                DefKind::Union(u) => {
-                    let discriminator = Shape::of(spec, &u.discriminator).min_wire(spec);
-                    let member = u.cases.iter().map(|c| Shape::of(spec, &c.member.ty).min_wire(spec)).min();
-                    discriminator + if u.implicit_default { 0 } else { member.unwrap_or(0) }
-                }
-                _ => {
-                    let members = spec.members(*id);
-                    members.iter().map(|m| Shape::of(spec, &m.ty).min_wire(spec)).fold(0, u64::saturating_add)
-                }
-            },
-        }
-    }
 }
 
 fn size_of_number(name: &str) -> u64 {
@@ -134,12 +105,43 @@ pub(crate) struct Layout {
 #[derive(Debug)]
 pub(crate) struct Analysis<'s> {
     spec: &'s Spec,
-    borrows: RefCell<HashMap<DefId, bool>>,
+    borrows: Memo<bool>,
+    plain: Memo<Option<Layout>>,
+    defaults: Memo<bool>,
+    sizes: Memo<u64>,
+    min_wires: Memo<u64>,
+}
+
+/// What was found out about definitions. Without it, structs that hold the next smaller one twice, and so on, would take
+/// time exponential in their depth.
+#[derive(Debug)]
+struct Memo<T>(RefCell<HashMap<DefId, T>>);
+
+impl<T: Copy> Memo<T> {
+    fn new() -> Self {
+        Memo(RefCell::default())
+    }
+
+    fn get(&self, id: DefId, find: impl FnOnce() -> T) -> T {
+        if let Some(known) = self.0.borrow().get(&id) {
+            return *known;
+        }
+        let found = find();
+        self.0.borrow_mut().insert(id, found);
+        found
+    }
 }
 
 impl<'s> Analysis<'s> {
     pub fn new(spec: &'s Spec) -> Self {
-        Analysis { spec, borrows: RefCell::default() }
+        Analysis {
+            spec,
+            borrows: Memo::new(),
+            plain: Memo::new(),
+            defaults: Memo::new(),
+            sizes: Memo::new(),
+            min_wires: Memo::new(),
+        }
     }
 
     pub fn shape(&self, ty: &Type) -> Shape {
@@ -151,15 +153,10 @@ impl<'s> Analysis<'s> {
         match shape {
             Shape::Text { .. } | Shape::Seq(..) | Shape::Any | Shape::TypeCode => true,
             Shape::Array(element, _) => self.borrows(element),
-            Shape::Record(id) => {
-                if let Some(known) = self.borrows.borrow().get(id) {
-                    return *known;
-                }
+            Shape::Record(id) => self.borrows.get(*id, || {
                 let members = self.spec.member_types(*id);
-                let borrows = members.into_iter().any(|ty| self.borrows(&self.shape(ty)));
-                self.borrows.borrow_mut().insert(*id, borrows);
-                borrows
-            }
+                members.into_iter().any(|ty| self.borrows(&self.shape(ty)))
+            }),
             shape => shape.is_handle(),
         }
     }
@@ -182,21 +179,25 @@ impl<'s> Analysis<'s> {
                 Some(Layout { size: size.checked_mul(u64::from(*n))?, align })
             }
             Shape::Record(id) if matches!(self.spec[*id].kind, DefKind::Struct(_)) => {
-                let mut whole = Layout { size: 0, align: 0 };
-                for member in self.spec.members(*id) {
-                    let part = self.plain(&self.shape(&member.ty))?;
-                    if whole.align == 0 {
-                        whole.align = part.align;
-                    }
-                    if part.align > whole.align || !whole.size.is_multiple_of(part.align) {
-                        return None;
-                    }
-                    whole.size = whole.size.checked_add(part.size)?;
-                }
-                (whole.align > 0 && whole.size.is_multiple_of(whole.align)).then_some(whole)
+                self.plain.get(*id, || self.plain_struct(*id))
             }
             _ => None,
         }
+    }
+
+    fn plain_struct(&self, id: DefId) -> Option<Layout> {
+        let mut whole = Layout { size: 0, align: 0 };
+        for member in self.spec.members(id) {
+            let part = self.plain(&self.shape(&member.ty))?;
+            if whole.align == 0 {
+                whole.align = part.align;
+            }
+            if part.align > whole.align || !whole.size.is_multiple_of(part.align) {
+                return None;
+            }
+            whole.size = whole.size.checked_add(part.size)?;
+        }
+        (whole.align > 0 && whole.size.is_multiple_of(whole.align)).then_some(whole)
     }
 
     /// Whether `Default` can be derived for a member of this type.
@@ -206,9 +207,9 @@ impl<'s> Analysis<'s> {
             // The standard library stops at 32.
             Shape::Array(element, n) => *n <= 32 && self.has_default(element),
             Shape::Record(id) => match &self.spec[*id].kind {
-                DefKind::Struct(_) => {
+                DefKind::Struct(_) => self.defaults.get(*id, || {
                     self.spec.member_types(*id).into_iter().all(|ty| self.has_default(&self.shape(ty)))
-                }
+                }),
                 _ => false,
             },
             _ => true,
@@ -227,6 +228,35 @@ impl<'s> Analysis<'s> {
         }
     }
 
+    /// The least octets that a value takes on the wire, padding aside. A lower bound is enough: counts are checked
+    /// against it before room is reserved.
+    pub fn min_wire(&self, shape: &Shape) -> u64 {
+        match shape {
+            Shape::Void => 0,
+            Shape::Number(name) => size_of_number(name),
+            Shape::Bool | Shape::Char | Shape::WChar => 1,
+            Shape::LongDouble => 16,
+            Shape::Fixed(digits, _) => u64::from(digits / 2 + 1),
+            Shape::Text { .. } | Shape::Seq(..) | Shape::Enum(_) | Shape::Any | Shape::TypeCode => 4,
+            Shape::Array(element, n) => self.min_wire(element).saturating_mul(u64::from(*n)),
+            Shape::Value(_) | Shape::ValueBase => 4,
+            Shape::Reference(_) | Shape::Object => 8,
+            Shape::AbstractBase => 5,
+            Shape::Local(_) | Shape::Native(_) => 1,
+            Shape::Record(id) => self.min_wires.get(*id, || {
+                let members =
+                    self.spec.member_types(*id).into_iter().map(|ty| self.min_wire(&self.shape(ty)));
+                match &self.spec[*id].kind {
+                    DefKind::Union(u) => {
+                        let member = if u.implicit_default { None } else { members.min() };
+                        self.min_wire(&self.shape(&u.discriminator)).saturating_add(member.unwrap_or(0))
+                    }
+                    _ => members.fold(0, u64::saturating_add),
+                }
+            }),
+        }
+    }
+
     /// Roughly how many bytes the owned form takes; for choosing lint attributes.
     pub fn size(&self, shape: &Shape) -> u64 {
         match shape {
@@ -237,13 +267,13 @@ impl<'s> Analysis<'s> {
             Shape::LongDouble | Shape::Fixed(..) => 16,
             Shape::Text { .. } | Shape::Seq(..) => 24,
             Shape::Array(element, n) => self.size(element).saturating_mul(u64::from(*n)),
-            Shape::Record(id) => {
+            Shape::Record(id) => self.sizes.get(*id, || {
                 let members = self.spec.member_types(*id).into_iter().map(|ty| self.size(&self.shape(ty)));
                 match self.spec[*id].kind {
-                    DefKind::Union(_) => 16 + members.max().unwrap_or(0),
+                    DefKind::Union(_) => members.max().unwrap_or(0).saturating_add(16),
                     _ => members.fold(0, u64::saturating_add),
                 }
-            }
+            }),
             _ => 48,
         }
     }

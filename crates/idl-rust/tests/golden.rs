@@ -21,7 +21,8 @@ fn output_is_as_it_was() {
         let outcome = isorb_idl::compile(&isorb_idl::Options::default(), &file);
         let text = outcome.render(false);
         let Some(spec) = outcome.spec else { panic!("{text}") };
-        let text = rustfmt(generate(&spec, &Options::new()));
+        let options = Options::new().extern_module("Other", "::other_crate::other");
+        let text = rustfmt(generate(&spec, &options));
         let golden = file.with_extension("rs");
         if bless {
             fs::write(&golden, &text).unwrap();

@@ -1,6 +1,6 @@
 //! What tests share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder of its own for a test, removed at its end.
@@ -17,10 +17,6 @@ impl Folder {
 
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
     }
 }
 

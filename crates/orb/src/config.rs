@@ -6,8 +6,9 @@
 use crate::connection::Limits;
 use crate::policy::Policies;
 use crate::{Result, SystemException};
-use isorb_cdr::Version;
+use isorb_cdr::{Narrow, Version};
 use isorb_giop::Kind;
+use isorb_giop::codeset::CodeSetComponentInfo;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,11 +28,12 @@ pub enum Concurrency {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`; port 0 takes a free one.
+    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`; port 0 takes a free one. `;lane`,
+    /// `;lane=THREADS` or `;connection` behind it chooses the concurrency of that endpoint.
     pub endpoints: Vec<String>,
     /// Host that references name instead of the endpoint's own; needed where the endpoint is a wildcard.
     pub publish: Option<String>,
-    /// How connections meet threads.
+    /// How connections meet threads, at endpoints that do not say so themselves.
     pub concurrency: Concurrency,
     /// Threads of a lane.
     pub lane_threads: usize,
@@ -54,6 +56,9 @@ pub struct Config {
     /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
     /// claim the address of another.
     pub bidirectional: bool,
+    /// Code set for `char` and `string` that this ORB prefers: "UTF-8" or "ISO-8859-1". Peers that take only the other
+    /// get the other.
+    pub char_code_set: String,
     /// Highest GIOP version to use: "1.0", "1.1" or "1.2".
     pub giop: String,
     /// Initial references by name, as URLs.
@@ -78,6 +83,7 @@ impl Default for Config {
             send_timeout_ms: 30_000,
             round_trip_timeout_ms: 60_000,
             bidirectional: false,
+            char_code_set: "UTF-8".into(),
             giop: "1.2".into(),
             init_refs: BTreeMap::new(),
             default_init_ref: None,
@@ -162,6 +168,7 @@ impl Config {
             "-ORBFragment" => self.fragment = number(name, &value)?,
             "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
             "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
+            "-ORBNativeCharCodeSet" => self.char_code_set = value,
             "-ORBGiop" => self.giop = value,
             "-ORBId" | "-ORBServerId" => {}
             _ => return Err(bad(format!("{name} is not known; see docs/configuration.md"))),
@@ -173,8 +180,15 @@ impl Config {
         if !["1.0", "1.1", "1.2"].contains(&self.giop.as_str()) {
             return Err(bad(format!("giop is 1.0, 1.1 or 1.2, not {}", self.giop)));
         }
+        if !matches!(self.char_code_set.as_str(), "UTF-8" | "ISO-8859-1") {
+            let other = &self.char_code_set;
+            return Err(bad(format!("char_code_set is UTF-8 or ISO-8859-1, not {other}")));
+        }
         if self.lane_threads == 0 {
             return Err(bad("lane_threads must be at least 1".into()));
+        }
+        for endpoint in &self.endpoints {
+            self.endpoint(endpoint)?;
         }
         if self.message_limit < 1024 {
             return Err(bad("message_limit must be at least 1024 bytes".into()));
@@ -206,6 +220,13 @@ impl Config {
         }
     }
 
+    pub(crate) fn code_sets(&self) -> CodeSetComponentInfo {
+        CodeSetComponentInfo::ours_preferring(match self.char_code_set.as_str() {
+            "ISO-8859-1" => Narrow::Latin1,
+            _ => Narrow::Utf8,
+        })
+    }
+
     pub(crate) fn policies(&self) -> Policies {
         Policies { round_trip_timeout: milliseconds(self.round_trip_timeout_ms), ..Policies::default() }
     }
@@ -223,8 +244,46 @@ fn bad(sentence: String) -> SystemException {
     SystemException::from(Kind::BadParam).detail(sentence)
 }
 
+/// An endpoint as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// `host:port`, with brackets around an IPv6 host.
+    pub address: String,
+    /// Threads of its lane; `None` for a thread a connection.
+    pub lane: Option<usize>,
+}
+
+impl Config {
+    /// Reads an endpoint: an address in any of its forms, then perhaps `;lane`, `;lane=THREADS` or `;connection`.
+    pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint> {
+        let (address, form) = match endpoint.split_once(';') {
+            Some((address, form)) => (address, Some(form)),
+            None => (endpoint, None),
+        };
+        let lane = match form.map(|form| form.split_once('=').unwrap_or((form, ""))) {
+            None => (self.concurrency == Concurrency::Lane).then_some(self.lane_threads),
+            Some(("connection", "")) => None,
+            Some(("lane", "")) => Some(self.lane_threads),
+            Some(("lane", threads)) => match threads.parse() {
+                Ok(threads @ 1..=1024) => Some(threads),
+                _ => {
+                    return Err(bad(format!(
+                        "endpoint {endpoint}: a lane has 1 to 1024 threads, not {threads}"
+                    )));
+                }
+            },
+            Some(_) => {
+                return Err(bad(format!(
+                    "endpoint {endpoint}: after ; want lane, lane=THREADS or connection"
+                )));
+            }
+        };
+        Ok(Endpoint { address: endpoint_address(address)?, lane })
+    }
+}
+
 /// Host and port of an endpoint in any of its forms.
-pub(crate) fn endpoint_address(endpoint: &str) -> Result<String> {
+fn endpoint_address(endpoint: &str) -> Result<String> {
     let wrong = || {
         bad(format!("endpoint {endpoint}: want host:port, [v6]:port, giop:tcp:host:port or iiop://host:port"))
     };
@@ -265,8 +324,21 @@ mod tests {
         assert!(sentence("-ORBInitRef x").contains("Name=URL"));
         assert!(sentence("-ORBEndPoint").contains("needs a value"));
         assert!(sentence("-ORBNonsense 1").contains("-ORBNonsense"));
+        assert!(sentence("-ORBNativeCharCodeSet EBCDIC").contains("EBCDIC"));
         assert!(sentence("-ORBLaneThreads 0").contains("lane_threads"));
         assert!(endpoint_address("::1:80").is_err() && endpoint_address("h:http").is_err());
         assert_eq!(endpoint_address("iiop://[::1]:80/").unwrap(), "[::1]:80");
+        assert!(sentence("-ORBEndPoint h:1;lane=0").contains("1 to 1024"));
+        assert!(sentence("-ORBEndPoint h:1;fast").contains("want lane"));
+    }
+
+    #[test]
+    fn an_endpoint_chooses_its_concurrency() {
+        let config = Config { concurrency: Concurrency::Lane, lane_threads: 3, ..Config::default() };
+        let lane = |endpoint| config.endpoint(endpoint).unwrap().lane;
+        assert_eq!(
+            [lane("h:1"), lane("h:1;lane=7"), lane("h:1;lane"), lane("h:1;connection")],
+            [Some(3), Some(7), Some(3), None]
+        );
     }
 }

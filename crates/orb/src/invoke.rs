@@ -310,7 +310,7 @@ impl<'a> Call<'_, 'a> {
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {
-                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target.version)));
+                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target)));
                 }
             };
             let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
@@ -420,11 +420,13 @@ impl<'a> Call<'_, 'a> {
         error: ReadError,
         connection: &crate::connection::Connection,
         id: u32,
-        version: Version,
+        target: &Target,
     ) -> Failure {
         match error {
             ReadError::TimedOut => {
-                connection.cancel(version, id);
+                if target.cancel {
+                    connection.cancel(target.version, id);
+                }
                 Failure::Final(self.timed_out(connection.peer()))
             }
             ReadError::ClosedInOrder => Failure::NotProcessed(
@@ -434,9 +436,12 @@ impl<'a> Call<'_, 'a> {
                     self.operation
                 )),
             ),
-            ReadError::Protocol(error) => Failure::Final(
-                lost(connection.peer(), Completion::Maybe).detail(format!("{}: {error}", connection.peer())),
-            ),
+            ReadError::Protocol(error) => {
+                server::refuse(connection, error);
+                connection.break_off();
+                let sentence = format!("{}: {error}", connection.peer());
+                Failure::Final(lost(connection.peer(), Completion::Maybe).detail(sentence))
+            }
             ReadError::NoMemory => Failure::Final(
                 SystemException::from(Kind::NoMemory)
                     .minor(minor::NO_MEMORY_POOL)

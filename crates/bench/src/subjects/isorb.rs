@@ -23,7 +23,8 @@ mod generated {
 pub fn serve(arguments: &[String]) -> io::Result<()> {
     let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
     let servant = Arc::new(Echo { orb: orb.clone(), fed: AtomicU64::new(0) });
-    let target: TargetRef = orb.root_poa().and_then(|root| root.activate(servant)).map_err(failed)?;
+    let root = orb.root_poa().map_err(failed)?;
+    let target: TargetRef = root.activate(servant).map_err(|error| failed(error.into()))?;
     exit_at_end_of_input();
     ready(target.object())?;
     orb.run();

@@ -10,6 +10,7 @@ mod operations;
 mod records;
 mod references;
 mod structs;
+mod type_codes;
 mod unions;
 mod values;
 
@@ -42,8 +43,9 @@ impl<'g, 's> Module<'g, 's> {
             DefKind::Native => self.native(id),
             DefKind::Enumerator(_) | DefKind::Operation(_) | DefKind::Attribute(_) => TokenStream::new(),
         };
+        let any = self.any_support(id);
         let inner = self.inner_module(id);
-        quote!(#item #inner)
+        quote!(#item #any #inner)
     }
 
     fn idl_module(&self, id: DefId) -> TokenStream {

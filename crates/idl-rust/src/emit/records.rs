@@ -31,7 +31,7 @@ impl Module<'_, '_> {
             ["Encode", "Decode", "Item", "Idl", "Arg", "Encoder", "Decoder", "CdrResult"]
                 .map(|name| self.rt(name));
         let Codec { encode_owned, encode_view, decode: decode_body, from_view, plain } = codec;
-        let min = Shape::Record(id).min_wire(self.r#gen.spec).min(u64::from(u32::MAX));
+        let min = self.r#gen.analysis.min_wire(&Shape::Record(id)).min(u64::from(u32::MAX));
         let min = number(min);
         let e = if encode_owned.is_empty() { quote!(_) } else { quote!(e) };
         let d = if mentions(&decode_body, "d") { quote!(d) } else { quote!(_) };

@@ -6,8 +6,8 @@
 #[allow(dead_code)]
 pub mod sensors {
     use ::isorb::generated::{
-        Arg, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Object, Outcome, Result, Scope, Serves,
-        Upcall, bad_operation, call_scope,
+        AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, HandleCode, Idl, Item, Object, Outcome,
+        Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
     };
 
     /// IDL: `struct Sensors::Reading`
@@ -67,6 +67,24 @@ pub mod sensors {
     impl<'v> Arg<'v, Reading> for &'v Reading {}
 
     impl<'v> Arg<'v, Reading> for ReadingView<'v> {}
+
+    impl AnyValue for Reading {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_struct(
+                    "IDL:Sensors/Reading:1.0",
+                    "Reading",
+                    &[("value", TypeCode::DOUBLE), ("unit", TypeCode::STRING)],
+                )
+                .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(self, e);
+        }
+    }
 
     /// IDL: `exception Sensors::Offline`
     ///
@@ -133,6 +151,20 @@ pub mod sensors {
 
     impl ::core::error::Error for Offline {}
 
+    impl AnyValue for Offline {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_exception("IDL:Sensors/Offline:1.0", "Offline", &[("reason", TypeCode::STRING)])
+                    .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(self, e);
+        }
+    }
+
     /// IDL: `typedef sequence<octet> Frame`
     ///
     /// Repository id: `IDL:Sensors/Frame:1.0`
@@ -197,6 +229,15 @@ pub mod sensors {
         /// A system exception.
         pub fn who_in<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s str> {
             base::call_who(&self.0, scope)
+        }
+    }
+
+    impl HandleCode for BaseRef {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::interface("IDL:Sensors/Base:1.0", "Base").unwrap_or_default()
+            });
+            CODE.clone()
         }
     }
 
@@ -347,6 +388,15 @@ pub mod sensors {
         /// A system exception.
         pub fn feed(&self, data: FrameView<'_>) -> Result<()> {
             probe::call_feed(&self.0, data)
+        }
+    }
+
+    impl HandleCode for ProbeRef {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::interface("IDL:Sensors/Probe:1.0", "Probe").unwrap_or_default()
+            });
+            CODE.clone()
         }
     }
 

@@ -11,6 +11,7 @@ use redb::{
     Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
     ReadableTableMetadata, StorageError, TableDefinition, TableHandle, WriteTransaction,
 };
+use std::fs::{self, File};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -58,56 +59,30 @@ impl FileStore {
     /// As [`FileStore::open`].
     pub fn open_with_capacity(path: impl AsRef<Path>, capacity: Capacity) -> Result<FileStore, OpenError> {
         let path = path.as_ref();
+        make_if_missing(path)?;
         // The library checks what it reads, but asserts here and there where a file is damaged on purpose.
-        let opened = catch_unwind(AssertUnwindSafe(|| FileStore::check(path)));
+        let opened = catch_unwind(AssertUnwindSafe(|| check(path)));
         let (database, stamp) = opened.unwrap_or(Err(OpenError::Corrupt))?;
         Ok(FileStore { database, stamp, capacity })
     }
 
-    fn check(path: &Path) -> Result<(Database, u64), OpenError> {
-        let mut database = Database::builder().set_cache_size(CACHE).create(path)?;
-        if !database.check_integrity()? {
-            return Err(OpenError::Corrupt);
-        }
-        let stamp = match tables(&database)? {
-            (true, _) => begin(&database).and_then(FileStore::fill).map_err(|refusal| match refusal {
-                Refusal::Failed(Fault::Io(kind)) => OpenError::Io(kind),
-                _ => OpenError::Corrupt,
-            })?,
-            (false, false) => return Err(OpenError::Foreign),
-            (false, true) => verify(&database.begin_read().map_err(unreadable)?)?,
-        };
-        Ok((database, stamp))
-    }
-
-    /// Makes the tables of a new store.
-    fn fill(transaction: WriteTransaction) -> Result<u64, Refusal> {
-        let stamp = new_stamp();
-        {
-            let mut meta = transaction.open_table(META)?;
-            meta.insert(FORMAT_KEY, FORMAT)?;
-            meta.insert(STAMP_KEY, stamp)?;
-            meta.insert(LAST_KEY, ContextId::ROOT.0)?;
-            transaction.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, ())?;
-            transaction.open_table(BINDINGS)?;
-        }
-        transaction.commit()?;
-        Ok(stamp)
-    }
-
     /// Runs one operation; what it did is on disk when this returns, or nothing of it ever.
     fn write<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let transaction = begin(&self.database)?;
-        match run(&transaction) {
-            Ok(value) => {
-                transaction.commit()?;
-                Ok(value)
+        let operation = || {
+            let transaction = begin(&self.database)?;
+            match run(&transaction) {
+                Ok(value) => {
+                    transaction.commit()?;
+                    Ok(value)
+                }
+                Err(refusal) => {
+                    transaction.abort()?;
+                    Err(refusal)
+                }
             }
-            Err(refusal) => {
-                transaction.abort()?;
-                Err(refusal)
-            }
-        }
+        };
+        // As in `open_with_capacity`: what a check cannot see may show when a page is used again.
+        catch_unwind(AssertUnwindSafe(operation)).unwrap_or(Err(CORRUPT))
     }
 
     fn make(&self, transaction: &WriteTransaction) -> Result<ContextId, Refusal> {
@@ -247,6 +222,70 @@ impl Store for FileStore {
     }
 }
 
+/// Makes a new store beside the place where it is to be, and puts it there when it is complete: whoever is killed meanwhile leaves
+/// either no store or a good one.
+fn make_if_missing(path: &Path) -> Result<(), OpenError> {
+    let io = |error: std::io::Error| OpenError::Io(error.kind());
+    let empty = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => true,
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(io(error)),
+    };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    let draft = path.with_file_name(name);
+    // What an earlier process with this number left.
+    let _ = fs::remove_file(&draft);
+    drop(check(&draft)?);
+    let placed = if empty {
+        fs::rename(&draft, path)
+    } else {
+        let linked = fs::hard_link(&draft, path);
+        let _ = fs::remove_file(&draft);
+        match linked {
+            // Another process was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        }
+    };
+    placed.map_err(io)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
+}
+
+/// Opens a file and reads all of it.
+fn check(path: &Path) -> Result<(Database, u64), OpenError> {
+    let mut database = Database::builder().set_cache_size(CACHE).create(path)?;
+    // False says that the list of free pages was written anew, as it is after a crash. With two-phase commits a root that
+    // was acknowledged is never given up for an older one.
+    database.check_integrity()?;
+    let stamp = match tables(&database)? {
+        (true, _) => begin(&database).and_then(fill).map_err(|refusal| match refusal {
+            Refusal::Failed(Fault::Io(kind)) => OpenError::Io(kind),
+            _ => OpenError::Corrupt,
+        })?,
+        (false, false) => return Err(OpenError::Foreign),
+        (false, true) => verify(&database.begin_read().map_err(unreadable)?)?,
+    };
+    Ok((database, stamp))
+}
+
+/// Makes the tables of a new store.
+fn fill(transaction: WriteTransaction) -> Result<u64, Refusal> {
+    let stamp = new_stamp();
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(FORMAT_KEY, FORMAT)?;
+        meta.insert(STAMP_KEY, stamp)?;
+        meta.insert(LAST_KEY, ContextId::ROOT.0)?;
+        transaction.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, ())?;
+        transaction.open_table(BINDINGS)?;
+    }
+    transaction.commit()?;
+    Ok(stamp)
+}
+
 /// Whether a database has no tables at all, and whether it has ours.
 fn tables(database: &Database) -> Result<(bool, bool), OpenError> {
     let transaction = database.begin_read().map_err(unreadable)?;
@@ -298,6 +337,7 @@ fn check_context(contexts: &impl ReadableTable<u64, ()>, context: ContextId) -> 
 fn begin(database: &Database) -> Result<WriteTransaction, Refusal> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
+    transaction.set_two_phase_commit(true);
     Ok(transaction)
 }
 

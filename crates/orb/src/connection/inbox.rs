@@ -164,6 +164,12 @@ impl Inbox {
         if header.more_fragments || header.kind == MessageKind::Fragment {
             return self.assemble(header, len, pool, into);
         }
+        if header.kind == MessageKind::CancelRequest
+            && let Some(assembler) = &mut self.assembler
+            && let Some(id) = number(&header, into.bytes(), HEADER)
+        {
+            assembler.cancel(id);
+        }
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
     }
@@ -189,20 +195,18 @@ impl Inbox {
     }
 }
 
+fn number(header: &Header, message: &[u8], at: usize) -> Option<u32> {
+    let bytes = *message.get(at..)?.first_chunk::<4>()?;
+    Some(if header.order == Order::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+}
+
 /// The request id of a reply; 0 for anything else, and for what is malformed, which its reader will notice.
 #[inline]
 fn reply_id(header: &Header, message: &[u8]) -> u32 {
     if !matches!(header.kind, MessageKind::Reply | MessageKind::LocateReply) {
         return 0;
     }
-    let number = |at: usize| {
-        let bytes = *message.get(at..)?.first_chunk::<4>()?;
-        Some(if header.order == Order::Little {
-            u32::from_le_bytes(bytes)
-        } else {
-            u32::from_be_bytes(bytes)
-        })
-    };
+    let number = |at| number(header, message, at);
     let before_1_2 = || {
         // The service contexts come first, each an id and counted octets.
         let mut at = HEADER + 4;

@@ -246,7 +246,13 @@ impl Connection {
             self.hand_over();
             match read {
                 Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
-                Ok(arrived) => other(arrived, into),
+                Ok(arrived) => {
+                    other(arrived, into);
+                    if !self.is_open() {
+                        return slot.arrived(into).ok_or_else(|| self.why_closed());
+                    }
+                }
+                Err(_) if self.closed_in_order() => return Err(ReadError::ClosedInOrder),
                 Err(error) => return Err(error),
             }
         }
@@ -277,7 +283,8 @@ impl Connection {
 
     fn note(&self, read: &Result<Arrived, ReadError>) {
         match read {
-            Ok(_) | Err(ReadError::TimedOut | ReadError::WouldBlock) => {}
+            // A peer that broke the protocol is told so first, by whoever reads.
+            Ok(_) | Err(ReadError::TimedOut | ReadError::WouldBlock | ReadError::Protocol(_)) => {}
             Err(_) => self.break_off(),
         }
     }

@@ -322,7 +322,9 @@ impl ServerRequestInfo<'_> {
 
 impl Drop for ServerRequestInfo<'_> {
     fn drop(&mut self) {
-        self.slots.take().map(give_back);
+        if let Some(slots) = self.slots.take() {
+            give_back(slots);
+        }
     }
 }
 

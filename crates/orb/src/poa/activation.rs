@@ -10,7 +10,6 @@ use super::{
 use crate::servant::IntoServant;
 use crate::{Reference, Result, Servant};
 use isorb_giop::{Kind, SystemException, minor};
-use isorb_rt::sync::PiGuard;
 use std::sync::Arc;
 
 impl Poa {
@@ -60,7 +59,7 @@ impl Poa {
             return Err(ActivateError::ServantAlreadyActive);
         }
         // A clone, so that no destructor runs with the lock held if there is no room.
-        Ok(body.objects.insert_new(servant.clone())?.id.clone())
+        Ok(body.objects.insert_new(self, servant.clone())?.id.clone())
     }
 
     /// Activates a servant under an id. If the object was deactivated and its last upcalls still run, waits for its end.
@@ -92,7 +91,7 @@ impl Poa {
             if policies.unique() && body.objects.activations(&servant) > 0 {
                 return Err(ActivateWithIdError::ServantAlreadyActive);
             }
-            body.objects.insert(id, servant.clone())?;
+            body.objects.insert(self, id, servant.clone())?;
             return Ok(());
         }
     }
@@ -171,17 +170,6 @@ impl Poa {
         }
         body.servant_manager = Some(manager);
         Ok(())
-    }
-
-    /// Activates a servant under a new id, whether it is active already or not. For implicit activation.
-    ///
-    /// # Errors
-    /// IMP_LIMIT.
-    pub(super) fn activate_implicitly(
-        body: &mut PiGuard<'_, Body>,
-        servant: &Servant,
-    ) -> Result<ObjectId, SystemException> {
-        Ok(body.objects.insert_new(servant.clone())?.id.clone())
     }
 }
 

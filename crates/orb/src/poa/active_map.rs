@@ -1,5 +1,6 @@
 //! The active object map: object id to servant.
 
+use super::Poa;
 use super::errors::no;
 use super::key::{ObjectId, SystemId};
 use crate::Servant;
@@ -14,6 +15,7 @@ const LEAVING: u32 = 1 << 31;
 /// An object in the map and the servant behind it.
 #[derive(Debug)]
 pub(super) struct Active {
+    pub poa: Poa,
     pub id: ObjectId,
     pub servant: Servant,
     slot: u32,
@@ -47,6 +49,8 @@ struct Slot {
     /// How many ids were made for this slot.
     generation: u32,
     entry: Option<Arc<Active>>,
+    /// Whether the id of the entry is the last one made for this slot.
+    own: bool,
     /// Whether it is in the queue of free slots (where it may be occupied again).
     listed: bool,
 }
@@ -97,10 +101,9 @@ impl ActiveMap {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
             && slot.generation == own.generation
-            && let Some(active) = &slot.entry
-            && active.id[..] == *id
+            && slot.own
         {
-            return Some(active);
+            return slot.entry.as_ref();
         }
         if self.by_id.is_empty() {
             return None;
@@ -143,27 +146,27 @@ impl ActiveMap {
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
-    pub fn insert_new(&mut self, servant: Servant) -> Result<Arc<Active>, SystemException> {
+    pub fn insert_new(&mut self, poa: &Poa, servant: Servant) -> Result<Arc<Active>, SystemException> {
         let (slot, id) = self.take_slot()?;
-        Ok(self.occupy(slot, id, servant))
+        Ok(self.occupy(poa, slot, id, servant, true))
     }
 
     /// Puts in a servant under this id, which is not in the map.
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
-    pub fn insert(&mut self, id: &[u8], servant: Servant) -> Result<Arc<Active>, SystemException> {
+    pub fn insert(&mut self, poa: &Poa, id: &[u8], servant: Servant) -> Result<Arc<Active>, SystemException> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
             && slot.generation == own.generation
             && slot.entry.is_none()
         {
-            return Ok(self.occupy(own.slot, id.into(), servant));
+            return Ok(self.occupy(poa, own.slot, id.into(), servant, true));
         }
         let (slot, _) = self.take_slot()?;
         let id = ObjectId::from(id);
         self.by_id.insert(id.clone(), slot);
-        Ok(self.occupy(slot, id, servant))
+        Ok(self.occupy(poa, slot, id, servant, false))
     }
 
     /// Takes an object out of service; it stays in the map until [`remove`](Self::remove). True when no upcall runs in it.
@@ -238,11 +241,12 @@ impl ActiveMap {
         Ok((number, SystemId { slot: number, generation: slot.generation }.encode(self.epoch)))
     }
 
-    fn occupy(&mut self, slot: u32, id: ObjectId, servant: Servant) -> Arc<Active> {
+    fn occupy(&mut self, poa: &Poa, slot: u32, id: ObjectId, servant: Servant, own: bool) -> Arc<Active> {
         let uses = self.by_servant.entry(servant.identity()).or_insert(Uses { objects: 0, slot });
         uses.objects += 1;
-        let active = Arc::new(Active { id, servant, slot, running: AtomicU32::new(0) });
-        self.slots[slot as usize].entry = Some(active.clone());
+        let active = Arc::new(Active { poa: poa.clone(), id, servant, slot, running: AtomicU32::new(0) });
+        let place = &mut self.slots[slot as usize];
+        (place.entry, place.own) = (Some(active.clone()), own);
         self.occupied += 1;
         active
     }

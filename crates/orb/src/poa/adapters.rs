@@ -2,7 +2,7 @@
 
 use super::current::Marker;
 use super::entered::Visit;
-use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, no};
+use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, guarded, no};
 use super::gate::{DEAD, STARTING};
 use super::manager::PoaManager;
 use super::poa::Poa;
@@ -22,7 +22,7 @@ impl Poa {
         if self.lock().adapter_activator.is_none() {
             return Err(NO_ADAPTER);
         }
-        let _visit = Visit::new(self.clone(), &[])?;
+        let _visit = Visit::new(self.clone())?;
         self.activate_child(name)?.ok_or(NO_ADAPTER)
     }
 
@@ -65,7 +65,8 @@ impl Poa {
         let started = Started { parent: self, name };
         let made = {
             let _marker = Marker::new(self);
-            self.permit().and_then(|_permit| activator.unknown_adapter(self, name))
+            self.permit()
+                .and_then(|_permit| guarded("unknown_adapter", || activator.unknown_adapter(self, name)))
         };
         drop(started);
         match made {
@@ -112,7 +113,7 @@ impl Poa {
     }
 }
 
-/// An adapter activator has been called; dropping says that it returned, or panicked.
+/// An adapter activator has been called; dropping says that it returned.
 struct Started<'p> {
     parent: &'p Poa,
     name: &'p str,

@@ -23,7 +23,7 @@ impl Current {
     /// # Real-time
     /// Neither allocates nor blocks.
     pub fn poa(self) -> Result<Poa, NoContext> {
-        top(|frame, _| frame.poa.clone())
+        top(|frame, _| frame.poa().clone())
     }
 
     /// The object's id.
@@ -35,8 +35,8 @@ impl Current {
     /// Allocates nothing for an object in the active object map; copies the id of one that a default servant or a
     /// locator serves. [`with_object_id`](Self::with_object_id) never does.
     pub fn object_id(self) -> Result<ObjectId, NoContext> {
-        top(|frame, id| match &frame.subject {
-            Subject::Active(active) => active.id.clone(),
+        top(|frame, id| match frame {
+            Frame::Active(active) => active.id.clone(),
             _ => id.into(),
         })
     }
@@ -60,7 +60,7 @@ impl Current {
     /// # Real-time
     /// Neither allocates nor blocks.
     pub fn servant(self) -> Result<Servant, NoContext> {
-        top(|frame, _| frame.subject.servant().cloned())?.ok_or(NoContext)
+        top(|frame, _| frame.servant().cloned())?.ok_or(NoContext)
     }
 
     /// A reference to the object.
@@ -76,36 +76,35 @@ impl Current {
     }
 }
 
-/// What a frame is about.
-#[derive(Clone)]
-pub(super) enum Subject {
+/// What runs.
+enum Frame {
     /// User code that is no servant: a servant manager, an adapter activator.
-    Manager,
-    /// An object in the active object map.
+    Manager(Poa),
+    /// An upcall of an object in the active object map.
     Active(Arc<Active>),
-    /// A servant that is not in the map.
-    Servant(Servant),
+    /// An upcall of a servant that is not in the map, and where its object's id starts in `ids`.
+    Servant { poa: Poa, servant: Servant, ids_from: usize },
 }
 
-impl Subject {
-    pub fn servant(&self) -> Option<&Servant> {
+impl Frame {
+    fn poa(&self) -> &Poa {
         match self {
-            Subject::Manager => None,
-            Subject::Active(active) => Some(&active.servant),
-            Subject::Servant(servant) => Some(servant),
+            Frame::Manager(poa) | Frame::Servant { poa, .. } => poa,
+            Frame::Active(active) => &active.poa,
+        }
+    }
+
+    fn servant(&self) -> Option<&Servant> {
+        match self {
+            Frame::Manager(_) => None,
+            Frame::Active(active) => Some(&active.servant),
+            Frame::Servant { servant, .. } => Some(servant),
         }
     }
 }
 
-struct Frame {
-    poa: Poa,
-    subject: Subject,
-    /// Where its id starts in `ids`.
-    ids_from: usize,
-}
-
-/// What runs on this thread, outermost first, and their ids one after the other. The memory is kept from request to
-/// request.
+/// What runs on this thread, outermost first, and the ids of objects that are not in the map one after the other. The
+/// memory is kept from request to request.
 struct Stack {
     frames: Vec<Frame>,
     ids: Vec<u8>,
@@ -123,21 +122,22 @@ pub(super) fn thread_token() -> usize {
 
 fn top<T>(look: impl FnOnce(&Frame, &[u8]) -> T) -> Result<T, NoContext> {
     STACK.with_borrow(|stack| match stack.frames.last() {
-        Some(frame) if frame.subject.servant().is_some() => Ok(look(frame, &stack.ids[frame.ids_from..])),
-        _ => Err(NoContext),
+        None | Some(Frame::Manager(_)) => Err(NoContext),
+        Some(frame @ Frame::Active(active)) => Ok(look(frame, &active.id)),
+        Some(frame @ Frame::Servant { ids_from, .. }) => Ok(look(frame, &stack.ids[*ids_from..])),
     })
 }
 
 /// Whether this thread runs anything for this ORB, so that waiting for the ORB's requests to end would be for ever.
 pub(super) fn inside(orb: usize) -> bool {
-    STACK.with_borrow(|stack| stack.frames.iter().any(|frame| frame.poa.orb_number() == orb))
+    STACK.with_borrow(|stack| stack.frames.iter().any(|frame| frame.poa().orb_number() == orb))
 }
 
 /// Whether this thread runs an upcall of this very object.
 pub(super) fn serves(poa: &Poa, id: &[u8]) -> bool {
     STACK.with_borrow(|stack| {
-        stack.frames.iter().any(|frame| match &frame.subject {
-            Subject::Active(active) => frame.poa == *poa && active.id[..] == *id,
+        stack.frames.iter().any(|frame| match frame {
+            Frame::Active(active) => active.poa == *poa && active.id[..] == *id,
             _ => false,
         })
     })
@@ -145,40 +145,33 @@ pub(super) fn serves(poa: &Poa, id: &[u8]) -> bool {
 
 /// If the innermost upcall of this thread is one of this POA on this servant: the object's id.
 pub(super) fn id_of(poa: &Inner, servant: &Servant) -> Option<ObjectId> {
-    top(|frame, id| {
-        (frame.poa.is(poa) && frame.subject.servant() == Some(servant)).then(|| ObjectId::from(id))
-    })
-    .ok()
-    .flatten()
+    top(|frame, id| (frame.poa().is(poa) && frame.servant() == Some(servant)).then(|| ObjectId::from(id)))
+        .ok()
+        .flatten()
 }
 
-/// Puts a frame on this thread's stack. The memory for the first ones is made with the first one.
-pub(super) fn push(poa: Poa, id: &[u8]) {
+/// An upcall of an object in the map starts on this thread.
+#[inline]
+pub(super) fn push_active(active: Arc<Active>) {
+    STACK.with_borrow_mut(|stack| stack.push(Frame::Active(active)));
+}
+
+/// An upcall of another servant starts on this thread.
+pub(super) fn push_servant(poa: Poa, servant: Servant, id: &[u8]) {
     STACK.with_borrow_mut(|stack| {
-        if stack.frames.capacity() == 0 {
-            stack.frames.reserve(16);
-            stack.ids.reserve(1024);
-        }
         let ids_from = stack.ids.len();
+        stack.push(Frame::Servant { poa, servant, ids_from });
         stack.ids.extend_from_slice(id);
-        stack.frames.push(Frame { poa, subject: Subject::Manager, ids_from });
     });
 }
 
-/// Says what the innermost frame is about.
-pub(super) fn set(subject: Subject) {
-    let before = STACK.with_borrow_mut(|stack| {
-        stack.frames.last_mut().map(|frame| std::mem::replace(&mut frame.subject, subject))
-    });
-    drop(before);
-}
-
-/// Takes the innermost frame off.
+/// What was pushed last is over.
+#[inline]
 pub(super) fn pop() {
     let frame = STACK.with_borrow_mut(|stack| {
         let frame = stack.frames.pop();
-        if let Some(frame) = &frame {
-            stack.ids.truncate(frame.ids_from);
+        if let Some(Frame::Servant { ids_from, .. }) = &frame {
+            stack.ids.truncate(*ids_from);
         }
         frame
     });
@@ -186,12 +179,30 @@ pub(super) fn pop() {
     drop(frame);
 }
 
-/// A frame for as long as it lives.
+impl Stack {
+    #[inline]
+    fn push(&mut self, frame: Frame) {
+        if self.frames.capacity() == 0 {
+            self.reserve();
+        }
+        self.frames.push(frame);
+    }
+
+    /// The memory for the usual depth is made with a thread's first frame.
+    #[cold]
+    fn reserve(&mut self) {
+        self.frames.reserve(16);
+        self.ids.reserve(1024);
+    }
+}
+
+/// User code that is no servant runs while this lives.
 pub(super) struct Marker(());
 
 impl Marker {
     pub fn new(poa: &Poa) -> Marker {
-        push(poa.clone(), &[]);
+        let frame = Frame::Manager(poa.clone());
+        STACK.with_borrow_mut(|stack| stack.push(frame));
         Marker(())
     }
 }

@@ -1,8 +1,8 @@
 //! A request inside a POA, from the gate to the reply.
 
 use super::active_map::Active;
-use super::current::{self, Subject};
-use super::errors::DESTROYED;
+use super::current;
+use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
 use super::poa::Poa;
@@ -11,11 +11,9 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Counts as a running request of the POA while it lives, with a frame on its thread's stack.
+/// Counts as a running request of the POA while it lives.
 pub(super) struct Visit {
     pub poa: Poa,
-    /// The frame is on this thread's stack.
-    here: PhantomData<*const ()>,
 }
 
 impl Visit {
@@ -25,13 +23,12 @@ impl Visit {
     /// TRANSIENT or OBJ_ADAPTER, as the state of the manager says; TRANSIENT with minor code OMG|4 when the POA is being
     /// destroyed.
     #[inline]
-    pub fn new(poa: Poa, id: &[u8]) -> Result<Visit> {
+    pub fn new(poa: Poa) -> Result<Visit> {
         let closed = poa.gate().enter();
         if closed != 0 {
             Visit::pass(&poa, closed)?;
         }
-        current::push(poa.clone(), id);
-        Ok(Visit { poa, here: PhantomData })
+        Ok(Visit { poa })
     }
 
     /// For a request that came in although the gate is closed: leaves, waits, tries again.
@@ -57,7 +54,6 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        current::pop();
         self.poa.leave_gate();
     }
 }
@@ -66,37 +62,48 @@ impl Drop for Visit {
 /// object that was deactivated meanwhile, the rest of a destruction that waited for this request. It stays on its thread.
 pub(crate) struct Entered<'k> {
     subject: Subject,
-    located: RefCell<Option<(Arc<dyn ServantLocator>, Cookie)>>,
     object_id: &'k [u8],
     operation: &'k str,
     /// Last, so that the servant is let go before a destruction that waits for this request goes on.
     visit: Visit,
+    /// It has a frame on this thread's stack.
+    here: PhantomData<*const ()>,
 }
+
+/// Who serves.
+enum Subject {
+    Active(Arc<Active>),
+    /// And what is to be called after the upcall.
+    Servant(Servant, RefCell<Located>),
+}
+
+/// A servant locator that gave the servant, and what it wants to be told.
+pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> Entered<'k> {
     pub(super) fn active(visit: Visit, active: Arc<Active>, object_id: &'k [u8], operation: &'k str) -> Self {
-        current::set(Subject::Active(active.clone()));
+        current::push_active(active.clone());
         let subject = Subject::Active(active);
-        Entered { subject, located: RefCell::new(None), object_id, operation, visit }
+        Entered { subject, object_id, operation, visit, here: PhantomData }
     }
 
     pub(super) fn servant_of(
         visit: Visit,
         servant: Servant,
-        located: Option<(Arc<dyn ServantLocator>, Cookie)>,
+        located: Located,
         object_id: &'k [u8],
         operation: &'k str,
     ) -> Self {
-        current::set(Subject::Servant(servant.clone()));
-        let subject = Subject::Servant(servant);
-        Entered { subject, located: RefCell::new(located), object_id, operation, visit }
+        current::push_servant(visit.poa.clone(), servant.clone(), object_id);
+        let subject = Subject::Servant(servant, RefCell::new(located));
+        Entered { subject, object_id, operation, visit, here: PhantomData }
     }
 
     /// The servant.
     pub fn servant(&self) -> &Servant {
-        match self.subject.servant() {
-            Some(servant) => servant,
-            None => unreachable!("both ways to make this give a servant"),
+        match &self.subject {
+            Subject::Active(active) => &active.servant,
+            Subject::Servant(servant, _) => servant,
         }
     }
 
@@ -121,7 +128,8 @@ impl<'k> Entered<'k> {
     /// runs.
     #[inline]
     pub fn upcall<'e, T>(&'e self, upcall: impl FnOnce(&'e Servant) -> T) -> Result<T> {
-        let _permit = self.visit.poa.permit()?;
+        let poa = self.poa();
+        let _permit = if poa.needs_permit() { Some(poa.permit()?) } else { None };
         Ok(upcall(self.servant()))
     }
 
@@ -132,24 +140,29 @@ impl<'k> Entered<'k> {
     /// What `postinvoke` raises.
     #[inline]
     pub fn postinvoke(&self) -> Result<()> {
-        let located = self.located.take();
-        match located {
-            None => Ok(()),
-            Some((locator, cookie)) => {
-                let poa = self.poa();
-                let _permit = poa.permit()?;
-                locator.postinvoke(self.object_id, poa, self.operation, cookie, self.servant().clone())
-            }
+        match &self.subject {
+            Subject::Active(_) => Ok(()),
+            Subject::Servant(servant, located) => self.tell_locator(servant, located.take()),
         }
+    }
+
+    fn tell_locator(&self, servant: &Servant, located: Located) -> Result<()> {
+        let Some((locator, cookie)) = located else { return Ok(()) };
+        let poa = self.poa();
+        let _permit = poa.permit()?;
+        guarded("postinvoke", || {
+            locator.postinvoke(self.object_id, poa, self.operation, cookie, servant.clone())
+        })
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        // After a panic of the servant: nobody is left to tell what it raises.
-        let _ = self.postinvoke();
-        if let Subject::Active(active) = &self.subject {
-            self.visit.poa.leave_object(active);
+        match &self.subject {
+            Subject::Active(active) => self.visit.poa.leave_object(active),
+            // After a panic of the servant: nobody is left to tell what it raises.
+            Subject::Servant(..) => _ = self.postinvoke(),
         }
+        current::pop();
     }
 }

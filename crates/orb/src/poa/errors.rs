@@ -3,6 +3,7 @@
 
 use isorb_giop::{Completion, Kind, SystemException, minor};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 macro_rules! raises {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident $(($field:ident: $type:ty))? = $sentence:literal,)* })*) => {$(
@@ -146,6 +147,22 @@ pub(super) const NO_OBJECT: SystemException = no(Kind::ObjectNotExist, 0);
 pub(super) const DISCARDED: SystemException = no(Kind::Transient, minor::TRANSIENT_DISCARDED);
 /// The POA went away while the request was on its way to the servant.
 pub(super) const DESTROYED: SystemException = no(Kind::Transient, minor::TRANSIENT_POA_DESTROYED);
+
+/// Calls code of the application that stands between the client and its servant. A panic there is UNKNOWN to the caller
+/// and nothing to anybody else, as in a servant.
+///
+/// # Errors
+/// What the code gives; UNKNOWN.
+pub(super) fn guarded<T, E: From<SystemException>>(
+    name: &str,
+    call: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
+            .detail(format!("{name} panicked"))
+            .into())
+    })
+}
 
 #[cfg(test)]
 mod tests {

@@ -153,7 +153,10 @@ impl Poa {
         {
             return Ok(Some(active.id.clone()));
         }
-        if policies.implicit() { Poa::activate_implicitly(&mut body, servant).map(Some) } else { Ok(None) }
+        if !policies.implicit() {
+            return Ok(None);
+        }
+        Ok(Some(body.objects.insert_new(self, servant.clone())?.id.clone()))
     }
 
     fn servant_of(&self, id: &[u8]) -> Result<Option<Servant>> {

@@ -95,7 +95,7 @@ pub(super) enum Key<'k> {
 
 impl<'k> Key<'k> {
     /// `None` for octets that are no key of this ORB.
-    #[inline]
+    #[inline(always)]
     pub fn parse(octets: &'k [u8]) -> Option<Key<'k>> {
         let (magic, rest) = octets.split_first_chunk::<4>()?;
         let (first, rest) = split_u32(rest)?;
@@ -164,15 +164,14 @@ impl SystemId {
     }
 
     /// The other way; `None` if it is not of this form and epoch.
-    #[inline]
+    #[inline(always)]
     pub fn decode(id: &[u8], epoch: Option<u32>) -> Option<SystemId> {
         let rest = match epoch {
             None => id,
             Some(epoch) => split_u32(id).filter(|(number, _)| *number == epoch)?.1,
         };
-        let (slot, rest) = split_u32(rest)?;
-        let (generation, rest) = split_u32(rest)?;
-        rest.is_empty().then_some(SystemId { slot, generation })
+        let both = u64::from_be_bytes(*<&[u8; 8]>::try_from(rest).ok()?);
+        Some(SystemId { slot: (both >> 32) as u32, generation: both as u32 })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::active_map::Active;
 use super::current::{self, Marker};
-use super::errors::DEADLOCK;
+use super::errors::{DEADLOCK, guarded};
 use super::gate::{DEAD, WATCHED};
 use super::managers::ServantManager;
 use super::poa::{Life, Pending, Poa};
@@ -130,11 +130,18 @@ impl Poa {
             let remaining = body.objects.activations(&pending.active.servant) > 0;
             (pending, activator, remaining)
         };
-        let done = Done { poa: self, active: &pending.active };
-        let _marker = Marker::new(self);
-        let servant = pending.active.servant.clone();
-        activator.etherealize(&pending.active.id, self, servant, pending.cleanup, remaining);
-        drop(done);
+        let Pending { active, cleanup } = pending;
+        let marker = Marker::new(self);
+        // What panics has had its object back all the same; there is no client to tell.
+        let _: Result<()> = guarded("etherealize", || {
+            activator.etherealize(&active.id, self, active.servant.clone(), cleanup, remaining);
+            Ok(())
+        });
+        drop(marker);
+        let removed = self.lock().objects.remove(&active);
+        self.0.changed.notify_all(&self.0.body);
+        drop((removed, active));
+        self.settle();
         true
     }
 
@@ -204,21 +211,6 @@ impl Poa {
         if let Some(parent) = &self.0.parent {
             parent.settle();
         }
-    }
-}
-
-/// Takes an etherealised object out of the map, also when etherealize panicked.
-struct Done<'p> {
-    poa: &'p Poa,
-    active: &'p Active,
-}
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        let removed = self.poa.lock().objects.remove(self.active);
-        self.poa.0.changed.notify_all(&self.poa.0.body);
-        drop(removed);
-        self.poa.settle();
     }
 }
 

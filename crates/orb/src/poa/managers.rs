@@ -1,4 +1,6 @@
 //! What the application can hang into a POA so that it is asked when a POA or a servant is missing.
+//!
+//! A panic in any of these is as if it had raised UNKNOWN.
 
 use super::{ObjectId, Poa};
 use crate::{Object, Result, Servant};

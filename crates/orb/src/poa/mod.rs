@@ -4,10 +4,10 @@
 //! It does not read requests, write replies or know about connections: the dispatcher hands in an object key and gets the
 //! servant, or the reason why there is none.
 //!
-//! The way of a request: [`key`] takes the object key apart; [`table`] (transient) or one hash of the path (persistent)
-//! gives the POA, at any depth; its [`gate`] counts the request in, unless the POA's manager holds, discards or is inactive;
-//! [`active_map`] gives the servant, or a servant manager or the default servant does; the thread model decides when the
-//! upcall runs; [`entered`] undoes it all.
+//! The way of a request: `key` takes the object key apart; `table` (transient) or one hash of the path (persistent)
+//! gives the POA, at any depth; its `gate` counts the request in, unless the POA's manager holds, discards or is inactive;
+//! `active_map` gives the servant, or a servant manager or the default servant does; the thread model decides when the
+//! upcall runs; `entered` undoes it all.
 //!
 //! # Real-time
 //! For an active object: two locks with priority inheritance, each held for a look-up and the clone of a shared pointer; no

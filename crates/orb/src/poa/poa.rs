@@ -19,10 +19,15 @@ use std::sync::Arc;
 ///
 /// Operations on a POA that was destroyed raise OBJECT_NOT_EXIST.
 ///
-/// ```ignore
-/// let poa = orb.root_poa()?.create_poa("probes", None, PoaPolicies::new())?;
-/// let probe: ProbeRef = poa.activate(Arc::new(Thermometer::default()))?;
+/// ```
+/// # use isorb::{cos_naming::BindingIteratorRef, poa::PoaPolicies};
+/// # fn example(orb: &isorb::Orb, servant: std::sync::Arc<impl isorb::cos_naming::BindingIterator>) -> isorb::Result<()> {
+/// let poa = orb.root_poa()?.create_poa("iterators", None, PoaPolicies::new())?;
+/// let iterator: BindingIteratorRef = poa.activate(servant)?;
 /// poa.manager().activate()?;
+/// # drop(iterator);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct Poa(pub(super) Arc<Inner>);

@@ -3,6 +3,7 @@
 use super::current;
 use super::entered::{Entered, Visit};
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
+use super::gate::DEAD;
 use super::key::{Key, split_name};
 use super::main_queue::{MainQueue, Ran};
 use super::manager::PoaManager;
@@ -76,7 +77,7 @@ impl Registry {
         }
     }
 
-    /// The root POA; the first call makes it.
+    /// The root POA; the first call makes it, and the first one after the application destroyed it.
     ///
     /// # Errors
     /// BAD_INV_ORDER with minor code OMG|4 after [`shutdown`](Self::shutdown).
@@ -94,7 +95,9 @@ impl Registry {
         if admin.shut_down {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
-        if let Some(root) = &admin.root {
+        if let Some(root) = &admin.root
+            && !root.gate().has(DEAD)
+        {
             return Ok(root.clone());
         }
         admin.orb = Some(orb.clone());
@@ -108,7 +111,9 @@ impl Registry {
             (PoaPolicies::root(), components),
         )?;
         self.shared.table.put(root.0.slot, root.clone());
-        admin.root = Some(root.clone());
+        let before = admin.root.replace(root.clone());
+        drop(admin);
+        drop(before);
         Ok(root)
     }
 
@@ -123,7 +128,7 @@ impl Registry {
     #[inline]
     pub fn enter<'k>(&self, key: &'k [u8], operation: &'k str) -> Result<Entered<'k>, Refusal> {
         let (poa, id) = self.find(key)?;
-        Visit::new(poa, id)?.serve(id, operation)
+        Visit::new(poa)?.serve(id, operation)
     }
 
     /// Whether there is, as far as can be known without asking a servant manager, an object behind a key: for

@@ -1,9 +1,9 @@
 //! From an object id to the servant, as the POA's policies say (clause 15.2.6, figures 15.2 and 15.3).
 
 use super::active_map::Active;
-use super::current;
+use super::current::{self, Marker};
 use super::entered::{Entered, Visit};
-use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, no};
+use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, guarded, no};
 use super::gate::DEAD;
 use super::managers::{Refusal, ServantActivator, ServantManager};
 use super::poa::{Body, Poa};
@@ -30,7 +30,10 @@ impl Visit {
                 return Ok(Entered::active(self, active, id, operation));
             }
             if policies.servant_manager() {
-                let active = self.poa.incarnate(id)?;
+                let active = {
+                    let _marker = Marker::new(&self.poa);
+                    self.poa.incarnate(id)?
+                };
                 return Ok(Entered::active(self, active, id, operation));
             }
         }
@@ -47,8 +50,9 @@ impl Visit {
                     return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER).into());
                 };
                 let (servant, cookie) = {
+                    let _marker = Marker::new(&self.poa);
                     let _permit = self.poa.permit()?;
-                    locator.preinvoke(id, &self.poa, operation)?
+                    guarded("preinvoke", || locator.preinvoke(id, &self.poa, operation))?
                 };
                 Ok(Entered::servant_of(self, servant, Some((locator, cookie)), id, operation))
             }
@@ -105,7 +109,7 @@ impl Poa {
 
     /// With the turn in the activator.
     fn incarnate_now(&self, id: &[u8], activator: &dyn ServantActivator) -> Result<Arc<Active>, Refusal> {
-        let servant = activator.incarnate(&ObjectId::from(id), self)?;
+        let servant = guarded("incarnate", || activator.incarnate(&ObjectId::from(id), self))?;
         let wrong = no(Kind::ObjAdapter, minor::OBJ_ADAPTER_INCARNATE);
         let mut body = self.lock();
         if let Some(active) = body.objects.find(id) {
@@ -122,7 +126,7 @@ impl Poa {
             return Err(wrong.into());
         }
         // A clone, so that no destructor runs with the lock held if there is no room.
-        let active = body.objects.insert(id, servant.clone())?;
+        let active = body.objects.insert(self, id, servant.clone())?;
         active.enter();
         Ok(active)
     }

@@ -35,6 +35,12 @@ impl Drop for Permit<'_> {
 }
 
 impl Poa {
+    /// Whether the thread model says when user code runs, so that [`permit`](Self::permit) does more than nothing.
+    #[inline]
+    pub(super) fn needs_permit(&self) -> bool {
+        self.0.policies.thread_model_value() != ThreadModel::OrbControlled
+    }
+
     /// Waits until user code of this POA may run on this thread.
     ///
     /// # Errors
@@ -44,7 +50,6 @@ impl Poa {
     /// Does nothing in the ORB-controlled model. Waits for the upcall that runs, in the others.
     ///
     /// [`MainQueue::take`]: super::MainQueue::take
-    #[inline]
     pub(super) fn permit(&self) -> Result<Permit<'_>> {
         let held = match self.0.policies.thread_model_value() {
             ThreadModel::OrbControlled => Held::Nothing,

@@ -115,7 +115,8 @@ pub(crate) fn request(
                     }
                     run(servant, request.operation, &upcall, &mut arguments, &mut e)
                 });
-                let outcome = outcome.flatten().and_then(|outcome| entered.postinvoke().map(|()| outcome));
+                // What postinvoke raises takes the place of what the servant gave.
+                let outcome = entered.postinvoke().and(outcome.flatten());
                 match outcome {
                     Ok(Outcome::Results) if e.error().is_none() => message::end_body(&mut e, body),
                     Ok(Outcome::Exception) if e.error().is_none() => {

@@ -2,7 +2,7 @@
 
 use super::lane::Lane;
 use super::session;
-use crate::config::{Concurrency, endpoint_address};
+use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Kind, message};
@@ -15,12 +15,18 @@ use std::time::Duration;
 
 /// The endpoints of an ORB, open.
 pub(crate) struct Endpoints {
-    listeners: Vec<Arc<dyn Listener>>,
+    listeners: Vec<Arc<Door>>,
     /// Host and port of each endpoint, as references name them.
     pub published: Vec<(String, u16)>,
     connections: PiMutex<Vec<Weak<Connection>>>,
-    lane: Option<Arc<Lane>>,
     closed: AtomicBool,
+}
+
+/// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
+struct Door {
+    listener: Box<dyn Listener>,
+    lane: Option<Lane>,
+    threads: usize,
 }
 
 impl Endpoints {
@@ -30,7 +36,7 @@ impl Endpoints {
         let mut listeners = Vec::new();
         let mut published = Vec::new();
         for endpoint in &config.endpoints {
-            let address = endpoint_address(endpoint)?;
+            let Endpoint { address, lane } = config.endpoint(endpoint)?;
             let listener = Tcp.listen(&address).map_err(|error| {
                 SystemException::from(Kind::CommFailure)
                     .detail(format!("cannot listen at {address}: {error}"))
@@ -47,27 +53,31 @@ impl Endpoints {
                 None => host,
             };
             published.push((host, port));
-            listeners.push(listener.into());
+            let threads = lane.unwrap_or(0);
+            let lane = lane.map(|_| Lane::new().map_err(os_error)).transpose()?;
+            listeners.push(Arc::new(Door { listener, lane, threads }));
         }
-        let lane = match config.concurrency {
-            Concurrency::Connection => None,
-            Concurrency::Lane => Some(Arc::new(Lane::new().map_err(os_error)?)),
-        };
-        let connections = PiMutex::default();
-        Ok(Endpoints { listeners, published, connections, lane, closed: AtomicBool::new(false) })
+        Ok(Endpoints {
+            listeners,
+            published,
+            connections: PiMutex::default(),
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// Starts the threads: one that accepts for each endpoint, and those of the lane.
     pub fn start(&self, orb: &Orb) -> Result<()> {
-        if let Some(lane) = &self.lane {
-            for i in 0..orb.config().lane_threads {
-                let (lane, orb) = (lane.clone(), orb.clone());
-                spawn(format!("isorb-lane-{i}"), move || lane.run(&orb))?;
+        for door in &self.listeners {
+            for i in 0..door.threads {
+                let (door, orb) = (door.clone(), orb.clone());
+                spawn(format!("isorb-lane-{i}"), move || {
+                    if let Some(lane) = &door.lane {
+                        lane.run(&orb);
+                    }
+                })?;
             }
-        }
-        for listener in &self.listeners {
-            let (listener, orb) = (listener.clone(), orb.clone());
-            spawn("isorb-accept".into(), move || accept(&orb, &*listener))?;
+            let (door, orb) = (door.clone(), orb.clone());
+            spawn("isorb-accept".into(), move || accept(&orb, &door))?;
         }
         Ok(())
     }
@@ -75,32 +85,23 @@ impl Endpoints {
     /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
         self.connections.lock().push(Arc::downgrade(connection));
-        self.begin(orb, connection)
+        // Served as the clients of the first endpoint are.
+        begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        for listener in &self.listeners {
-            listener.close();
+        for door in &self.listeners {
+            door.listener.close();
         }
         let connections = std::mem::take(&mut *self.connections.lock());
         for connection in connections.iter().filter_map(Weak::upgrade) {
             let _ = connection.send_control(&message::close_connection(isorb_cdr::Version::V1_0));
             connection.break_off();
         }
-        if let Some(lane) = &self.lane {
+        for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
             lane.close();
-        }
-    }
-
-    fn begin(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
-        match &self.lane {
-            Some(lane) => lane.add(connection.clone()).map_err(os_error),
-            None => {
-                let (orb, connection) = (orb.clone(), connection.clone());
-                spawn("isorb-conn".into(), move || session::serve(&orb, &connection))
-            }
         }
     }
 
@@ -118,16 +119,27 @@ impl Endpoints {
     }
 }
 
-fn accept(orb: &Orb, listener: &dyn Listener) {
+/// Gives a connection to whoever reads it.
+fn begin(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result<()> {
+    match lane {
+        Some(lane) => lane.add(connection.clone()).map_err(os_error),
+        None => {
+            let (orb, connection) = (orb.clone(), connection.clone());
+            spawn("isorb-conn".into(), move || session::serve(&orb, &connection))
+        }
+    }
+}
+
+fn accept(orb: &Orb, door: &Door) {
     let Some(endpoints) = orb.endpoints() else { return };
     loop {
-        match listener.accept(Wait::Block) {
+        match door.listener.accept(Wait::Block) {
             Ok(stream) => {
                 let config = orb.config();
                 let connection =
                     Arc::new(Connection::new(stream, Side::Acceptor, config.limits(), orb.pool().clone()));
                 let admitted = endpoints.admit(&connection, config.max_connections);
-                if !admitted || endpoints.begin(orb, &connection).is_err() {
+                if !admitted || begin(orb, door.lane.as_ref(), &connection).is_err() {
                     crate::log::note(format_args!(
                         "{}: turned away, {} connections are open (max_connections)",
                         connection.peer(),

@@ -98,7 +98,7 @@ pub(crate) fn off_path(orb: &Orb, connection: &Arc<Connection>, arrived: Arrived
 }
 
 /// Tells a peer that broke the protocol, where the standard says so.
-fn refuse(connection: &Connection, error: ProtocolError) {
+pub(crate) fn refuse(connection: &Connection, error: ProtocolError) {
     if error.answer() == Answer::MessageError {
         let _ = connection.send_control(&message::message_error(isorb_cdr::Version::V1_2));
     }

@@ -58,6 +58,22 @@ fn held_requests_run_when_it_is_activated() {
 }
 
 #[test]
+fn destruction_tells_held_requests_at_once_though_others_still_run() {
+    let bed = Bed::new();
+    let poa = bed.poa("a", PoaPolicies::new());
+    let (manager, key) = (poa.manager(), poa.key(&poa.activate_object(probe()).unwrap()));
+    let entered = bed.registry().enter(&key, "ping").unwrap();
+    manager.hold_requests(false).unwrap();
+    thread::scope(|s| {
+        let held = s.spawn(|| bed.try_enter(&key));
+        eventually(|| manager.waiting() == 1);
+        poa.destroy(true, false).unwrap();
+        assert_eq!(held.join().unwrap(), Err(omg(Kind::Transient, 4)));
+    });
+    drop(entered);
+}
+
+#[test]
 fn so_many_are_held_and_no_more() {
     let bed = Bed::new();
     let poa = bed.root().create_poa("own", None, PoaPolicies::new()).unwrap();

@@ -114,6 +114,10 @@ fn the_default_servant_takes_the_rest() {
             let entered = bed.registry().enter(&key, "ping").unwrap();
             assert_eq!(entered.servant(), &default);
             assert_eq!(poa.servant_to_id(&default).unwrap().as_bytes(), b"any");
+            let inner = poa.key(b"inner");
+            let inner = bed.registry().enter(&inner, "ping").unwrap();
+            assert_eq!(Current.object_id().unwrap().as_bytes(), b"inner");
+            drop(inner);
             assert_eq!(Current.object_id().unwrap().as_bytes(), b"any");
             let reference = poa.servant_to_reference(&default).unwrap();
             assert_eq!(poa.reference_to_servant(&reference), Ok(default.clone()));

@@ -39,6 +39,10 @@ impl ServantActivator for Activator {
     fn incarnate(&self, id: &ObjectId, poa: &Poa) -> Result<Servant, Refusal> {
         assert_eq!(self.inside.fetch_add(1, SeqCst), 0, "one at a time");
         self.notes.note(format!("+{id}"));
+        if *id == ObjectId::from("panic") {
+            self.inside.store(0, SeqCst);
+            panic!("on purpose");
+        }
         let result = match id.to_string().as_str() {
             "none" => Err(omg(Kind::ObjectNotExist, 0).into()),
             "away" => {
@@ -80,6 +84,7 @@ impl ServantActivator for Activator {
         let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
         self.notes.note(format!("-{id}{flags}"));
         self.inside.fetch_sub(1, SeqCst);
+        assert_ne!(id.as_bytes(), b"panic late", "on purpose");
     }
 }
 
@@ -135,6 +140,21 @@ fn an_activator_may_refuse_forward_or_err() {
     poa.deactivate_object("shared").unwrap();
     assert_eq!(bed.try_enter(&poa.key(b"itself")), Ok(()));
     assert_eq!(bed.try_enter(&poa.key(b"x")), Ok(()));
+}
+
+#[test]
+fn panics_of_an_activator_stay_there() {
+    let bed = Bed::new();
+    let (poa, notes, _) = Activator::poa(&bed, "a", user_ids());
+    assert_eq!(bed.try_enter(&poa.key(b"panic")).unwrap_err().kind, Kind::Unknown);
+    for id in ["panic late", "x"] {
+        bed.try_enter(&poa.key(id.as_bytes())).unwrap();
+    }
+    poa.deactivate_object("panic late").unwrap();
+    bed.try_enter(&poa.key(b"panic late")).expect("the object can be had again");
+    notes.take();
+    poa.destroy(true, true).unwrap();
+    assert_eq!(notes.take().len(), 2);
 }
 
 #[test]

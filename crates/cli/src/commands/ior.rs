@@ -1,0 +1,19 @@
+//! `isorb ior SHOW`.
+
+use std::error::Error;
+
+/// What to explain.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// `IOR:…`, `corbaloc:…`, `corbaname:…`, `file:…`, or a file that holds one of them.
+    show: String,
+}
+
+pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let text = match std::fs::read_to_string(&args.show) {
+        Ok(text) => text,
+        Err(_) => args.show.clone(),
+    };
+    print!("{}", isorb_giop::explain::explain(text.trim())?);
+    Ok(())
+}

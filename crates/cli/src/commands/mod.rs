@@ -1,0 +1,7 @@
+//! The commands, one module each.
+
+pub mod demo;
+pub mod idl;
+pub mod ior;
+pub mod name;
+pub mod naming;

@@ -1,0 +1,161 @@
+//! From what went wrong to the exceptions of the standard (Naming Service 1.3, clause 2.3).
+
+use crate::store::Refusal;
+use crate::tree::{Failure, Why};
+use isorb::cos_naming::naming_context::{
+    AlreadyBound, BindError, CannotProceed, InvalidName, NotFound, NotFoundReason, RebindError,
+};
+use isorb::cos_naming::naming_context_ext::ResolveStrError;
+use isorb::cos_naming::{Name, NameComponent, NamingContextRef};
+use isorb::{Kind, Result, SystemException};
+use isorb_giop::NameComponent as Step;
+
+/// Every exception that an operation on a name can end in.
+pub enum Problem {
+    NotFound(NotFound),
+    CannotProceed(CannotProceed),
+    InvalidName,
+    AlreadyBound,
+    System(SystemException),
+}
+
+impl From<SystemException> for Problem {
+    fn from(exception: SystemException) -> Problem {
+        Problem::System(exception)
+    }
+}
+
+impl From<Kind> for Problem {
+    fn from(kind: Kind) -> Problem {
+        Problem::System(kind.into())
+    }
+}
+
+impl From<BindError> for Problem {
+    fn from(error: BindError) -> Problem {
+        match error {
+            BindError::NotFound(exception) => Problem::NotFound(exception),
+            BindError::CannotProceed(exception) => Problem::CannotProceed(exception),
+            BindError::InvalidName(_) => Problem::InvalidName,
+            BindError::AlreadyBound(_) => Problem::AlreadyBound,
+            BindError::System(exception) => Problem::System(exception),
+        }
+    }
+}
+
+impl From<RebindError> for Problem {
+    fn from(error: RebindError) -> Problem {
+        match error {
+            RebindError::NotFound(exception) => Problem::NotFound(exception),
+            RebindError::CannotProceed(exception) => Problem::CannotProceed(exception),
+            RebindError::InvalidName(_) => Problem::InvalidName,
+            RebindError::System(exception) => Problem::System(exception),
+        }
+    }
+}
+
+impl From<Problem> for BindError {
+    fn from(problem: Problem) -> BindError {
+        match problem {
+            Problem::NotFound(exception) => BindError::NotFound(exception),
+            Problem::CannotProceed(exception) => BindError::CannotProceed(exception),
+            Problem::InvalidName => BindError::InvalidName(InvalidName {}),
+            Problem::AlreadyBound => BindError::AlreadyBound(AlreadyBound {}),
+            Problem::System(exception) => BindError::System(exception),
+        }
+    }
+}
+
+/// Exceptions without AlreadyBound.
+macro_rules! without_already_bound {
+    ($($error:ident)*) => {
+        $(impl From<Problem> for $error {
+            fn from(problem: Problem) -> $error {
+                match problem {
+                    Problem::NotFound(exception) => $error::NotFound(exception),
+                    Problem::CannotProceed(exception) => $error::CannotProceed(exception),
+                    Problem::InvalidName => $error::InvalidName(InvalidName {}),
+                    // No operation with these exceptions refuses a name because it is bound.
+                    Problem::AlreadyBound => $error::System(Kind::Internal.into()),
+                    Problem::System(exception) => $error::System(exception),
+                }
+            }
+        })*
+    };
+}
+without_already_bound! { RebindError ResolveStrError }
+
+impl Problem {
+    /// What a failure on a name is; `context` gives a reference to a context of this service.
+    pub fn of(
+        failure: Failure,
+        name: &[Step],
+        context: impl FnOnce(crate::binding::ContextId) -> Result<NamingContextRef>,
+    ) -> Problem {
+        match failure {
+            Failure::InvalidName => Problem::InvalidName,
+            Failure::AlreadyBound => Problem::AlreadyBound,
+            Failure::NotFound { why, steps } => {
+                let why = match why {
+                    Why::MissingNode => NotFoundReason::MissingNode,
+                    Why::NotContext => NotFoundReason::NotContext,
+                    Why::NotObject => NotFoundReason::NotObject,
+                };
+                Problem::NotFound(NotFound { why, rest_of_name: rest(name, steps) })
+            }
+            Failure::Dangling { context: id, steps } => match context(id) {
+                Ok(cxt) => {
+                    Problem::CannotProceed(CannotProceed { cxt: Some(cxt), rest_of_name: rest(name, steps) })
+                }
+                Err(exception) => Problem::System(exception),
+            },
+            Failure::NoContext => Kind::ObjectNotExist.into(),
+            Failure::Full => Problem::System(system(Refusal::Full)),
+            Failure::Failed(fault) => Problem::System(system(Refusal::Failed(fault))),
+        }
+    }
+
+    /// What is left of a call to a context elsewhere. That it could not be reached is no fault of this service, and the client may have
+    /// better luck: CannotProceed. Its refusals are passed on as they are.
+    pub fn onward(self, context: NamingContextRef, rest_of_name: Name) -> Problem {
+        match self {
+            Problem::System(exception) if unreachable(exception.kind) => {
+                Problem::CannotProceed(CannotProceed { cxt: Some(context), rest_of_name })
+            }
+            other => other,
+        }
+    }
+}
+
+fn unreachable(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::CommFailure
+            | Kind::Transient
+            | Kind::Timeout
+            | Kind::ObjectNotExist
+            | Kind::InvObjref
+            | Kind::NoResources
+            | Kind::ImpLimit
+            | Kind::Rebind
+            | Kind::BadOperation
+            | Kind::Unknown
+    )
+}
+
+/// The steps of a name from one on, as the generated code has them.
+pub fn rest(name: &[Step], steps: usize) -> Name {
+    let rest = name.get(steps..).unwrap_or_default().iter();
+    rest.map(|step| NameComponent { id: step.id.clone(), kind: step.kind.clone() }).collect()
+}
+
+/// What a store's refusal is where no exception of the operation fits.
+pub fn system(refusal: Refusal) -> SystemException {
+    let kind = match refusal {
+        Refusal::NoContext => Kind::ObjectNotExist,
+        Refusal::Full => Kind::NoResources,
+        Refusal::Failed(_) => Kind::PersistStore,
+        _ => Kind::Internal,
+    };
+    SystemException::from(kind).detail(refusal.to_string())
+}

@@ -1,0 +1,8 @@
+// A kept value may not borrow from another scope, since nobody knows which is left first.
+use isorb_scope::Region;
+fn main() {
+    let mut outer = Region::new(64);
+    let scope = outer.enter();
+    let local = String::from("x");
+    scope.keep(vec![local.as_str()]).unwrap();
+}

@@ -1,0 +1,110 @@
+//! The command line of the contract, and what it means to isorb.
+
+use isorb::{Orb, Result};
+
+/// Which program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `isorb-peer server`
+    Server,
+    /// `isorb-peer client`
+    Client,
+}
+
+/// What the contract's options said.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where a server writes its reference.
+    pub ior_file: String,
+    /// The naming service.
+    pub ns: String,
+    /// The name that a server binds itself to.
+    pub name: String,
+    /// The reference that a client calls.
+    pub ior: String,
+    /// The cases to run; all when empty.
+    pub only: Vec<String>,
+    /// The highest version of GIOP; empty for 1.2.
+    pub giop: String,
+    /// The port to listen at; empty for a free one.
+    pub port: String,
+    /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case `utf8_strings` runs.
+    pub utf8: bool,
+    /// Whether connections are used both ways.
+    pub bidir: bool,
+    /// What is left for the ORB.
+    pub orb_args: Vec<String>,
+}
+
+impl Options {
+    /// Reads the arguments after `server` or `client`; `None` when they do not make sense.
+    pub fn parse(role: Role, args: impl IntoIterator<Item = String>) -> Option<Options> {
+        let mut o = Options::default();
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--ior-file" => o.ior_file = args.next()?,
+                "--ns" => o.ns = args.next()?,
+                "--name" => o.name = args.next()?,
+                "--ior" => o.ior = args.next()?,
+                "--only" => o.only = args.next()?.split(',').map(String::from).collect(),
+                "--giop" => o.giop = args.next()?,
+                "--port" => o.port = args.next()?,
+                "--utf8" => o.utf8 = true,
+                "--bidir" => o.bidir = true,
+                other if other.starts_with("--") => return None,
+                _ => o.orb_args.push(arg),
+            }
+        }
+        let enough = match role {
+            Role::Server => !o.ior_file.is_empty(),
+            Role::Client => !o.ior.is_empty() || !o.ns.is_empty(),
+        };
+        enough.then_some(o)
+    }
+
+    /// The ORB that the options ask for.
+    ///
+    /// # Errors
+    /// BAD_PARAM with a sentence for arguments that the ORB does not know.
+    pub fn orb(&self) -> Result<Orb> {
+        let port = if self.port.is_empty() { "0" } else { &self.port };
+        // The case large sends 12 MiB three times in one reply.
+        let mut args = vec!["-ORBMessageLimit".to_owned(), "67108864".to_owned()];
+        args.extend(["-ORBEndPoint".to_owned(), format!("giop:tcp:127.0.0.1:{port}")]);
+        if !self.utf8 {
+            args.extend(["-ORBNativeCharCodeSet".to_owned(), "ISO-8859-1".to_owned()]);
+        }
+        if !self.giop.is_empty() {
+            args.extend(["-ORBGiop".to_owned(), self.giop.clone()]);
+        }
+        if self.bidir {
+            args.extend(["-ORBBidirectional".to_owned(), "1".to_owned()]);
+        }
+        Orb::init(args.into_iter().chain(self.orb_args.iter().cloned()))
+    }
+
+    /// Whether both sides may use GIOP 1.2.
+    pub fn is_giop_1_2(&self) -> bool {
+        self.giop.is_empty() || self.giop == "1.2"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(role: Role, line: &str) -> Option<Options> {
+        Options::parse(role, line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn the_contract_is_understood() {
+        let o = parse(Role::Client, "--ior corbaloc::h/k --only a,b --bidir -ORBFragment 1024").unwrap();
+        assert_eq!((o.only.as_slice(), o.bidir, o.utf8), (["a".into(), "b".into()].as_slice(), true, false));
+        assert_eq!(o.orb_args, ["-ORBFragment", "1024"]);
+        assert!(parse(Role::Server, "--ior x").is_none());
+        assert!(parse(Role::Client, "--ior").is_none());
+        assert!(parse(Role::Client, "--ior x --nonsense").is_none());
+    }
+}

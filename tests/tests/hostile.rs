@@ -1,0 +1,239 @@
+//! What peers may do wrong, and that nobody else suffers: over real sockets, in both forms of concurrency.
+
+use isorb::{Concurrency, Config, Orb, Reference};
+use isorb_tests::steady::PathRef;
+use isorb_tests::{Parrot, serve};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
+
+fn connect(server: &Orb) -> TcpStream {
+    let (host, port) = server.endpoint_addresses().remove(0);
+    let stream = TcpStream::connect((host, port)).unwrap();
+    // Only so that a failing test ends: what it waits for comes at once.
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+/// All that the server sends until it closes; a reset counts as the end.
+fn until_closed(mut stream: TcpStream) -> Vec<u8> {
+    let mut got = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut got) {
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionReset,
+            "the server neither answered nor closed"
+        );
+    }
+    got
+}
+
+fn key(path: &PathRef) -> Vec<u8> {
+    path.object().ior().iiop_profiles().next().unwrap().unwrap().key
+}
+
+/// A GIOP 1.2 request without arguments, little endian.
+fn request(key: &[u8], operation: &str, id: u32) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.extend(id.to_le_bytes());
+    body.extend([3, 0, 0, 0, 0, 0, 0, 0]);
+    body.extend((key.len() as u32).to_le_bytes());
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend((operation.len() as u32 + 1).to_le_bytes());
+    body.extend(operation.as_bytes());
+    body.push(0);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(0u32.to_le_bytes());
+    let mut message = b"GIOP\x01\x02\x01\x00".to_vec();
+    message.extend((body.len() as u32).to_le_bytes());
+    message.extend(body);
+    message
+}
+
+#[test]
+fn what_is_no_giop_is_told_so_and_closed() {
+    for concurrency in BOTH {
+        let (server, _client, path) = serve(concurrency, false);
+        let lines: [&[u8]; 5] = [
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"GIOP\x09\x00\x00\x00\x00\x00\x00\x00",
+            b"GIOP\x01\x02\x01\x63\x00\x00\x00\x00",
+            b"GIOP\x01\x01\x01\x07\x04\x00\x00\x00abcd",
+            // A request that ends inside its header.
+            b"GIOP\x01\x02\x01\x00\x04\x00\x00\x00\x01\x00\x00\x00",
+        ];
+        for line in lines {
+            let mut stream = connect(&server);
+            stream.write_all(line).unwrap();
+            let answer = until_closed(stream);
+            assert!(
+                answer.starts_with(b"GIOP") && answer[7] == 6,
+                "{line:?} got {answer:?}, not a MessageError"
+            );
+            path.ping().unwrap();
+        }
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_message_beyond_the_limit_costs_no_memory() {
+    for concurrency in BOTH {
+        let (server, _client, path) = serve(concurrency, false);
+        let mut stream = connect(&server);
+        stream.write_all(b"GIOP\x01\x02\x01\x00\xff\xff\xff\x7f").unwrap();
+        until_closed(stream);
+        path.ping().unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn counts_that_lie_are_refused() {
+    let (server, _client, path) = serve(Concurrency::Connection, false);
+    for operation in
+        ["echo_tracks", "echo_table", "echo_shape", "echo_octets", "text", "wide", "echo_picture"]
+    {
+        // The body is a count of four thousand million.
+        let mut message = request(&key(&path), operation, 5);
+        message.resize(message.len().next_multiple_of(8), 0);
+        message.extend([0xff; 8]);
+        let size = message.len() as u32 - 12;
+        message[8..12].copy_from_slice(&size.to_le_bytes());
+        let mut stream = connect(&server);
+        stream.write_all(&message).unwrap();
+        let mut reply = [0; 24];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!((reply[7], reply[16]), (1, 2), "{operation}: a reply with a system exception");
+        // The connection goes on.
+        stream.write_all(&request(&key(&path), "ping", 6)).unwrap();
+        let mut rest = vec![0; u32::from_le_bytes(reply[8..12].try_into().unwrap()) as usize - 12];
+        stream.read_exact(&mut rest).unwrap();
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!((reply[12], reply[16]), (6, 0), "{operation}: the next call is served");
+    }
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_client_that_stalls_holds_a_connection_not_a_lane() {
+    // `serve` makes a lane of one thread.
+    let (server, _client, path) = serve(Concurrency::Lane, false);
+    let message = request(&key(&path), "ping", 7);
+    let mut stalled: Vec<TcpStream> = Vec::new();
+    for cut in [1, 11, 12, 20, message.len() - 1] {
+        let mut stream = connect(&server);
+        stream.write_all(&message[..cut]).unwrap();
+        stalled.push(stream);
+        path.ping().unwrap();
+    }
+    // Later they go on, and get their replies.
+    for (mut stream, cut) in stalled.into_iter().zip([1, 11, 12, 20, message.len() - 1]) {
+        for byte in &message[cut..] {
+            stream.write_all(&[*byte]).unwrap();
+        }
+        let mut reply = [0; 24];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!((reply[7], reply[12], reply[16]), (1, 7, 0));
+    }
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_only_itself() {
+    for concurrency in BOTH {
+        let (server, _client, path) = serve(concurrency, false);
+        // A lane of one thread: 60 replies of 1 MiB are far more than the sockets hold.
+        let mut message = request(&key(&path), "echo_octets", 8);
+        message.resize(message.len().next_multiple_of(8), 0);
+        message.extend((1u32 << 20).to_le_bytes());
+        message.resize(message.len() + (1 << 20), 7);
+        let size = message.len() as u32 - 12;
+        message[8..12].copy_from_slice(&size.to_le_bytes());
+        let mut greedy = connect(&server);
+        let mut writer = greedy.try_clone().unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                for _ in 0..60 {
+                    writer.write_all(&message).unwrap();
+                }
+            });
+            for _ in 0..20 {
+                path.ping().unwrap();
+            }
+            // In the end it reads, and nothing was lost.
+            let mut replies = 0;
+            let mut header = [0; 12];
+            while replies < 60 {
+                greedy.read_exact(&mut header).unwrap();
+                assert_eq!((&header[..4], header[7]), (&b"GIOP"[..], 1));
+                let mut body = vec![0; u32::from_le_bytes(header[8..].try_into().unwrap()) as usize];
+                greedy.read_exact(&mut body).unwrap();
+                assert_eq!(body.len(), 12 + (1 << 20) + 4);
+                replies += 1;
+            }
+        });
+        server.shutdown(false).unwrap();
+    }
+}
+
+#[test]
+fn clients_beyond_the_limit_are_turned_away_in_order() {
+    for concurrency in BOTH {
+        let server = Orb::with_config(Config { concurrency, max_connections: 3, ..Config::default() });
+        let root = server.root_poa().unwrap();
+        let near: PathRef = root.activate(Arc::new(Parrot::default())).unwrap();
+        let background = server.clone();
+        std::thread::spawn(move || background.run());
+        let message = request(&key(&near), "ping", 1);
+        let ping = |stream: &mut TcpStream| {
+            stream.write_all(&message).unwrap();
+            let mut reply = [0; 24];
+            stream.read_exact(&mut reply).map(|()| reply[7])
+        };
+        let mut admitted: Vec<TcpStream> = (0..3).map(|_| connect(&server)).collect();
+        admitted.iter_mut().for_each(|stream| assert_eq!(ping(stream).unwrap(), 1));
+        let turned_away = until_closed(connect(&server));
+        assert_eq!(turned_away.get(7), Some(&5), "CloseConnection");
+        admitted.pop();
+        // The place becomes free as soon as the server has seen the end.
+        let mut again = loop {
+            let mut stream = connect(&server);
+            if ping(&mut stream).is_ok_and(|kind| kind == 1) {
+                break stream;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(ping(&mut again).unwrap(), 1);
+        server.shutdown(false).unwrap();
+    }
+}
+
+#[test]
+fn requests_with_flipped_bits_do_no_harm() {
+    for concurrency in BOTH {
+        let (server, _client, path) = serve(concurrency, false);
+        let good = request(&key(&path), "echo_picture", 9);
+        let mut seed = 1u32;
+        for _ in 0..400 {
+            let mut message = good.clone();
+            for _ in 0..3 {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let at = 12 + (seed >> 8) as usize % (message.len() - 12);
+                message[at] ^= 1 << (seed & 7);
+            }
+            let mut stream = connect(&server);
+            stream.write_all(&message).unwrap();
+            // No more comes: whatever it was, the server answers or gives up.
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let answer = until_closed(stream);
+            assert!(answer.is_empty() || answer.starts_with(b"GIOP"));
+        }
+        path.ping().unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
