@@ -214,3 +214,8 @@ fn no_context(id: u32) -> SystemException {
 fn unknown_user_exception() -> SystemException {
     SystemException::new(Kind::Unknown, minor::UNKNOWN_USER_EXCEPTION, Completion::Yes)
 }
+
+/// The example of the page is compiled, and run, with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/interceptors.md")]
+struct Page;
