@@ -1,6 +1,7 @@
 //! A call, from the stub's arguments to the reply's results.
 
 use crate::connection::{Arrived, ReadError, SendError};
+use crate::interceptor::{Attempt, ClientChain, Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
 use crate::policy::{Policies, Rebind, SyncScope};
@@ -78,7 +79,7 @@ pub fn call_scope<T, E: From<SystemException>>(
 }
 
 /// What one attempt gave.
-enum Outcome<'s> {
+pub(crate) enum Outcome<'s> {
     Reply(Reply<'s>),
     /// The object is elsewhere; for good if so said.
     Forward(Ior, bool),
@@ -86,7 +87,7 @@ enum Outcome<'s> {
 }
 
 /// Why one attempt failed.
-enum Failure {
+pub(crate) enum Failure {
     /// It certainly was not processed and another connection may do.
     NotProcessed(SystemException),
     /// No connection could be had.
@@ -115,6 +116,8 @@ struct Call<'c, 'a> {
     timeout: Option<Duration>,
     /// A connection was closed under this call.
     wary: Cell<bool>,
+    /// Contexts of interceptors, where there are any.
+    exchange: Option<&'c Exchange>,
 }
 
 impl Object {
@@ -134,6 +137,10 @@ impl Object {
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
         let call = self.call(operation, Response::Target, arguments, &policies)?;
+        if let Some(chain) = self.orb().interceptors().client() {
+            let reply = self.intercepted(chain, &call, scope, &policies)?;
+            return reply.ok_or(Kind::Internal.into());
+        }
         let target = self.target()?;
         let outcome = match call.attempt(&target, scope, &policies) {
             // Opened here, not in a function further down, since results are large to hand up.
@@ -147,7 +154,8 @@ impl Object {
             Ok(None) => Ok(Outcome::Done),
             Err(failure) => Err(failure),
         };
-        self.go_on(&call, target, outcome, scope, &policies)?.ok_or(Kind::Internal.into())
+        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+        self.go_on(&call, target, outcome, &policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -166,13 +174,19 @@ impl Object {
         };
         let call = self.call(operation, response, arguments, &policies)?;
         call_scope(|scope| {
-            let target = self.target()?;
-            let outcome = match call.attempt(&target, scope, &policies) {
-                Ok(None) => return Ok(()),
-                Ok(Some(answer)) => call.outcome(answer, scope),
-                Err(failure) => Err(failure),
+            let reply = match self.orb().interceptors().client() {
+                Some(chain) => self.intercepted(chain, &call, scope, &policies)?,
+                None => {
+                    let target = self.target()?;
+                    let outcome = call.whole(&target, scope, &policies);
+                    if let Ok(Outcome::Done) = outcome {
+                        return Ok(());
+                    }
+                    let mut again =
+                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+                    self.go_on(&call, target, outcome, &policies, &mut again)?
+                }
             };
-            let reply = self.go_on(&call, target, outcome, scope, &policies)?;
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
         })
     }
@@ -191,38 +205,55 @@ impl Object {
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
         let wary = Cell::new(false);
-        Ok(Call { orb, operation: operation.name, response, arguments, deadline, timeout, wary })
+        let operation = operation.name;
+        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, exchange: None })
     }
 
-    /// After an attempt that was not the last: follows forwards, tries again.
+    /// A call whose every attempt runs between the points of interceptors.
+    #[cold]
+    fn intercepted<'s>(
+        &self,
+        chain: &ClientChain,
+        call: &Call<'_, '_>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let mut again = |target: &Arc<Target>, progress: Progress| {
+            let attempt = Attempt {
+                object: self,
+                target,
+                operation: call.operation,
+                response: call.response,
+                sync_scope: policies.sync_scope.unwrap_or_default(),
+                retries: !progress.retried || target.forwarded(),
+                refuses_forward: &|| refuse_forward(policies, progress.forwards + 1, call.operation),
+            };
+            chain.around(attempt, |exchange| call.with(exchange).whole(target, scope, policies))
+        };
+        let target = self.target()?;
+        let outcome = again(&target, Progress::default())?;
+        self.go_on(call, target, outcome, policies, &mut again)
+    }
+
+    /// After an attempt that was not the last: follows forwards, tries `again`.
     #[cold]
     fn go_on<'s>(
         &self,
         call: &Call<'_, '_>,
         mut target: Arc<Target>,
         mut attempt: Result<Outcome<'s>, Failure>,
-        scope: &'s Scope<'s>,
         policies: &Policies,
+        again: &mut Again<'_, 's>,
     ) -> Result<Option<Reply<'s>>> {
-        let mut forwards = 0;
-        let mut retried = false;
+        let Progress { mut forwards, mut retried } = Progress::default();
         loop {
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
                 Ok(Outcome::Done) => return Ok(None),
                 Ok(Outcome::Forward(ior, permanent)) => {
                     forwards += 1;
-                    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
-                        return Err(SystemException::from(Kind::Rebind)
-                            .detail("the object was forwarded, which the rebind policy forbids"));
-                    }
-                    if forwards > MAX_FORWARDS {
-                        return Err(SystemException::from(Kind::Transient)
-                            .minor(minor::TRANSIENT_FORWARDS)
-                            .detail(format!(
-                                "{} was forwarded more than {MAX_FORWARDS} times",
-                                call.operation
-                            )));
+                    if let Some(refusal) = refuse_forward(policies, forwards, call.operation) {
+                        return Err(refusal);
                     }
                     self.forward(&ior, permanent)?;
                 }
@@ -255,14 +286,35 @@ impl Object {
                 return Err(call.timed_out("the ORB"));
             }
             target = self.target()?;
-            attempt = match call.attempt(&target, scope, policies) {
-                Ok(Some(answer)) => call.outcome(answer, scope),
-                Ok(None) => Ok(Outcome::Done),
-                Err(failure) => Err(failure),
-            };
+            attempt = again(&target, Progress { forwards, retried })?;
         }
     }
 }
+
+/// Why a call does not follow its forward with this number.
+fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
+    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+        return Some(
+            SystemException::from(Kind::Rebind)
+                .detail("the object was forwarded, which the rebind policy forbids"),
+        );
+    }
+    (number > MAX_FORWARDS).then(|| {
+        SystemException::from(Kind::Transient)
+            .minor(minor::TRANSIENT_FORWARDS)
+            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times"))
+    })
+}
+
+/// How far a call has come that needs more than one attempt.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    forwards: u32,
+    retried: bool,
+}
+
+/// One more attempt; an error of its own is the end of the call.
+type Again<'f, 's> = dyn FnMut(&Arc<Target>, Progress) -> Result<Result<Outcome<'s>, Failure>> + 'f;
 
 /// A reply as it came, in the caller's scope.
 struct Answer<'s> {
@@ -272,6 +324,27 @@ struct Answer<'s> {
 }
 
 impl<'a> Call<'_, 'a> {
+    /// The same call with contexts of interceptors.
+    fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
+        let Call { orb, operation, response, arguments, deadline, timeout, .. } = *self;
+        let wary = Cell::new(self.wary.get());
+        Call { orb, operation, response, arguments, deadline, timeout, wary, exchange: Some(exchange) }
+    }
+
+    /// One request and what its reply says.
+    #[cold]
+    fn whole<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Outcome<'s>, Failure> {
+        match self.attempt(target, scope, policies)? {
+            Some(answer) => self.outcome(answer, scope),
+            None => Ok(Outcome::Done),
+        }
+    }
+
     /// One request and its reply.
     #[inline]
     fn attempt<'s>(
@@ -313,11 +386,11 @@ impl<'a> Call<'_, 'a> {
                 _ => None,
             };
             let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
-            let encoded = if announce.is_none() && listen_points.is_none() {
+            let encoded = if announce.is_none() && listen_points.is_none() && self.exchange.is_none() {
                 self.encode(&mut e, target, slot.id(), &[])
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
-                self.introduce(&mut e, target, slot.id(), code_sets, listen_points)
+                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points), scope)
             };
             let outcome = encoded.map(|message| connection.send(message));
             Work::put_back(&mut work.encode, e.into_buffer());
@@ -357,7 +430,7 @@ impl<'a> Call<'_, 'a> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
             let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
-            let message = self.encode(&mut e, target, 0, &[])?;
+            let message = self.introduce(&mut e, target, 0, (None, None), scope)?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -388,15 +461,16 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A connection's first request, which says what later ones take for granted.
+    /// A request with service contexts: a connection's first, which says what later ones take for granted, and those to which
+    /// interceptors added some.
     #[cold]
     fn introduce<'e>(
         &self,
         e: &'e mut Encoder<'a>,
         target: &Target,
         id: u32,
-        code_sets: Option<CodeSets>,
-        listen_points: Option<Vec<u8>>,
+        (code_sets, listen_points): (Option<CodeSets>, Option<Vec<u8>>),
+        scope: &Scope<'_>,
     ) -> Result<&'e Message<'a>> {
         let code_sets = code_sets.map(CodeSets::write);
         let code_sets =
@@ -409,7 +483,8 @@ impl<'a> Call<'_, 'a> {
             contexts[n] = context;
             n += 1;
         }
-        self.encode(e, target, id, &contexts[..n])
+        let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+        self.encode(e, target, id, contexts)
     }
 
     fn encode<'e>(
@@ -439,6 +514,9 @@ impl<'a> Call<'_, 'a> {
         let Answer { arrived, bytes, text } = answer;
         let mut d = message::start_whole(bytes, &arrived.header, scope);
         let reply = message::Reply::read(&mut d)?;
+        if let Some(exchange) = self.exchange {
+            exchange.note(&reply.contexts);
+        }
         d.set_text(text);
         message::body(&mut d);
         if d.remaining() > 0 {

@@ -17,6 +17,7 @@ extern crate self as isorb;
 mod config;
 mod connection;
 pub mod generated;
+pub mod interceptor;
 mod interface;
 mod invoke;
 mod log;

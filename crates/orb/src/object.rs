@@ -37,6 +37,8 @@ struct Binding {
 /// A place that a reference was resolved to.
 pub(crate) struct Target {
     pub place: Place,
+    /// The reference that was resolved.
+    pub ior: Arc<Ior>,
     pub key: Box<[u8]>,
     pub version: Version,
     /// What to announce on a connection that has agreed on nothing yet.
@@ -46,6 +48,13 @@ pub(crate) struct Target {
     pub cancel: bool,
     /// Whether a forward led here.
     forwarded: bool,
+}
+
+impl Target {
+    /// Whether a forward led here.
+    pub fn forwarded(&self) -> bool {
+        self.forwarded
+    }
 }
 
 pub(crate) enum Place {
@@ -187,10 +196,11 @@ impl Object {
 
     /// Sends further calls elsewhere.
     pub(crate) fn forward(&self, ior: &Ior, permanent: bool) -> Result<()> {
-        let target = Arc::new(resolve(&self.0.orb, ior, !permanent)?);
+        let ior = Arc::new(ior.clone());
+        let target = Arc::new(resolve(&self.0.orb, &ior, !permanent)?);
         let mut binding = self.0.binding.lock();
         if permanent {
-            binding.moved = Some(Arc::new(ior.clone()));
+            binding.moved = Some(ior);
         }
         binding.target = Some(target);
         Ok(())
@@ -206,11 +216,11 @@ impl Object {
     }
 }
 
-fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
+fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
         let key = key.into();
-        let (place, version) = (Place::Here, Version::V1_2);
-        return Ok(Target { place, key, version, code_sets: None, cancel: false, forwarded });
+        let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
+        return Ok(Target { place, ior, key, version, code_sets: None, cancel: false, forwarded });
     }
     let seen = ior.iiop_profiles().count();
     let profiles: Vec<_> = ior.iiop_profiles().flatten().collect();
@@ -226,6 +236,7 @@ fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
         let peer = orb.peer(addresses);
         return Ok(Target {
             place: Place::There(peer),
+            ior: ior.clone(),
             key: profile.key.clone().into(),
             version,
             code_sets,
