@@ -228,6 +228,9 @@ impl<'m> Decoder<'m> {
         }
         self.align(T::ALIGN)?;
         let Some(length) = n.checked_mul(size_of::<T>()) else { return Err(self.error(ErrorKind::Length)) };
+        if length > self.rest.len() && T::ALIGN == 8 {
+            return self.plain_array_beyond(n);
+        }
         let bytes = self.take(length)?;
         if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
             let Ok(items) = <[T]>::mut_from_bytes(bytes) else { return Err(self.error(ErrorKind::Length)) };

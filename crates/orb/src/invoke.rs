@@ -2,7 +2,7 @@
 
 use crate::connection::{Arrived, ReadError, SendError};
 use crate::object::{Place, Target};
-use crate::peer::Peer;
+use crate::peer::{Peer, Wish};
 use crate::policy::{Policies, Rebind, SyncScope};
 use crate::workspace::{Work, with_scope, with_work};
 use crate::{Object, Operation, Orb, Result, SystemException, server};
@@ -12,6 +12,7 @@ use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ enum Outcome<'s> {
 enum Failure {
     /// It certainly was not processed and another connection may do.
     NotProcessed(SystemException),
+    /// No connection could be had.
+    Unreachable(SystemException),
     Final(SystemException),
 }
 
@@ -110,6 +113,8 @@ struct Call<'c, 'a> {
     arguments: &'c dyn Fn(&mut Encoder<'a>),
     deadline: Deadline,
     timeout: Option<Duration>,
+    /// A connection was closed under this call.
+    wary: Cell<bool>,
 }
 
 impl Object {
@@ -185,7 +190,8 @@ impl Object {
         orb.check_running()?;
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
-        Ok(Call { orb, operation: operation.name, response, arguments, deadline, timeout })
+        let wary = Cell::new(false);
+        Ok(Call { orb, operation: operation.name, response, arguments, deadline, timeout, wary })
     }
 
     /// After an attempt that was not the last: follows forwards, tries again.
@@ -227,6 +233,17 @@ impl Object {
                         return Err(exception);
                     }
                     retried = true;
+                    call.wary.set(true);
+                }
+                Err(Failure::Unreachable(exception)) => {
+                    if !self.forget_forward(&target) {
+                        return Err(exception);
+                    }
+                    // It was forwarded there: back to who said so, who may know better by now.
+                    forwards += 1;
+                    if forwards > MAX_FORWARDS {
+                        return Err(exception);
+                    }
                 }
                 Err(Failure::Final(exception)) => {
                     if exception.kind != Kind::ObjectNotExist || !self.forget_forward(&target) {
@@ -279,7 +296,9 @@ impl<'a> Call<'_, 'a> {
         policies: &Policies,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Some(Rebind::NoReconnect);
-        let connection = peer.lease(self.orb, self.deadline, self.timeout, reconnect)?;
+        let Call { deadline, timeout, .. } = *self;
+        let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
+        let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         let Some(slot) = connection.claim() else {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
@@ -323,7 +342,7 @@ impl<'a> Call<'_, 'a> {
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {
-                    return Err(self.read_failure(error, &connection, slot.id(), target.version));
+                    return Err(self.read_failure(error, &connection, slot.id(), target));
                 }
             };
             let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
@@ -356,6 +375,7 @@ impl<'a> Call<'_, 'a> {
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
                 reply = Some(copy_to_scope(message, scope, pool));
             });
+            work.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {
@@ -468,11 +488,13 @@ impl<'a> Call<'_, 'a> {
         error: ReadError,
         connection: &crate::connection::Connection,
         id: u32,
-        version: Version,
+        target: &Target,
     ) -> Failure {
         match error {
             ReadError::TimedOut => {
-                connection.cancel(version, id);
+                if target.cancel {
+                    connection.cancel(target.version, id);
+                }
                 Failure::Final(self.timed_out(connection.peer()))
             }
             ReadError::ClosedInOrder => Failure::NotProcessed(

@@ -4,7 +4,8 @@ use crate::peer::Peer;
 use crate::policy::{Policies, thread_policies, thread_sets_policies};
 use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
-use isorb_giop::codeset::{CodeSetComponentInfo, negotiate};
+use isorb_giop::codeset::negotiate;
+use isorb_giop::component::ORB_TYPE_OMNIORB;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
@@ -40,6 +41,9 @@ pub(crate) struct Target {
     pub version: Version,
     /// What to announce on a connection that has agreed on nothing yet.
     pub code_sets: Option<(Narrow, Wide)>,
+    /// Whether a CancelRequest may be sent. omniORB 4.2 handles the same one for ever and serves nothing else, so only
+    /// servers that say that they are another ORB get any; none has to heed one (clause 9.4.4).
+    pub cancel: bool,
     /// Whether a forward led here.
     forwarded: bool,
 }
@@ -205,7 +209,8 @@ impl Object {
 fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
         let key = key.into();
-        return Ok(Target { place: Place::Here, key, version: Version::V1_2, code_sets: None, forwarded });
+        let (place, version) = (Place::Here, Version::V1_2);
+        return Ok(Target { place, key, version, code_sets: None, cancel: false, forwarded });
     }
     let seen = ior.iiop_profiles().count();
     let profiles: Vec<_> = ior.iiop_profiles().flatten().collect();
@@ -214,7 +219,7 @@ fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
         let same = profiles.iter().filter(|other| other.key == profile.key);
         let addresses = same.flat_map(|profile| profile.addresses()).collect();
         let code_sets = match profile.code_sets() {
-            Some(theirs) => Some(negotiate(&CodeSetComponentInfo::ours(), &theirs)?),
+            Some(theirs) => Some(negotiate(&orb.config().code_sets(), &theirs)?),
             None => None,
         };
         let version = profile.version.min(orb.config().giop_version());
@@ -224,6 +229,7 @@ fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
             key: profile.key.clone().into(),
             version,
             code_sets,
+            cancel: profile.orb_type().is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
         });
     }

@@ -7,7 +7,7 @@ use crate::poa::{Poa, Registry};
 use crate::policy::{Policies, SharedPolicies};
 use crate::server::Endpoints;
 use crate::{Object, Reference, Result, SystemException};
-use isorb_giop::codeset::CodeSetComponentInfo;
+use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
 use isorb_giop::context::{ListenPoint, listen_points, read_listen_points};
 use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
@@ -204,6 +204,17 @@ impl Orb {
         crate::invoke::call_scope(f)
     }
 
+    /// The value in `any`, if it is a `T` or of a type equivalent to it. References in it belong to this ORB, so that they can be
+    /// called; [`Any::get`] does for values without references.
+    ///
+    /// A reference is found as the type that the sender said, and as an [`Object`], which can be narrowed.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn extract<T: AnyValue>(&self, any: &Any) -> Option<T> {
+        any.get_with(Some(self))
+    }
+
     /// The ORB's policies, the widest scope.
     pub fn policies(&self) -> Policies {
         self.0.policies.get()
@@ -329,7 +340,7 @@ impl Orb {
         let mut endpoints = self.endpoint_addresses().into_iter();
         let (host, port) = endpoints.next().unwrap_or_else(|| ("127.0.0.1".into(), 0));
         let more = endpoints.map(|(host, port)| Component::AlternateAddress { host, port });
-        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(CodeSetComponentInfo::ours())];
+        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
         let components = ours.into_iter().chain(more).flat_map(|component| component.to_tagged()).collect();
         let version = self.config().giop_version();
         let profile = IiopProfile { version, host, port, key, components };

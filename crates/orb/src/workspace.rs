@@ -7,7 +7,7 @@ use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Deepest nesting of calls on one thread: a call, the call back it causes, the call that makes, and so on.
 pub(crate) const MAX_NESTING: usize = 64;
@@ -26,7 +26,16 @@ pub(crate) struct Work {
 impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
-        Work { region: Region::new(REGION), encode: Vec::with_capacity(1024), block }
+        let region = Region::with_overflow(REGION, pool.clone());
+        Work { region, encode: Vec::with_capacity(1024), block }
+    }
+
+    /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
+    #[inline]
+    pub fn trim(&mut self) {
+        if self.block.capacity() > crate::connection::STAY {
+            self.block = Buffer::unpooled(0);
+        }
     }
 
     /// Keeps an encoding buffer for the next message unless it grew very large.
@@ -62,10 +71,18 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
     f: impl FnOnce(&mut Work) -> Result<T, E>,
 ) -> Result<T, E> {
     let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
+    let nested = Nested;
     let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
     let result = f(&mut work);
-    leave(|shelf| shelf.work.push(work));
+    nested.leave(|shelf| shelf.work.push(work));
     result
+}
+
+/// Where results go that are too long for a region. One for the process, since the scope is entered before it is known which
+/// ORB is called.
+fn results() -> Arc<BufferPool> {
+    static RESULTS: OnceLock<Arc<BufferPool>> = OnceLock::new();
+    RESULTS.get_or_init(|| BufferPool::new(256 << 20, 16 << 20)).clone()
 }
 
 /// Runs `f` with a scope of this thread, for results that are then copied out.
@@ -73,12 +90,13 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
     let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
-    let mut region = region.unwrap_or_else(|| Box::new(Region::new(REGION)));
+    let nested = Nested;
+    let mut region = region.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())));
     let result = {
         let scope = region.enter();
         f(&scope)
     };
-    leave(|shelf| shelf.regions.push(region));
+    nested.leave(|shelf| shelf.regions.push(region));
     result
 }
 
@@ -101,10 +119,23 @@ fn too_deep() -> SystemException {
         .detail("calls are nested too deeply on one thread: does a call back call back?")
 }
 
-#[inline]
-fn leave(give: impl FnOnce(&mut Shelf)) {
-    SHELF.with_borrow_mut(|shelf| {
-        shelf.nesting -= 1;
-        give(shelf);
-    });
+/// One level of nesting. A panic that passes through, as a servant's may, ends it too; what was lent is lost then.
+struct Nested;
+
+impl Nested {
+    #[inline]
+    fn leave(self, give: impl FnOnce(&mut Shelf)) {
+        std::mem::forget(self);
+        SHELF.with_borrow_mut(|shelf| {
+            shelf.nesting -= 1;
+            give(shelf);
+        });
+    }
+}
+
+impl Drop for Nested {
+    #[cold]
+    fn drop(&mut self) {
+        SHELF.with_borrow_mut(|shelf| shelf.nesting -= 1);
+    }
 }

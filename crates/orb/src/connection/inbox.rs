@@ -15,7 +15,11 @@ const HEADER: usize = 12;
 const SMALL: usize = 4096;
 /// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
 /// one large message does not cost memory for ever.
-const STAY: usize = 128 << 10;
+pub(crate) const STAY: usize = 128 << 10;
+
+/// Room that the header of a message is trusted with. More is made as its octets come, so that a peer which announces much
+/// and sends nothing takes no memory from others.
+const ON_TRUST: usize = 256 << 10;
 
 /// Messages of which fragments may be outstanding at a time.
 const PARTIAL: usize = 8;
@@ -161,9 +165,7 @@ impl Inbox {
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
         let len = header.total();
         if len > self.block.capacity() {
-            let mut larger = pool.take(len).ok_or(ReadError::NoMemory)?;
-            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
-            self.block = larger;
+            self.grow(len, pool)?;
         }
         if self.filled < len {
             return Ok(Step::Incomplete);
@@ -188,6 +190,18 @@ impl Inbox {
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
+    }
+
+    /// Makes room for more of a message of `len` octets.
+    fn grow(&mut self, len: usize, pool: &Arc<BufferPool>) -> Result<(), ReadError> {
+        let room = len.min(ON_TRUST.max(4 * self.filled));
+        let full = self.filled == self.block.capacity();
+        if full || self.block.capacity() < len.min(ON_TRUST) {
+            let mut larger = pool.take(room).ok_or(ReadError::NoMemory)?;
+            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
+            self.block = larger;
+        }
+        Ok(())
     }
 
     #[cold]

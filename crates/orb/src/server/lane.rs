@@ -159,6 +159,7 @@ impl Member {
                     if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
                         return Next::Close;
                     }
+                    work.trim();
                     let done = last && !self.closed.load(Ordering::SeqCst);
                     if done || self.stuffed.load(Ordering::Acquire) {
                         return Next::Continue;
