@@ -198,6 +198,17 @@ impl Connection {
         read
     }
 
+    /// Reads a message that has arrived, and says whether it is known that nothing was behind it, the end of the stream
+    /// aside.
+    pub fn read_arrived(&self, into: &mut Buffer) -> (Result<Arrived, ReadError>, bool) {
+        let mut inbox = self.inbox.lock();
+        let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, None, into);
+        let last = inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
+        drop(inbox);
+        self.note(&read);
+        (read, last)
+    }
+
     /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
     /// no reply is handed to `other`, with the inbox free, and may be answered there.
     pub fn await_reply(
