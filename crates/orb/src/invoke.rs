@@ -9,12 +9,14 @@ use crate::workspace::{Work, with_scope, with_work};
 use crate::{Object, Operation, Orb, Result, SystemException, server};
 use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
 use isorb_giop::context::CodeSets;
-use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
+use isorb_giop::message::{self, Addressed, ReplyStatus, Response, ServiceContext};
+use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often one call follows forwards.
@@ -83,6 +85,8 @@ pub(crate) enum Outcome<'s> {
     Reply(Reply<'s>),
     /// The object is elsewhere; for good if so said.
     Forward(Ior, bool),
+    /// The server wants the object named in another way (clause 9.4.3.1).
+    Readdress(u16),
     Done,
 }
 
@@ -246,6 +250,7 @@ impl Object {
         again: &mut Again<'_, 's>,
     ) -> Result<Option<Reply<'s>>> {
         let Progress { mut forwards, mut retried } = Progress::default();
+        let mut readdressed = 0;
         loop {
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
@@ -256,6 +261,16 @@ impl Object {
                         return Err(refusal);
                     }
                     self.forward(&ior, permanent)?;
+                }
+                Ok(Outcome::Readdress(way)) => {
+                    let way = u8::try_from(way).unwrap_or(u8::MAX);
+                    // Each way once: a server that likes none of them would ask for ever.
+                    readdressed += 1;
+                    if way > 2 || readdressed > 2 || target.ior.profiles.is_empty() {
+                        return Err(SystemException::from(Kind::NoImplement)
+                            .detail(format!("the server wants the object addressed in way {way}, again")));
+                    }
+                    target.addressing.store(way, Ordering::Relaxed);
                 }
                 Err(Failure::NotProcessed(exception)) => {
                     // Once more on a new connection; a forwarded object goes back to where it was first.
@@ -495,13 +510,35 @@ impl<'a> Call<'_, 'a> {
         contexts: &[ServiceContext<'_>],
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
-        message::write_request(e, id, self.response, &target.key, self.operation, contexts);
+        match target.addressing.load(Ordering::Relaxed) {
+            0 => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
+            way => self.address_otherwise(e, target, id, way, contexts),
+        }
         let body = message::begin_body(e);
         (self.arguments)(e);
         message::end_body(e, body);
-        let message = e.finished()?;
+        let message = e.finished().map_err(|error| wide_text(error, target))?;
         message::finish_header(message)?;
         Ok(message)
+    }
+
+    /// A request that names its object as the server asked for.
+    #[cold]
+    fn address_otherwise(
+        &self,
+        e: &mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        way: u8,
+        contexts: &[ServiceContext<'_>],
+    ) {
+        let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
+        let selected = iiop.unwrap_or(0);
+        let address = match way {
+            1 => Addressed::Profile(&target.ior.profiles[selected]),
+            _ => Addressed::Reference { ior: &target.ior, selected: selected as u32 },
+        };
+        message::write_request_to(e, id, self.response, address, self.operation, contexts);
     }
 
     /// Reads the header of a reply; the decoder is at its body.
@@ -552,11 +589,7 @@ impl<'a> Call<'_, 'a> {
             }
             ReplyStatus::LocationForward => Ok(Outcome::Forward(Ior::decode(&mut d)?, false)),
             ReplyStatus::LocationForwardPerm => Ok(Outcome::Forward(Ior::decode(&mut d)?, true)),
-            // Requests name their object by key, which every server must take in the end.
-            ReplyStatus::NeedsAddressingMode => Err(Failure::Final(
-                SystemException::from(Kind::NoImplement)
-                    .detail("the peer does not take object keys as addresses"),
-            )),
+            ReplyStatus::NeedsAddressingMode => Ok(Outcome::Readdress(d.get()?)),
         }
     }
 
@@ -606,7 +639,17 @@ impl<'a> Call<'_, 'a> {
     }
 }
 
+/// Wide text that the server named no code set for is the reference's fault (clause 7.10.2.6); in GIOP 1.0 there is none.
 #[cold]
+fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
+    if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
+        return SystemException::from(Kind::InvObjref)
+            .minor(minor::INV_OBJREF_WCHAR)
+            .detail("the server's reference names no code set for wide text");
+    }
+    error.into()
+}
+
 fn lost(peer: &str, completed: Completion) -> SystemException {
     SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
         .detail(format!("the connection to {peer} was lost"))

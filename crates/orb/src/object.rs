@@ -10,6 +10,7 @@ use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 /// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
 ///
@@ -48,6 +49,8 @@ pub(crate) struct Target {
     pub cancel: bool,
     /// Whether a forward led here.
     forwarded: bool,
+    /// How the server wants to be addressed: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
+    pub addressing: AtomicU8,
 }
 
 impl Target {
@@ -110,6 +113,17 @@ impl Object {
             return widest;
         }
         self.0.policies.or(thread_policies()).or(widest)
+    }
+
+    /// The object of a reference.
+    ///
+    /// # Errors
+    /// INV_OBJREF for the nil reference.
+    pub fn from_ior(orb: &Orb, ior: Ior) -> Result<Object> {
+        if ior.is_nil() {
+            return Err(SystemException::from(Kind::InvObjref).detail("a nil reference"));
+        }
+        Ok(Object::new(orb, ior))
     }
 
     /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
@@ -220,7 +234,17 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
         let key = key.into();
         let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
-        return Ok(Target { place, ior, key, version, code_sets: None, cancel: false, forwarded });
+        let addressing = AtomicU8::new(0);
+        return Ok(Target {
+            place,
+            ior,
+            key,
+            version,
+            code_sets: None,
+            cancel: false,
+            forwarded,
+            addressing,
+        });
     }
     let seen = ior.iiop_profiles().count();
     let profiles: Vec<_> = ior.iiop_profiles().flatten().collect();
@@ -242,6 +266,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             code_sets,
             cancel: profile.orb_type().is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
+            addressing: AtomicU8::new(0),
         });
     }
     let why = match (ior.is_nil(), seen) {

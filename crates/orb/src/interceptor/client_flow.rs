@@ -161,6 +161,7 @@ impl<'r> ClientRequestInfo<'r> {
                 self.forward = Some(Object::new(self.object.orb(), ior.clone()));
                 (Point::ReceiveOther, ReplyStatus::LocationForward)
             }
+            Ok(Outcome::Readdress(_)) => (Point::ReceiveOther, ReplyStatus::TransportRetry),
             Ok(Outcome::Done) => (Point::ReceiveOther, ReplyStatus::Successful),
             Err(Failure::NotProcessed(_)) if retries => (Point::ReceiveOther, ReplyStatus::TransportRetry),
             // The forwarded object is gone: the ORB goes back to where the reference says.
