@@ -23,6 +23,9 @@ std::string bytes(const CORBA::Any& any) {
   const CORBA::Any* inner;
   CORBA::TypeCode_ptr inner_type;
   CORBA::Object_var object;
+  const CORBA::WChar* wide;
+  // By its text: with or without a byte order mark is the sender's choice.
+  if (type->kind() == CORBA::tk_wstring && (any >>= wide)) return token + wide_bytes(wide);
   if (type->kind() == CORBA::tk_any && (any >>= inner)) return token + bytes(*inner);
   if (type->kind() == CORBA::tk_TypeCode && (any >>= inner_type)) return token + bytes(inner_type);
   if (type->kind() == CORBA::tk_objref && (any >>= CORBA::Any::to_object(object.out()))) return token + bytes((CORBA::Object_ptr)object);

@@ -28,7 +28,7 @@ pub struct Options {
     pub giop: String,
     /// The port to listen at; empty for a free one.
     pub port: String,
-    /// Whether case `utf8_strings` is asked for. isorb's own text is always UTF-8.
+    /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case `utf8_strings` runs.
     pub utf8: bool,
     /// Whether connections are used both ways.
     pub bidir: bool,
@@ -72,6 +72,9 @@ impl Options {
         // The case large sends 12 MiB three times in one reply.
         let mut args = vec!["-ORBMessageLimit".to_owned(), "67108864".to_owned()];
         args.extend(["-ORBEndPoint".to_owned(), format!("giop:tcp:127.0.0.1:{port}")]);
+        if !self.utf8 {
+            args.extend(["-ORBNativeCharCodeSet".to_owned(), "ISO-8859-1".to_owned()]);
+        }
         if !self.giop.is_empty() {
             args.extend(["-ORBGiop".to_owned(), self.giop.clone()]);
         }

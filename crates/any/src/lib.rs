@@ -48,7 +48,7 @@ pub use copy::copy_value;
 pub use error::{BuildError, TypeCodeError};
 pub use kind::Kind;
 pub use typecode::{Label, TypeCode, modifier, visibility};
-pub use values::AnyValue;
+pub use values::{AnyValue, HandleCode};
 pub use walk::{Event, Stopped, Visitor, WalkError, walk};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::{Any, TypeCode};
 use alloc::string::String;
 use alloc::vec::Vec;
-use isorb_cdr::{Encode, Encoder, Fixed, Idl, LongDouble, Text, WChar, WString};
+use isorb_cdr::{Encode, Encoder, Fixed, Handle, Idl, LongDouble, Text, WChar, WString};
 
 /// A type of IDL that knows its type code. Generated code implements it for structures, unions, enumerations, exceptions and
 /// references.
@@ -25,6 +25,31 @@ pub trait AnyValue: Idl {
     fn put_sequence<'v>(items: &'v [Self], e: &mut Encoder<'v>) {
         e.count(items.len());
         items.iter().for_each(|item| item.put_value(e));
+    }
+}
+
+/// A reference or value type that knows its type code. Generated code implements it; it makes an `Option` of the type, which
+/// is its owned form in Rust, an [`AnyValue`].
+///
+/// A trait of its own, since a crate with generated code may not implement [`AnyValue`] for `Option`.
+pub trait HandleCode: Handle {
+    /// The type code, which must describe what [`Handle::encode_handle`] writes.
+    ///
+    /// # Real-time
+    /// May allocate; generated code makes each type code once.
+    fn type_code() -> TypeCode;
+}
+
+/// References that may be nil, values that may be null.
+///
+/// An `Any` that holds a reference is read with [`Any::get_with`], since a reference belongs to an ORB: [`Any::get`] finds
+/// only nil.
+impl<H: HandleCode> AnyValue for Option<H> {
+    fn type_code() -> TypeCode {
+        H::type_code()
+    }
+    fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+        H::encode_handle(self.as_ref(), e);
     }
 }
 
@@ -59,6 +84,8 @@ macro_rules! plain {
 
 plain! {
     u8, OCTET;
+    // CORBA has no kind for `int8` of IDL 4; it travels as an octet with the same bits.
+    i8, OCTET;
     i16, SHORT;
     u16, USHORT;
     i32, LONG;
@@ -94,7 +121,7 @@ macro_rules! from {
 }
 
 // What cannot fail to be written.
-from! { u8 i16 u16 i32 u32 i64 u64 f32 f64 LongDouble bool }
+from! { u8 i8 i16 u16 i32 u32 i64 u64 f32 f64 LongDouble bool }
 
 impl From<TypeCode> for Any {
     /// Holds the type code as a value, or nothing when it is not complete.

@@ -48,6 +48,12 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// As [`with_context`](Self::with_context), in place.
+    #[inline]
+    pub fn set_context(&mut self, context: &'m dyn Any) {
+        self.context = Some(context);
+    }
+
     /// What was handed through.
     pub fn context(&self) -> Option<&'m dyn Any> {
         self.context
@@ -111,6 +117,15 @@ impl<'m> Decoder<'m> {
         Ok(taken)
     }
 
+    /// Passes over `n` octets, or over what lies before the next seam if that is less.
+    #[inline]
+    pub fn skip(&mut self, n: usize) {
+        let n = n.min(self.rest.len());
+        let (_, rest) = core::mem::take(&mut self.rest).split_at_mut(n);
+        self.rest = rest;
+        self.position += n;
+    }
+
     /// Skips padding to a multiple of `alignment` (a power of two).
     ///
     /// # Errors
@@ -130,7 +145,7 @@ impl<'m> Decoder<'m> {
     /// Skips padding as before a body in GIOP 1.2, where an empty body has none.
     pub fn align_body(&mut self, alignment: usize) {
         let gap = self.position.wrapping_neg() & (alignment - 1);
-        let _ = self.take(gap.min(self.rest.len()));
+        self.skip(gap);
     }
 
     /// Reads a plain value, aligned.
@@ -213,6 +228,9 @@ impl<'m> Decoder<'m> {
         }
         self.align(T::ALIGN)?;
         let Some(length) = n.checked_mul(size_of::<T>()) else { return Err(self.error(ErrorKind::Length)) };
+        if length > self.rest.len() && T::ALIGN == 8 {
+            return self.plain_array_beyond(n);
+        }
         let bytes = self.take(length)?;
         if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
             let Ok(items) = <[T]>::mut_from_bytes(bytes) else { return Err(self.error(ErrorKind::Length)) };

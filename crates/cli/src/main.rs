@@ -25,6 +25,10 @@ enum Command {
     Idl(commands::idl::Args),
     /// Explains a reference or an object URL, field by field.
     Ior(commands::ior::Args),
+    /// Runs a naming service.
+    Naming(commands::naming::Args),
+    /// Lists, resolves and changes names in a naming service.
+    Name(commands::name::Args),
     /// Measures calls beside raw sockets and omniORB.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
@@ -33,14 +37,37 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let (arguments, orb) = split_orb_arguments(std::env::args().collect());
+    match Cli::parse_from(arguments).command {
         Command::Demo(args) => report(commands::demo::run(&args)),
         Command::DemoServer(args) => report(commands::demo::serve(&args)),
         Command::Idl(args) => commands::idl::run(&args),
         Command::Ior(args) => report(commands::ior::run(&args)),
+        Command::Naming(args) => report(commands::naming::run(&args, orb)),
+        Command::Name(args) => report(commands::name::run(&args, orb)),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }
+}
+
+/// Takes the arguments of the ORB out, `-ORB…` with a value each, wherever they stand before `--`.
+fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let (mut others, mut orb) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            others.push(argument);
+            others.extend(arguments);
+            break;
+        }
+        if argument.starts_with("-ORB") {
+            orb.push(argument);
+            orb.extend(arguments.next());
+        } else {
+            others.push(argument);
+        }
+    }
+    (others, orb)
 }
 
 /// Errors of commands are sentences for people.

@@ -86,8 +86,18 @@ pub struct CodeSetComponentInfo {
 impl CodeSetComponentInfo {
     /// What this ORB offers and uses: UTF-8 in memory, ISO 8859-1 by conversion; UTF-16.
     pub fn ours() -> CodeSetComponentInfo {
+        CodeSetComponentInfo::ours_preferring(Narrow::Utf8)
+    }
+
+    /// The same with the narrow code set that negotiation prefers: peers take it where they can. A `char` beyond ASCII
+    /// travels in ISO 8859-1 only, most texts in UTF-8 only.
+    pub fn ours_preferring(narrow: Narrow) -> CodeSetComponentInfo {
+        let (native, other) = match narrow {
+            Narrow::Utf8 => (UTF_8, ISO_8859_1),
+            Narrow::Latin1 => (ISO_8859_1, UTF_8),
+        };
         CodeSetComponentInfo {
-            char_data: CodeSetComponent { native: UTF_8, conversion: vec![ISO_8859_1] },
+            char_data: CodeSetComponent { native, conversion: vec![other] },
             wchar_data: CodeSetComponent { native: UTF_16, conversion: Vec::new() },
         }
     }

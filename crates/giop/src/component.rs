@@ -20,6 +20,8 @@ pub const TAG_SSL_SEC_TRANS: u32 = 20;
 /// TAO's list of endpoints, one a lane.
 pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
 
+/// TAG_ORB_TYPE of omniORB ("ATT").
+pub const ORB_TYPE_OMNIORB: u32 = 0x4154_5400;
 /// TAG_ORB_TYPE of this ORB ("ISO").
 pub const ORB_TYPE_ISORB: u32 = 0x4953_4f00;
 

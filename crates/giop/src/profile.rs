@@ -1,6 +1,6 @@
 //! Profiles: where an object is (clauses 7.6.2 and 9.7.2).
 
-use crate::component::{Component, TAG_CODE_SETS, TaggedComponent};
+use crate::component::{Component, TAG_CODE_SETS, TAG_ORB_TYPE, TaggedComponent};
 use crate::cursor::Cursor;
 use crate::header::minor_version;
 use crate::octets::{encapsulated, put_name, put_octets};
@@ -107,6 +107,14 @@ impl IiopProfile {
     pub fn code_sets(&self) -> Option<crate::codeset::CodeSetComponentInfo> {
         match Component::parse(self.component(TAG_CODE_SETS)?) {
             Ok(Component::CodeSets(info)) => Some(info),
+            _ => None,
+        }
+    }
+
+    /// Which ORB wrote the profile ([`crate::component::TAG_ORB_TYPE`]), if it says so.
+    pub fn orb_type(&self) -> Option<u32> {
+        match Component::parse(self.component(TAG_ORB_TYPE)?) {
+            Ok(Component::OrbType(orb)) => Some(orb),
             _ => None,
         }
     }

@@ -6,8 +6,9 @@
 use crate::connection::Limits;
 use crate::policy::Policies;
 use crate::{Result, SystemException};
-use isorb_cdr::Version;
+use isorb_cdr::{Narrow, Version};
 use isorb_giop::Kind;
+use isorb_giop::codeset::CodeSetComponentInfo;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,6 +56,9 @@ pub struct Config {
     /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
     /// claim the address of another.
     pub bidirectional: bool,
+    /// Code set for `char` and `string` that this ORB prefers: "UTF-8" or "ISO-8859-1". Peers that take only the other
+    /// get the other.
+    pub char_code_set: String,
     /// Highest GIOP version to use: "1.0", "1.1" or "1.2".
     pub giop: String,
     /// Initial references by name, as URLs.
@@ -79,6 +83,7 @@ impl Default for Config {
             send_timeout_ms: 30_000,
             round_trip_timeout_ms: 60_000,
             bidirectional: false,
+            char_code_set: "UTF-8".into(),
             giop: "1.2".into(),
             init_refs: BTreeMap::new(),
             default_init_ref: None,
@@ -163,6 +168,7 @@ impl Config {
             "-ORBFragment" => self.fragment = number(name, &value)?,
             "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
             "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
+            "-ORBNativeCharCodeSet" => self.char_code_set = value,
             "-ORBGiop" => self.giop = value,
             "-ORBId" | "-ORBServerId" => {}
             _ => return Err(bad(format!("{name} is not known; see docs/configuration.md"))),
@@ -173,6 +179,10 @@ impl Config {
     fn check(&self) -> Result<()> {
         if !["1.0", "1.1", "1.2"].contains(&self.giop.as_str()) {
             return Err(bad(format!("giop is 1.0, 1.1 or 1.2, not {}", self.giop)));
+        }
+        if !matches!(self.char_code_set.as_str(), "UTF-8" | "ISO-8859-1") {
+            let other = &self.char_code_set;
+            return Err(bad(format!("char_code_set is UTF-8 or ISO-8859-1, not {other}")));
         }
         if self.lane_threads == 0 {
             return Err(bad("lane_threads must be at least 1".into()));
@@ -208,6 +218,13 @@ impl Config {
             "1.1" => Version::V1_1,
             _ => Version::V1_2,
         }
+    }
+
+    pub(crate) fn code_sets(&self) -> CodeSetComponentInfo {
+        CodeSetComponentInfo::ours_preferring(match self.char_code_set.as_str() {
+            "ISO-8859-1" => Narrow::Latin1,
+            _ => Narrow::Utf8,
+        })
     }
 
     pub(crate) fn policies(&self) -> Policies {
@@ -307,6 +324,7 @@ mod tests {
         assert!(sentence("-ORBInitRef x").contains("Name=URL"));
         assert!(sentence("-ORBEndPoint").contains("needs a value"));
         assert!(sentence("-ORBNonsense 1").contains("-ORBNonsense"));
+        assert!(sentence("-ORBNativeCharCodeSet EBCDIC").contains("EBCDIC"));
         assert!(sentence("-ORBLaneThreads 0").contains("lane_threads"));
         assert!(endpoint_address("::1:80").is_err() && endpoint_address("h:http").is_err());
         assert_eq!(endpoint_address("iiop://[::1]:80/").unwrap(), "[::1]:80");

@@ -8,8 +8,11 @@ pub use crate::object::Object;
 pub use crate::reference::{IsA, RefArg, Reference};
 pub use crate::servant::{Outcome, Serves};
 pub use crate::upcall::Upcall;
+pub use crate::value::{
+    AbstractBase, Value, ValueBase, decode_abstract, decode_null, encode_abstract, encode_null,
+};
 pub use crate::{Result, SystemException};
-pub use isorb_any::{Any, AnyValue, TypeCode};
+pub use isorb_any::{Any, AnyValue, HandleCode, Kind as AnyKind, Label as AnyLabel, TypeCode};
 pub use isorb_cdr::{
     Arg, Decode, Decoder, Encode, Encoder, Error as CdrError, ErrorKind as CdrErrorKind, Fixed, Handle, Idl,
     Item, LongDouble, Plain, Result as CdrResult, WString,

@@ -1,6 +1,7 @@
 //! A call, from the stub's arguments to the reply's results.
 
 use crate::connection::{Arrived, ReadError, SendError};
+use crate::interceptor::{Attempt, ClientChain, Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
 use crate::policy::{Policies, Rebind, SyncScope};
@@ -8,12 +9,14 @@ use crate::workspace::{Work, with_scope, with_work};
 use crate::{Object, Operation, Orb, Result, SystemException, server};
 use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
 use isorb_giop::context::CodeSets;
-use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
+use isorb_giop::message::{self, Addressed, ReplyStatus, Response, ServiceContext};
+use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often one call follows forwards.
@@ -78,15 +81,17 @@ pub fn call_scope<T, E: From<SystemException>>(
 }
 
 /// What one attempt gave.
-enum Outcome<'s> {
+pub(crate) enum Outcome<'s> {
     Reply(Reply<'s>),
     /// The object is elsewhere; for good if so said.
     Forward(Ior, bool),
+    /// The server wants the object named in another way (clause 9.4.3.1).
+    Readdress(u16),
     Done,
 }
 
 /// Why one attempt failed.
-enum Failure {
+pub(crate) enum Failure {
     /// It certainly was not processed and another connection may do.
     NotProcessed(SystemException),
     /// No connection could be had.
@@ -118,6 +123,8 @@ struct Call<'c, 'a> {
     wary: Cell<bool>,
     /// It is not the first attempt.
     late: Cell<bool>,
+    /// Contexts of interceptors, where there are any.
+    exchange: Option<&'c Exchange>,
 }
 
 impl Object {
@@ -136,10 +143,26 @@ impl Object {
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
-        match self.run(operation.name, Response::Target, scope, arguments, &policies)? {
-            Some(reply) => Ok(reply),
-            None => Err(Kind::Internal.into()),
+        let call = self.call(operation, Response::Target, arguments, &policies)?;
+        if let Some(chain) = self.orb().interceptors().client() {
+            let reply = self.intercepted(chain, &call, scope, &policies)?;
+            return reply.ok_or(Kind::Internal.into());
         }
+        let target = self.target()?;
+        let outcome = match call.attempt(&target, scope, &policies) {
+            // Opened here, not in a function further down, since results are large to hand up.
+            Ok(Some(answer)) => {
+                let (reply, d) = call.open(answer, scope)?;
+                if reply.status == ReplyStatus::NoException {
+                    return Ok(Reply::Results(d));
+                }
+                call.other_reply(reply, d)
+            }
+            Ok(None) => Ok(Outcome::Done),
+            Err(failure) => Err(failure),
+        };
+        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+        self.go_on(&call, target, outcome, &policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -156,55 +179,81 @@ impl Object {
             SyncScope::WithServer => Response::Server,
             SyncScope::WithTarget => Response::Target,
         };
+        let call = self.call(operation, response, arguments, &policies)?;
         call_scope(|scope| {
-            let reply = self.run(operation.name, response, scope, arguments, &policies)?;
+            let reply = match self.orb().interceptors().client() {
+                Some(chain) => self.intercepted(chain, &call, scope, &policies)?,
+                None => {
+                    let target = self.target()?;
+                    let outcome = call.whole(&target, scope, &policies);
+                    if let Ok(Outcome::Done) = outcome {
+                        return Ok(());
+                    }
+                    let mut again =
+                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+                    self.go_on(&call, target, outcome, &policies, &mut again)?
+                }
+            };
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
         })
     }
 
+    /// A call that starts now.
     #[inline(always)]
-    fn run<'s, 'a>(
-        &self,
-        operation: &str,
+    fn call<'c, 'a>(
+        &'c self,
+        operation: &Operation,
         response: Response,
-        scope: &'s Scope<'s>,
-        arguments: &dyn Fn(&mut Encoder<'a>),
+        arguments: &'c dyn Fn(&mut Encoder<'a>),
         policies: &Policies,
-    ) -> Result<Option<Reply<'s>>> {
+    ) -> Result<Call<'c, 'a>> {
         let orb = self.orb();
         orb.check_running()?;
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
-        let call = Call {
-            orb,
-            operation,
-            response,
-            arguments,
-            deadline,
-            timeout,
-            wary: Cell::new(false),
-            late: Cell::new(false),
-        };
-        let target = self.target()?;
-        match call.attempt(&target, scope, policies) {
-            Ok(Outcome::Reply(reply)) => Ok(Some(reply)),
-            Ok(Outcome::Done) => Ok(None),
-            other => self.go_on(&call, target, other, scope, policies),
-        }
+        let (wary, late) = (Cell::new(false), Cell::new(false));
+        let operation = operation.name;
+        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, late, exchange: None })
     }
 
-    /// After an attempt that was not the last: follows forwards, tries again.
+    /// A call whose every attempt runs between the points of interceptors.
+    #[cold]
+    fn intercepted<'s>(
+        &self,
+        chain: &ClientChain,
+        call: &Call<'_, '_>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let mut again = |target: &Arc<Target>, progress: Progress| {
+            let attempt = Attempt {
+                object: self,
+                target,
+                operation: call.operation,
+                response: call.response,
+                sync_scope: policies.sync_scope.unwrap_or_default(),
+                retries: !progress.retried || target.forwarded(),
+                refuses_forward: &|| refuse_forward(policies, progress.forwards + 1, call.operation),
+            };
+            chain.around(attempt, |exchange| call.with(exchange).whole(target, scope, policies))
+        };
+        let target = self.target()?;
+        let outcome = again(&target, Progress::default())?;
+        self.go_on(call, target, outcome, policies, &mut again)
+    }
+
+    /// After an attempt that was not the last: follows forwards, tries `again`.
     #[cold]
     fn go_on<'s>(
         &self,
         call: &Call<'_, '_>,
         mut target: Arc<Target>,
         mut attempt: Result<Outcome<'s>, Failure>,
-        scope: &'s Scope<'s>,
         policies: &Policies,
+        again: &mut Again<'_, 's>,
     ) -> Result<Option<Reply<'s>>> {
-        let mut forwards = 0;
-        let mut retried = false;
+        let Progress { mut forwards, mut retried } = Progress::default();
+        let mut readdressed = 0;
         call.late.set(true);
         loop {
             match attempt {
@@ -212,19 +261,20 @@ impl Object {
                 Ok(Outcome::Done) => return Ok(None),
                 Ok(Outcome::Forward(ior, permanent)) => {
                     forwards += 1;
-                    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
-                        return Err(SystemException::from(Kind::Rebind)
-                            .detail("the object was forwarded, which the rebind policy forbids"));
-                    }
-                    if forwards > MAX_FORWARDS {
-                        return Err(SystemException::from(Kind::Transient)
-                            .minor(minor::TRANSIENT_FORWARDS)
-                            .detail(format!(
-                                "{} was forwarded more than {MAX_FORWARDS} times",
-                                call.operation
-                            )));
+                    if let Some(refusal) = refuse_forward(policies, forwards, call.operation) {
+                        return Err(refusal);
                     }
                     self.forward(&ior, permanent)?;
+                }
+                Ok(Outcome::Readdress(way)) => {
+                    let way = u8::try_from(way).unwrap_or(u8::MAX);
+                    // Each way once: a server that likes none of them would ask for ever.
+                    readdressed += 1;
+                    if way > 2 || readdressed > 2 || target.ior.profiles.is_empty() {
+                        return Err(SystemException::from(Kind::NoImplement)
+                            .detail(format!("the server wants the object addressed in way {way}, again")));
+                    }
+                    target.addressing.store(way, Ordering::Relaxed);
                 }
                 Err(Failure::NotProcessed(exception)) => {
                     // Once more on a new connection; a forwarded object goes back to where it was first.
@@ -255,10 +305,35 @@ impl Object {
                 return Err(call.timed_out("the ORB"));
             }
             target = self.target()?;
-            attempt = call.attempt(&target, scope, policies);
+            attempt = again(&target, Progress { forwards, retried })?;
         }
     }
 }
+
+/// Why a call does not follow its forward with this number.
+fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
+    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+        return Some(
+            SystemException::from(Kind::Rebind)
+                .detail("the object was forwarded, which the rebind policy forbids"),
+        );
+    }
+    (number > MAX_FORWARDS).then(|| {
+        SystemException::from(Kind::Transient)
+            .minor(minor::TRANSIENT_FORWARDS)
+            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times"))
+    })
+}
+
+/// How far a call has come that needs more than one attempt.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    forwards: u32,
+    retried: bool,
+}
+
+/// One more attempt; an error of its own is the end of the call.
+type Again<'f, 's> = dyn FnMut(&Arc<Target>, Progress) -> Result<Result<Outcome<'s>, Failure>> + 'f;
 
 /// A reply as it came, in the caller's scope.
 struct Answer<'s> {
@@ -268,25 +343,42 @@ struct Answer<'s> {
 }
 
 impl<'a> Call<'_, 'a> {
-    /// One request and its reply.
-    #[inline(always)]
-    fn attempt<'s>(
+    /// The same call with contexts of interceptors.
+    fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
+        let Call { orb, operation, response, arguments, deadline, timeout, .. } = *self;
+        let (wary, late) = (self.wary.clone(), self.late.clone());
+        Call { orb, operation, response, arguments, deadline, timeout, wary, late, exchange: Some(exchange) }
+    }
+
+    /// One request and what its reply says.
+    #[cold]
+    fn whole<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
         policies: &Policies,
     ) -> Result<Outcome<'s>, Failure> {
-        let answer = match &target.place {
-            Place::Here => self.here(target, scope)?,
-            Place::There(peer) => self.there(target, peer, scope, policies)?,
-        };
-        match answer {
-            Some(answer) => self.reply(answer, scope),
+        match self.attempt(target, scope, policies)? {
+            Some(answer) => self.outcome(answer, scope),
             None => Ok(Outcome::Done),
         }
     }
 
-    /// A remote call. By itself, so that what is large and only handed on is not moved through it.
+    /// One request and its reply.
+    #[inline]
+    fn attempt<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        match &target.place {
+            Place::Here => self.here(target, scope),
+            Place::There(peer) => self.there(target, peer, scope, policies),
+        }
+    }
+
+    /// A remote call.
     #[inline(never)]
     fn there<'s>(
         &self,
@@ -315,11 +407,11 @@ impl<'a> Call<'_, 'a> {
                 _ => None,
             };
             let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
-            let encoded = if announce.is_none() && listen_points.is_none() {
+            let encoded = if announce.is_none() && listen_points.is_none() && self.exchange.is_none() {
                 self.encode(&mut e, target, slot.id(), &[])
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
-                self.introduce(&mut e, target, slot.id(), code_sets, listen_points)
+                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points), scope)
             };
             let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
             Work::put_back(&mut work.encode, e.into_buffer());
@@ -346,7 +438,7 @@ impl<'a> Call<'_, 'a> {
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {
-                    return Err(self.read_failure(error, &connection, slot.id(), target.version));
+                    return Err(self.read_failure(error, &connection, slot.id(), target));
                 }
             };
             let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
@@ -362,7 +454,7 @@ impl<'a> Call<'_, 'a> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
             let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
-            let message = self.encode(&mut e, target, 0, &[])?;
+            let message = self.introduce(&mut e, target, 0, (None, None), scope)?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -393,15 +485,16 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A connection's first request, which says what later ones take for granted.
+    /// A request with service contexts: a connection's first, which says what later ones take for granted, and those to which
+    /// interceptors added some.
     #[cold]
     fn introduce<'e>(
         &self,
         e: &'e mut Encoder<'a>,
         target: &Target,
         id: u32,
-        code_sets: Option<CodeSets>,
-        listen_points: Option<Vec<u8>>,
+        (code_sets, listen_points): (Option<CodeSets>, Option<Vec<u8>>),
+        scope: &Scope<'_>,
     ) -> Result<&'e Message<'a>> {
         let code_sets = code_sets.map(CodeSets::write);
         let code_sets =
@@ -414,7 +507,8 @@ impl<'a> Call<'_, 'a> {
             contexts[n] = context;
             n += 1;
         }
-        self.encode(e, target, id, &contexts[..n])
+        let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+        self.encode(e, target, id, contexts)
     }
 
     fn encode<'e>(
@@ -425,42 +519,71 @@ impl<'a> Call<'_, 'a> {
         contexts: &[ServiceContext<'_>],
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
-        message::write_request(e, id, self.response, &target.key, self.operation, contexts);
+        match target.addressing.load(Ordering::Relaxed) {
+            0 => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
+            way => self.address_otherwise(e, target, id, way, contexts),
+        }
         let body = message::begin_body(e);
         (self.arguments)(e);
         message::end_body(e, body);
-        let message = e.finished()?;
+        let message = e.finished().map_err(|error| wide_text(error, target))?;
         message::finish_header(message)?;
         Ok(message)
     }
 
+    /// A request that names its object as the server asked for.
+    #[cold]
+    fn address_otherwise(
+        &self,
+        e: &mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        way: u8,
+        contexts: &[ServiceContext<'_>],
+    ) {
+        let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
+        let selected = iiop.unwrap_or(0);
+        let address = match way {
+            1 => Addressed::Profile(&target.ior.profiles[selected]),
+            _ => Addressed::Reference { ior: &target.ior, selected: selected as u32 },
+        };
+        message::write_request_to(e, id, self.response, address, self.operation, contexts);
+    }
+
+    /// Reads the header of a reply; the decoder is at its body.
     #[inline(always)]
-    fn reply<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+    fn open<'s>(
+        &self,
+        answer: Answer<'s>,
+        scope: &'s Scope<'s>,
+    ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
         let Answer { arrived, bytes, text } = answer;
-        let mut d = message::start(bytes, &arrived.header, scope)?;
+        let mut d = message::start_whole(bytes, &arrived.header, scope);
         let reply = message::Reply::read(&mut d)?;
+        if let Some(exchange) = self.exchange {
+            exchange.note(&reply.contexts);
+        }
         d.set_text(text);
         message::body(&mut d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
             let orb = scope
                 .keep(self.orb.clone())
-                .map_err(|full| Failure::Final(SystemException::from(full).completed(Completion::Maybe)))?;
-            d = d.with_context(orb);
+                .map_err(|full| SystemException::from(full).completed(Completion::Maybe))?;
+            d.set_context(orb);
         }
-        if reply.status == ReplyStatus::NoException {
-            return Ok(Outcome::Reply(Reply::Results(d)));
-        }
-        self.other_reply(&reply, d)
+        Ok((reply, d))
     }
 
-    /// Anything but results.
     #[cold]
-    fn other_reply<'s>(
-        &self,
-        reply: &message::Reply<'_>,
-        mut d: Decoder<'s>,
-    ) -> Result<Outcome<'s>, Failure> {
+    fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let (reply, d) = self.open(answer, scope)?;
+        self.other_reply(reply, d)
+    }
+
+    /// What a reply says, results or anything else.
+    #[cold]
+    fn other_reply<'s>(&self, reply: message::Reply<'_>, mut d: Decoder<'s>) -> Result<Outcome<'s>, Failure> {
         match reply.status {
             ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
             ReplyStatus::UserException => {
@@ -478,11 +601,7 @@ impl<'a> Call<'_, 'a> {
             }
             ReplyStatus::LocationForward => Ok(Outcome::Forward(Ior::decode(&mut d)?, false)),
             ReplyStatus::LocationForwardPerm => Ok(Outcome::Forward(Ior::decode(&mut d)?, true)),
-            // Requests name their object by key, which every server must take in the end.
-            ReplyStatus::NeedsAddressingMode => Err(Failure::Final(
-                SystemException::from(Kind::NoImplement)
-                    .detail("the peer does not take object keys as addresses"),
-            )),
+            ReplyStatus::NeedsAddressingMode => Ok(Outcome::Readdress(d.get()?)),
         }
     }
 
@@ -492,11 +611,13 @@ impl<'a> Call<'_, 'a> {
         error: ReadError,
         connection: &crate::connection::Connection,
         id: u32,
-        version: Version,
+        target: &Target,
     ) -> Failure {
         match error {
             ReadError::TimedOut => {
-                connection.cancel(version, id);
+                if target.cancel {
+                    connection.cancel(target.version, id);
+                }
                 Failure::Final(self.timed_out(connection.peer()))
             }
             ReadError::ClosedInOrder => Failure::NotProcessed(
@@ -530,7 +651,17 @@ impl<'a> Call<'_, 'a> {
     }
 }
 
+/// Wide text that the server named no code set for is the reference's fault (clause 7.10.2.6); in GIOP 1.0 there is none.
 #[cold]
+fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
+    if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
+        return SystemException::from(Kind::InvObjref)
+            .minor(minor::INV_OBJREF_WCHAR)
+            .detail("the server's reference names no code set for wide text");
+    }
+    error.into()
+}
+
 fn lost(peer: &str, completed: Completion) -> SystemException {
     SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
         .detail(format!("the connection to {peer} was lost"))

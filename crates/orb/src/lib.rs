@@ -17,6 +17,7 @@ extern crate self as isorb;
 mod config;
 mod connection;
 pub mod generated;
+pub mod interceptor;
 mod interface;
 mod invoke;
 mod log;
@@ -31,6 +32,7 @@ mod reference;
 mod servant;
 mod server;
 mod upcall;
+mod value;
 mod workspace;
 
 include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
@@ -39,7 +41,7 @@ pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::Reply;
 pub use isorb_any::{Any, TypeCode};
-pub use isorb_cdr::{Arg, Fixed, LongDouble, WString};
+pub use isorb_cdr::{Arg, Fixed, LongDouble, WChar, WString};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use naming::Naming;
@@ -50,6 +52,7 @@ pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_polici
 pub use reference::{IsA, RefArg, Reference};
 pub use servant::{IntoServant, Outcome, Servant, Serves};
 pub use upcall::Upcall;
+pub use value::{AbstractBase, Value, ValueBase};
 #[doc(hidden)]
 pub use zerocopy;
 

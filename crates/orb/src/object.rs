@@ -4,11 +4,13 @@ use crate::peer::Peer;
 use crate::policy::{Policies, thread_policies, thread_sets_policies};
 use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
-use isorb_giop::codeset::{CodeSetComponentInfo, negotiate};
+use isorb_giop::codeset::negotiate;
+use isorb_giop::component::ORB_TYPE_OMNIORB;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 /// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
 ///
@@ -36,12 +38,26 @@ struct Binding {
 /// A place that a reference was resolved to.
 pub(crate) struct Target {
     pub place: Place,
+    /// The reference that was resolved.
+    pub ior: Arc<Ior>,
     pub key: Box<[u8]>,
     pub version: Version,
     /// What to announce on a connection that has agreed on nothing yet.
     pub code_sets: Option<(Narrow, Wide)>,
+    /// Whether a CancelRequest may be sent. omniORB 4.2 handles the same one for ever and serves nothing else, so only
+    /// servers that say that they are another ORB get any; none has to heed one (clause 9.4.4).
+    pub cancel: bool,
     /// Whether a forward led here.
     forwarded: bool,
+    /// How the server wants to be addressed: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
+    pub addressing: AtomicU8,
+}
+
+impl Target {
+    /// Whether a forward led here.
+    pub fn forwarded(&self) -> bool {
+        self.forwarded
+    }
 }
 
 pub(crate) enum Place {
@@ -97,6 +113,17 @@ impl Object {
             return widest;
         }
         self.0.policies.or(thread_policies()).or(widest)
+    }
+
+    /// The object of a reference.
+    ///
+    /// # Errors
+    /// INV_OBJREF for the nil reference.
+    pub fn from_ior(orb: &Orb, ior: Ior) -> Result<Object> {
+        if ior.is_nil() {
+            return Err(SystemException::from(Kind::InvObjref).detail("a nil reference"));
+        }
+        Ok(Object::new(orb, ior))
     }
 
     /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
@@ -183,10 +210,11 @@ impl Object {
 
     /// Sends further calls elsewhere.
     pub(crate) fn forward(&self, ior: &Ior, permanent: bool) -> Result<()> {
-        let target = Arc::new(resolve(&self.0.orb, ior, !permanent)?);
+        let ior = Arc::new(ior.clone());
+        let target = Arc::new(resolve(&self.0.orb, &ior, !permanent)?);
         let mut binding = self.0.binding.lock();
         if permanent {
-            binding.moved = Some(Arc::new(ior.clone()));
+            binding.moved = Some(ior);
         }
         binding.target = Some(target);
         Ok(())
@@ -202,10 +230,21 @@ impl Object {
     }
 }
 
-fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
+fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
         let key = key.into();
-        return Ok(Target { place: Place::Here, key, version: Version::V1_2, code_sets: None, forwarded });
+        let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
+        let addressing = AtomicU8::new(0);
+        return Ok(Target {
+            place,
+            ior,
+            key,
+            version,
+            code_sets: None,
+            cancel: false,
+            forwarded,
+            addressing,
+        });
     }
     let seen = ior.iiop_profiles().count();
     let profiles: Vec<_> = ior.iiop_profiles().flatten().collect();
@@ -214,17 +253,20 @@ fn resolve(orb: &Orb, ior: &Ior, forwarded: bool) -> Result<Target> {
         let same = profiles.iter().filter(|other| other.key == profile.key);
         let addresses = same.flat_map(|profile| profile.addresses()).collect();
         let code_sets = match profile.code_sets() {
-            Some(theirs) => Some(negotiate(&CodeSetComponentInfo::ours(), &theirs)?),
+            Some(theirs) => Some(negotiate(&orb.config().code_sets(), &theirs)?),
             None => None,
         };
         let version = profile.version.min(orb.config().giop_version());
         let peer = orb.peer(addresses);
         return Ok(Target {
             place: Place::There(peer),
+            ior: ior.clone(),
             key: profile.key.clone().into(),
             version,
             code_sets,
+            cancel: profile.orb_type().is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
+            addressing: AtomicU8::new(0),
         });
     }
     let why = match (ior.is_nil(), seen) {

@@ -2,12 +2,13 @@
 
 use crate::config::Config;
 use crate::connection::Connection;
+use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
 use crate::peer::{Addresses, Peer, Peers};
 use crate::poa::{Poa, Registry};
 use crate::policy::{Policies, SharedPolicies};
 use crate::server::Endpoints;
 use crate::{Object, Reference, Result, SystemException};
-use isorb_giop::codeset::CodeSetComponentInfo;
+use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
 use isorb_giop::context::{ListenPoint, listen_points, read_listen_points};
 use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
@@ -40,6 +41,7 @@ struct Inner {
     config: Config,
     arguments: Vec<String>,
     policies: SharedPolicies,
+    interceptors: Interceptors,
     registry: Registry,
     peers: Peers,
     pool: Arc<BufferPool>,
@@ -66,15 +68,51 @@ impl Orb {
     /// BAD_PARAM, with a sentence that says which argument or line is wrong.
     pub fn init(args: impl IntoIterator<Item = String>) -> Result<Orb> {
         let (config, arguments) = Config::from_args(args)?;
-        Ok(Orb::new(config, arguments))
+        Orb::build(config, arguments, |_| Ok(()))
     }
 
     /// An ORB with a configuration made by the program.
     pub fn with_config(config: Config) -> Orb {
-        Orb::new(config, Vec::new())
+        let (config, arguments, initial) = OrbInitInfo::new(config, Vec::new()).finish();
+        Orb::new(config, arguments, initial)
     }
 
-    fn new(config: Config, arguments: Vec<String>) -> Orb {
+    /// As [`Orb::init`], with `register` called before the ORB is made: the place for [interceptors](crate::interceptor). What a
+    /// CORBA ORBInitializer does in `post_init` comes after this.
+    ///
+    /// # Errors
+    /// As [`Orb::init`], and what `register` gives.
+    pub fn init_with(
+        args: impl IntoIterator<Item = String>,
+        register: impl FnOnce(&mut OrbInitInfo) -> Result<()>,
+    ) -> Result<Orb> {
+        let (config, arguments) = Config::from_args(args)?;
+        Orb::build(config, arguments, register)
+    }
+
+    /// As [`Orb::with_config`], with `register` called before the ORB is made.
+    ///
+    /// # Errors
+    /// What `register` gives.
+    pub fn with_config_and(
+        config: Config,
+        register: impl FnOnce(&mut OrbInitInfo) -> Result<()>,
+    ) -> Result<Orb> {
+        Orb::build(config, Vec::new(), register)
+    }
+
+    fn build(
+        config: Config,
+        arguments: Vec<String>,
+        register: impl FnOnce(&mut OrbInitInfo) -> Result<()>,
+    ) -> Result<Orb> {
+        let mut info = OrbInitInfo::new(config, arguments);
+        register(&mut info)?;
+        let (config, arguments, initial) = info.finish();
+        Ok(Orb::new(config, arguments, initial))
+    }
+
+    fn new(config: Config, arguments: Vec<String>, initial: Initial) -> Orb {
         let policies = config.policies();
         let pool = BufferPool::new(config.memory_limit, RETAIN.min(config.memory_limit));
         // Transient references of an earlier process must not find objects of this one.
@@ -84,12 +122,13 @@ impl Orb {
             config,
             arguments,
             policies: SharedPolicies::new(policies),
+            interceptors: initial.interceptors,
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
             pool,
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
-            references: PiMutex::default(),
+            references: PiMutex::new(initial.references.into_iter().collect()),
             plain_keys: PiMutex::default(),
             state: AtomicU8::new(RUNNING),
             ended: (PiMutex::new(false), PiCondvar::new()),
@@ -191,6 +230,7 @@ impl Orb {
         self.0.references.lock().clear();
         self.0.plain_keys.lock().clear();
         self.0.state.store(STOPPED, Ordering::Release);
+        self.0.interceptors.destroy();
         let (ended, bell) = &self.0.ended;
         *ended.lock() = true;
         bell.notify_all(ended);
@@ -211,6 +251,17 @@ impl Orb {
         f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
     ) -> Result<T, E> {
         crate::invoke::call_scope(f)
+    }
+
+    /// The value in `any`, if it is a `T` or of a type equivalent to it. References in it belong to this ORB, so that they can be
+    /// called; [`Any::get`] does for values without references.
+    ///
+    /// A reference is found as the type that the sender said, and as an [`Object`], which can be narrowed.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn extract<T: AnyValue>(&self, any: &Any) -> Option<T> {
+        any.get_with(Some(self))
     }
 
     /// The ORB's policies, the widest scope.
@@ -334,12 +385,13 @@ impl Orb {
     }
 
     /// A reference to an object of this ORB.
-    pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>) -> Object {
+    pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>, added: &[TaggedComponent]) -> Object {
         let mut endpoints = self.endpoint_addresses().into_iter();
         let (host, port) = endpoints.next().unwrap_or_else(|| ("127.0.0.1".into(), 0));
         let more = endpoints.map(|(host, port)| Component::AlternateAddress { host, port });
-        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(CodeSetComponentInfo::ours())];
-        let components = ours.into_iter().chain(more).flat_map(|component| component.to_tagged()).collect();
+        let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
+        let ours = ours.into_iter().chain(more).flat_map(|component| component.to_tagged());
+        let components = ours.chain(added.iter().cloned()).collect();
         let version = self.config().giop_version();
         let profile = IiopProfile { version, host, port, key, components };
         // Only a host with a zero octet cannot be written, and no socket listens there.
@@ -354,6 +406,16 @@ impl Orb {
             endpoints.published.iter().any(|(host, port)| (host, *port) == (&profile.host, profile.port))
         });
         ours.next().map(|profile| profile.key)
+    }
+
+    /// The calling thread's slots, in which services pass what they know to their interceptors (PICurrent).
+    pub fn pi_current(&self) -> PiCurrent {
+        self.0.interceptors.current()
+    }
+
+    #[inline]
+    pub(crate) fn interceptors(&self) -> &Interceptors {
+        &self.0.interceptors
     }
 
     pub(crate) fn registry(&self) -> &Registry {

@@ -7,7 +7,7 @@ use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Deepest nesting of calls on one thread: a call, the call back it causes, the call that makes, and so on.
 pub(crate) const MAX_NESTING: usize = 64;
@@ -26,7 +26,8 @@ pub(crate) struct Work {
 impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
-        Work { region: Region::new(REGION), encode: Vec::with_capacity(1024), block }
+        let region = Region::with_overflow(REGION, pool.clone());
+        Work { region, encode: Vec::with_capacity(1024), block }
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
@@ -51,7 +52,8 @@ struct Shelf {
         reason = "each call takes one out and puts it back: a pointer moves, not the set"
     )]
     work: Vec<Box<Work>>,
-    regions: Vec<Region>,
+    #[expect(clippy::vec_box, reason = "as above")]
+    regions: Vec<Box<Region>>,
     nesting: usize,
 }
 
@@ -76,13 +78,20 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
     result
 }
 
+/// Where results go that are too long for a region. One for the process, since the scope is entered before it is known which
+/// ORB is called.
+fn results() -> Arc<BufferPool> {
+    static RESULTS: OnceLock<Arc<BufferPool>> = OnceLock::new();
+    RESULTS.get_or_init(|| BufferPool::new(256 << 20, 16 << 20)).clone()
+}
+
 /// Runs `f` with a scope of this thread, for results that are then copied out.
 pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
     let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
     let nested = Nested;
-    let mut region = region.unwrap_or_else(|| Region::new(REGION));
+    let mut region = region.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())));
     let result = {
         let scope = region.enter();
         f(&scope)

@@ -28,6 +28,25 @@ impl Buffer {
         Buffer { words: vec![0; bytes.div_ceil(8)].into(), pool: None }
     }
 
+    /// Takes the block apart: its first word, its length in words, its pool. Nothing is returned to the pool until
+    /// [`Buffer::from_parts`] has put it together again.
+    pub(crate) fn into_parts(mut self) -> (*mut u64, usize, Option<Arc<BufferPool>>) {
+        let pool = self.pool.take();
+        let words = core::mem::take(&mut self.words);
+        let n = words.len();
+        (Box::into_raw(words).cast(), n, pool)
+    }
+
+    /// Undoes [`Buffer::into_parts`].
+    ///
+    /// # Safety
+    /// The parts are those of one block, and nobody uses its memory any more.
+    pub(crate) unsafe fn from_parts(first: *mut u64, n: usize, pool: Option<Arc<BufferPool>>) -> Buffer {
+        // SAFETY: `into_parts` took these from a box of n words.
+        let words = unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(first, n)) };
+        Buffer { words, pool }
+    }
+
     /// Size in bytes.
     pub fn capacity(&self) -> usize {
         self.words.len() * 8

@@ -1,15 +1,19 @@
 //! The memory that a scope is entered in.
 
-use crate::Scope;
+use crate::{BufferPool, Scope};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use core::mem::MaybeUninit;
 
 /// A fixed block of memory, 8-aligned, that is entered as a [`Scope`] again and again.
 ///
-/// The block is allocated once in [`Region::new`] (or lent by [`Region::from_static`]) and never grows.
+/// The block is allocated once in [`Region::new`] (or lent by [`Region::from_static`]) and never grows. What does not fit
+/// is refused, or, in a region made by [`Region::with_overflow`], goes to blocks of a bounded pool that are returned when the
+/// scope is left.
 pub struct Region {
     memory: Memory,
+    overflow: Option<Arc<BufferPool>>,
     peak: usize,
 }
 
@@ -24,12 +28,21 @@ impl Region {
     /// # Real-time
     /// Allocates: call it at start. Touch the pages with [`Region::prefault`] where a page fault would hurt later.
     pub fn new(bytes: usize) -> Region {
-        Region { memory: Memory::Owned(vec![MaybeUninit::uninit(); bytes.div_ceil(8)].into()), peak: 0 }
+        let memory = Memory::Owned(vec![MaybeUninit::uninit(); bytes.div_ceil(8)].into());
+        Region { memory, overflow: None, peak: 0 }
+    }
+
+    /// A region whose scopes take blocks from `pool` for what does not fit, each at least twice as long as the one before.
+    ///
+    /// # Real-time
+    /// As [`Region::new`]. A scope that stays within `bytes` never touches the pool.
+    pub fn with_overflow(bytes: usize, pool: Arc<BufferPool>) -> Region {
+        Region { overflow: Some(pool), ..Region::new(bytes) }
     }
 
     /// A region over memory that lives for ever, for programs without a heap.
     pub fn from_static(memory: &'static mut [MaybeUninit<u64>]) -> Region {
-        Region { memory: Memory::Static(memory), peak: 0 }
+        Region { memory: Memory::Static(memory), overflow: None, peak: 0 }
     }
 
     /// Enters the region. The exclusive borrow is what proves that nothing of an earlier scope is still in use.
@@ -37,12 +50,12 @@ impl Region {
     /// # Real-time
     /// O(1), does not allocate or block.
     pub fn enter(&mut self) -> Scope<'_> {
-        let Region { memory, peak } = self;
+        let Region { memory, overflow, peak } = self;
         let block: &mut [MaybeUninit<u64>] = match memory {
             Memory::Owned(block) => block,
             Memory::Static(block) => block,
         };
-        Scope::over(block, peak)
+        Scope::over(block, overflow.as_ref(), peak)
     }
 
     /// Writes every page once, so that no later use takes a page fault.

@@ -1,5 +1,7 @@
 //! A region while it is entered: bump allocation with lifetimes.
 
+use crate::{Buffer, BufferPool};
+use alloc::sync::Arc;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -32,9 +34,13 @@ impl core::error::Error for Full {}
 /// Only types without a destructor may be placed ([`Copy`]), so that leaving is O(1); [`Scope::keep`] is the stated
 /// exception. A scope stays on the thread that entered it.
 pub struct Scope<'r> {
-    base: NonNull<u8>,
-    capacity: usize,
+    /// The block in use: the region's own, then those of the pool.
+    base: Cell<NonNull<u8>>,
+    capacity: Cell<usize>,
     used: Cell<usize>,
+    /// Bytes used in the blocks before.
+    before: Cell<usize>,
+    overflow: Option<&'r Arc<BufferPool>>,
     /// Newest record of the values that `keep` holds, each linked to the one before.
     kept: Cell<Option<NonNull<Kept>>>,
     peak: Cell<usize>,
@@ -49,12 +55,25 @@ struct Kept {
     value: *mut u8,
 }
 
+/// A block of the pool, as it stands at its own beginning.
+struct Borrowed {
+    first: *mut u64,
+    words: usize,
+    pool: Option<Arc<BufferPool>>,
+}
+
 impl<'r> Scope<'r> {
-    pub(crate) fn over(block: &'r mut [MaybeUninit<u64>], peak: &'r mut usize) -> Scope<'r> {
+    pub(crate) fn over(
+        block: &'r mut [MaybeUninit<u64>],
+        overflow: Option<&'r Arc<BufferPool>>,
+        peak: &'r mut usize,
+    ) -> Scope<'r> {
         Scope {
-            capacity: size_of_val(block),
-            base: NonNull::from(block).cast(),
+            capacity: Cell::new(size_of_val(block)),
+            base: Cell::new(NonNull::from(block).cast()),
             used: Cell::new(0),
+            before: Cell::new(0),
+            overflow,
             kept: Cell::new(None),
             peak: Cell::new(*peak),
             report_peak: NonNull::from(peak),
@@ -166,17 +185,16 @@ impl<'r> Scope<'r> {
         at_most: usize,
         build: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<&str, E> {
-        let start = self.used.get();
         let place = self.reserve::<u8>(at_most)?;
-        let end = self.used.get();
+        let (block, end) = (self.base.get(), self.used.get());
         // SAFETY: at_most new bytes, zeroed before they are seen.
         let bytes = unsafe {
             place.write_bytes(0, at_most);
             core::slice::from_raw_parts_mut(place, at_most)
         };
         let n = build(bytes)?;
-        if self.used.get() == end {
-            self.used.set(start + n);
+        if (self.base.get(), self.used.get()) == (block, end) {
+            self.used.set(end - at_most + n);
         }
         Ok(core::str::from_utf8(&bytes[..n]).expect("str_with built UTF-8"))
     }
@@ -236,29 +254,71 @@ impl<'r> Scope<'r> {
 
     /// Bytes used so far, padding included.
     pub fn used(&self) -> usize {
-        self.used.get()
+        self.before.get() + self.used.get()
     }
 
-    /// Bytes left, before padding.
+    /// Bytes left in the block in use, before padding.
     pub fn left(&self) -> usize {
-        self.capacity - self.used.get()
+        self.capacity.get() - self.used.get()
     }
 
     fn reserve<T>(&self, n: usize) -> Result<*mut T, Full> {
         const { assert!(align_of::<T>() <= 8, "a scope aligns to 8 bytes at most") };
-        let start = self.used.get().next_multiple_of(align_of::<T>());
         let wanted = n.saturating_mul(size_of::<T>());
-        let end = start.checked_add(wanted).filter(|end| *end <= self.capacity);
-        let Some(end) = end else { return Err(Full { wanted, left: self.left() }) };
+        let place = match self.place::<T>(wanted) {
+            Some(place) => Some(place),
+            None if self.grow(wanted) => self.place::<T>(wanted),
+            None => None,
+        };
+        place.ok_or(Full { wanted, left: self.left() })
+    }
+
+    #[inline]
+    fn place<T>(&self, wanted: usize) -> Option<*mut T> {
+        let start = self.used.get().next_multiple_of(align_of::<T>());
+        let end = start.checked_add(wanted).filter(|end| *end <= self.capacity.get())?;
         self.used.set(end);
-        // SAFETY: start <= end <= capacity, so the offset stays inside the region's block.
-        Ok(unsafe { self.base.as_ptr().add(start) }.cast())
+        // SAFETY: start <= end <= capacity, so the offset stays inside the block.
+        Some(unsafe { self.base.get().as_ptr().add(start) }.cast())
+    }
+
+    /// Goes on in a block of the pool that has room for `wanted` bytes, if there is a pool and it has one. What is left of
+    /// the block before is lost.
+    #[cold]
+    fn grow(&self, wanted: usize) -> bool {
+        unsafe fn give_back(place: *mut u8) {
+            // SAFETY: called once, from Scope::drop, with the place of a Borrowed; everything that lay in its block was
+            // placed after it and is gone.
+            unsafe {
+                let Borrowed { first, words, pool } = place.cast::<Borrowed>().read();
+                drop(Buffer::from_parts(first, words, pool));
+            }
+        }
+        const HEAD: usize = size_of::<Borrowed>() + size_of::<Kept>();
+        let Some(size) = wanted.checked_add(HEAD + 8) else { return false };
+        let size = size.max(self.capacity.get().saturating_mul(2));
+        let Some(buffer) = self.overflow.and_then(|pool| pool.take(size)) else { return false };
+        let (first, words, pool) = buffer.into_parts();
+        let Some(base) = NonNull::new(first.cast::<u8>()) else { return false };
+        self.before.set(self.before.get() + self.used.get());
+        self.base.set(base);
+        self.capacity.set(words * 8);
+        self.used.set(HEAD);
+        // SAFETY: the block is ours alone, 8-aligned and longer than HEAD; both types align to at most 8.
+        unsafe {
+            let borrowed = first.cast::<Borrowed>();
+            borrowed.write(Borrowed { first, words, pool });
+            let record = borrowed.add(1).cast::<Kept>();
+            record.write(Kept { before: self.kept.get(), drop: give_back, value: borrowed.cast() });
+            self.kept.set(NonNull::new(record));
+        }
+        true
     }
 }
 
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
-        let used = self.used.get();
+        let used = self.used();
         if used > self.peak.get() {
             // SAFETY: points into the region that 'r borrows exclusively for this scope.
             unsafe { self.report_peak.write(used) };
@@ -277,7 +337,7 @@ impl Drop for Scope<'_> {
 
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("capacity", &self.capacity).field("used", &self.used.get()).finish()
+        f.debug_struct("Scope").field("capacity", &self.capacity.get()).field("used", &self.used()).finish()
     }
 }
 
@@ -411,6 +471,48 @@ mod tests {
         assert_eq!(s, "ok");
         assert_eq!(scope.used(), 2);
         let _: Option<String> = None;
+    }
+
+    #[test]
+    fn overflow_goes_to_the_pool_and_comes_back() {
+        let pool = crate::BufferPool::new(1 << 20, 1 << 20);
+        let mut region = Region::with_overflow(64, pool.clone());
+        let dropped = Rc::new(core::cell::Cell::new(0));
+        struct Counted(Rc<core::cell::Cell<u32>>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() + 1)
+            }
+        }
+        for round in 1..3 {
+            {
+                let scope = region.enter();
+                let small = scope.str("small").unwrap();
+                assert_eq!(pool.out(), 0, "what fits stays in the region");
+                let texts: Vec<&str> =
+                    (0..3000).map(|i| scope.format(format_args!("text {i}")).unwrap()).collect();
+                scope.keep(Counted(dropped.clone())).unwrap();
+                let long = scope.slice(&vec![7u64; 30_000]).unwrap();
+                let rows =
+                    scope.fill(100, |i| scope.slice(&[i; 50]).map(|row| &*row).map_err(Full::from)).unwrap();
+                assert!(pool.out() > 240_000 && scope.used() > 240_000);
+                assert_eq!(small, "small");
+                assert!(texts.iter().enumerate().all(|(i, text)| *text == alloc::format!("text {i}")));
+                assert!(long.iter().all(|word| *word == 7));
+                assert!(rows.iter().enumerate().all(|(i, row)| **row == [i; 50]));
+                let half = scope
+                    .str_with(200_000, |b| {
+                        b[..2].copy_from_slice(b"ok");
+                        Ok::<_, Full>(2)
+                    })
+                    .unwrap();
+                assert_eq!(half, "ok");
+                assert!(scope.slice(&vec![0u8; 1 << 20]).is_err(), "the pool is bounded");
+                assert_eq!(scope.str("still usable").unwrap(), "still usable");
+            }
+            assert_eq!((pool.out(), dropped.get()), (0, round));
+        }
+        assert!(region.peak() > 240_000);
     }
 
     proptest::proptest! {

@@ -1,1 +1,123 @@
-//! The runner.
+//! The runner: isorb's peer against the others, each as client and as server, in every mode, with every naming service.
+//!
+//! It starts processes that keep the contract of `interop/README.md`, reads their lines, ends them by their ids, and counts. A pair
+//! without isorb in it is not its business: `matrix.py` runs those.
+
+mod naming;
+mod pair;
+mod peers;
+mod plan;
+mod process;
+
+pub use plan::MODES;
+
+use naming::Service;
+use pair::Pairing;
+use peers::{Installed, Peer};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only these peers beside isorb; all when empty.
+    pub peers: Vec<String>,
+    /// Only these modes; all when empty.
+    pub modes: Vec<String>,
+    /// Only these cases.
+    pub only: Option<String>,
+    /// Whether missing peers are skipped instead of failed.
+    pub allow_missing: bool,
+    /// Whether what the processes say on standard error is shown.
+    pub verbose: bool,
+}
+
+impl Selection {
+    fn wants(list: &[String], name: &str) -> bool {
+        list.is_empty() || list.iter().any(|wanted| wanted == name)
+    }
+}
+
+/// What came of all cases, or of some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Cases that passed.
+    pub passed: usize,
+    /// Cases that failed, and processes that did not do what they should.
+    pub failed: usize,
+    /// Cases that were skipped, and peers where that is allowed.
+    pub skipped: usize,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// Runs what was selected and prints a line for each pair and direction, the failed cases before it.
+pub fn run(selection: &Selection) -> Tally {
+    let installed = Installed::find();
+    let mut all = Tally::default();
+    let (present, missing): (Vec<Peer>, Vec<Peer>) = Peer::OTHERS
+        .into_iter()
+        .filter(|peer| Selection::wants(&selection.peers, peer.name()))
+        .partition(|peer| installed.has(*peer));
+    for peer in missing {
+        all += missed(selection, &format!("{} (interop/setup.sh {})", peer.name(), peer.name()));
+    }
+    for pairing in plan::pairings(&present, selection) {
+        all += report(&pairing, selection, &installed);
+    }
+    for service in Service::ALL {
+        if !Selection::wants(&selection.modes, service.name()) {
+            continue;
+        }
+        if !service.is_there(&installed) {
+            all += missed(selection, service.how_to_get());
+            continue;
+        }
+        match service.start(&installed, selection.verbose) {
+            Ok(running) => {
+                for pairing in plan::through_naming(service, running.url(), &present) {
+                    all += report(&pairing, selection, &installed);
+                }
+            }
+            Err(error) => {
+                println!("FAIL {} does not start: {error}", service.name());
+                all += Tally { failed: 1, ..Tally::default() };
+            }
+        }
+    }
+    all
+}
+
+fn missed(selection: &Selection, what: &str) -> Tally {
+    println!("missing: {what}");
+    match selection.allow_missing {
+        true => Tally { skipped: 1, ..Tally::default() },
+        false => Tally { failed: 1, ..Tally::default() },
+    }
+}
+
+fn report(pairing: &Pairing, selection: &Selection, installed: &Installed) -> Tally {
+    let (tally, failures) = pair::run(pairing, selection, installed);
+    for failure in failures {
+        println!("  FAIL {failure}");
+    }
+    let Tally { passed, failed, skipped } = tally;
+    println!("{pairing}: {passed} ok, {failed} failed, {skipped} skipped");
+    // What was printed is seen even if the next pair hangs and somebody ends this process.
+    let _ = std::io::stdout().flush();
+    tally
+}
+
+/// A file in the folder for temporary files that no other process uses.
+fn temporary(suffix: &str) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("isorb-interop-{}-{n}{suffix}", std::process::id()))
+}

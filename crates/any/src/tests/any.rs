@@ -1,7 +1,7 @@
 //! `Any` as programs use it.
 
 use super::{read_any, reading, write_any};
-use crate::{Any, AnyValue, BuildError, Label, TypeCode, WalkError};
+use crate::{Any, AnyValue, BuildError, HandleCode, Label, TypeCode, WalkError};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -69,12 +69,9 @@ impl Handle for TestRef {
         }
     }
 }
-impl AnyValue for Option<TestRef> {
+impl HandleCode for TestRef {
     fn type_code() -> TypeCode {
         TypeCode::interface("IDL:R:1.0", "R").unwrap()
-    }
-    fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
-        self.as_ref().encode(e);
     }
 }
 
@@ -90,6 +87,7 @@ fn back<T: AnyValue + PartialEq + core::fmt::Debug>(value: T) -> Any {
 #[test]
 fn values_come_back() {
     back(7u8);
+    back(-7i8);
     back(-7i16);
     back(7u16);
     back(-7i32);

@@ -3,3 +3,5 @@
 pub mod demo;
 pub mod idl;
 pub mod ior;
+pub mod name;
+pub mod naming;

@@ -28,7 +28,7 @@ impl<'m> ServiceContexts<'m> {
         ServiceContexts { bytes: &[], base: 0, order: Order::NATIVE, count: 0 };
 
     /// Measures the contexts and takes them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(d: &mut Decoder<'m>) -> Result<ServiceContexts<'m>> {
         match d.count(8)? {
             0 => Ok(ServiceContexts::EMPTY),
@@ -36,6 +36,7 @@ impl<'m> ServiceContexts<'m> {
         }
     }
 
+    #[cold]
     fn measure(d: &mut Decoder<'m>, count: usize) -> Result<ServiceContexts<'m>> {
         let (base, order) = (d.position(), d.order());
         let mut cursor = Cursor::at_offset(d.rest(), base, order);
@@ -112,8 +113,16 @@ impl<'m> Iterator for ServiceContextIter<'m> {
 }
 
 /// Writes a list of contexts.
+#[inline(always)]
 pub(super) fn write(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     e.count(contexts.len());
+    if !contexts.is_empty() {
+        write_each(e, contexts);
+    }
+}
+
+#[cold]
+fn write_each(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     for context in contexts {
         e.put(context.id);
         put_octets(e, context.data);

@@ -52,7 +52,7 @@ impl<'m> Reply<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline]
+    #[inline(always)]
     pub fn read(d: &mut Decoder<'m>) -> Result<Reply<'m>> {
         if d.text().version >= Version::V1_2 {
             let id = d.get()?;
@@ -66,6 +66,7 @@ impl<'m> Reply<'m> {
     }
 }
 
+#[inline]
 fn status(d: &mut Decoder<'_>) -> Result<ReplyStatus> {
     let status = d.get::<u32>()?;
     // The last two exist in GIOP 1.2 only.

@@ -3,7 +3,7 @@
 use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
 use crate::cursor::terminated;
 use crate::octets::{put_name, put_octets};
-use crate::{Header, MessageKind};
+use crate::{Header, Ior, MessageKind, TaggedProfile};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
 /// What the caller waits for.
@@ -48,11 +48,12 @@ impl<'m> Request<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline]
+    #[inline(always)]
     pub fn read(d: &mut Decoder<'m>) -> Result<Request<'m>> {
         if d.text().version >= Version::V1_2 { Request::read_1_2(d) } else { Request::read_1_0(d) }
     }
 
+    #[inline(always)]
     fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
         let id = d.get()?;
         // Six bits of the octet and three octets are reserved: ignored.
@@ -84,9 +85,59 @@ impl<'m> Request<'m> {
     }
 }
 
+#[inline]
 fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
     let name = octets(d)?;
     terminated(name).map_err(|kind| d.error(kind))
+}
+
+/// Another way to name the object of a request than its key, for a server that asked for it with NEEDS_ADDRESSING_MODE
+/// (clause 9.4.3.1).
+#[derive(Clone, Copy, Debug)]
+pub enum Addressed<'a> {
+    /// By a profile of the reference.
+    Profile(&'a TaggedProfile),
+    /// By the whole reference, and which of its profiles is meant.
+    Reference {
+        /// The reference.
+        ior: &'a Ior,
+        /// Index of the profile.
+        selected: u32,
+    },
+}
+
+/// As [`write_request`], with another address than a key. GIOP 1.2 only: earlier versions know no other way.
+///
+/// # Real-time
+/// Linear in the header's length; allocates only when the encoder's buffer is too small.
+pub fn write_request_to(
+    e: &mut Encoder<'_>,
+    id: u32,
+    response: Response,
+    address: Addressed<'_>,
+    operation: &str,
+    contexts: &[ServiceContext<'_>],
+) {
+    if e.text().version < Version::V1_2 {
+        return e.fail(ErrorKind::NotRemotable);
+    }
+    write_header(e, MessageKind::Request);
+    e.put(id);
+    e.raw(&[response as u8, 0, 0, 0]);
+    match address {
+        Addressed::Profile(profile) => {
+            e.put(1u16);
+            e.put(profile.tag);
+            put_octets(e, &profile.data);
+        }
+        Addressed::Reference { ior, selected } => {
+            e.put(2u16);
+            e.put(selected);
+            ior.encode(e);
+        }
+    }
+    put_name(e, operation);
+    contexts::write(e, contexts);
 }
 
 /// Writes the message header and the request header in the version of the encoder's text; then

@@ -153,6 +153,40 @@ fn requests_are_written() {
     }
 }
 
+/// What a request says that is addressed otherwise is what a server reads, key and all.
+#[test]
+fn requests_by_profile_and_reference() {
+    let profile = crate::IiopProfile {
+        version: Version::V1_2,
+        host: "h".into(),
+        port: 1,
+        key: b"tower".to_vec(),
+        components: Vec::new(),
+    };
+    let ior = crate::Ior::iiop("IDL:T:1.0", &profile).unwrap();
+    let addresses = [Addressed::Profile(&ior.profiles[0]), Addressed::Reference { ior: &ior, selected: 0 }];
+    for (i, address) in addresses.into_iter().enumerate() {
+        let mut e = Encoder::new(Vec::new(), Text::fallback(Version::V1_2));
+        write_request_to(&mut e, 7, Response::Target, address, "sum", &[PRIORITY]);
+        let start = begin_body(&mut e);
+        e.put(99);
+        end_body(&mut e, start);
+        let mut message = e.finish().unwrap();
+        finish_header(&mut message).unwrap();
+        with(message.into_buffer(), |_, d| {
+            let request = Request::read(d).unwrap();
+            assert_eq!(request.target.key(), Some(&b"tower"[..]));
+            assert!(matches!((i, request.target), (0, Target::Profile(_)) | (1, Target::Reference(_))));
+            assert_eq!((request.operation, request.contexts.len()), ("sum", 1));
+            body(d);
+            assert_eq!(d.get(), Ok(99));
+        });
+        let mut old = Encoder::new(Vec::new(), Text::fallback(Version::V1_1));
+        write_request_to(&mut old, 7, Response::Target, address, "sum", &[]);
+        assert!(old.finish().is_err(), "GIOP 1.1 knows keys only");
+    }
+}
+
 #[test]
 fn replies_are_read_and_written() {
     for minor in 0..3 {

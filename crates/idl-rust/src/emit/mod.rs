@@ -43,12 +43,7 @@ impl<'g, 's> Module<'g, 's> {
             DefKind::Native => self.native(id),
             DefKind::Enumerator(_) | DefKind::Operation(_) | DefKind::Attribute(_) => TokenStream::new(),
         };
-        let any = match &self.r#gen.spec[id].kind {
-            DefKind::Struct(_) | DefKind::Union(_) | DefKind::Enum(_) | DefKind::Exception(_) => {
-                self.any_value(id)
-            }
-            _ => TokenStream::new(),
-        };
+        let any = self.any_support(id);
         let inner = self.inner_module(id);
         quote!(#item #any #inner)
     }

@@ -26,11 +26,7 @@ impl Module<'_, '_> {
         ]);
         let interface = self.inside(id, &names.interface);
         let bases: Vec<_> = spec.all_bases(id).into_iter().map(|base| self.reference(base)).collect();
-        let traits = if self.is_abstract(id) {
-            self.abstract_reference(&name, &interface, &bases)
-        } else {
-            quote!(::isorb::reference!(#name, #interface, [#(#bases),*]);)
-        };
+        let traits = ident(if self.is_abstract(id) { "abstract_reference" } else { "reference" });
         let ops = all_ops(spec, id);
         let defined = matches!(&spec[id].kind, DefKind::Interface(i) if i.defined);
         let serves = defined.then(|| self.serves(id, &name, &ops));
@@ -44,72 +40,9 @@ impl Module<'_, '_> {
             #doc
             #[derive(Clone, Debug, PartialEq, Eq, Hash)]
             pub struct #name(#object);
-            #traits
+            ::isorb::#traits!(#name, #interface, [#(#bases),*]);
             #serves
             #methods
-        }
-    }
-
-    /// As the run-time's `reference!`, but on the wire a union of an object reference and a value (clause 9.3.4.6), of
-    /// which only null is supported.
-    fn abstract_reference(
-        &self,
-        name: &Ident,
-        interface: &TokenStream,
-        bases: &[TokenStream],
-    ) -> TokenStream {
-        let [reference, about, object, handle, decoder, encoder, result, kind, is_a] = [
-            "Reference",
-            "Interface",
-            "Object",
-            "Handle",
-            "Decoder",
-            "Encoder",
-            "CdrResult",
-            "CdrErrorKind",
-            "IsA",
-        ]
-        .map(|name| self.rt(name));
-        let [option, some, none, ok, err, from] =
-            ["Option", "Some", "None", "Ok", "Err", "From"].map(|name| self.std(name));
-        quote! {
-            impl #reference for #name {
-                const INTERFACE: &'static #about = &#interface;
-                fn from_object(object: #object) -> Self { Self(object) }
-                fn object(&self) -> &#object { &self.0 }
-            }
-            impl #handle for #name {
-                const MIN_WIRE: usize = 5;
-                fn decode_handle(d: &mut #decoder<'_>) -> #result<#option<Self>> {
-                    if d.boolean()? {
-                        let object = <#object as #handle>::decode_handle(d)?;
-                        return #ok(object.map(Self));
-                    }
-                    match d.get::<u32>()? {
-                        0 => #ok(#none),
-                        _ => #err(d.error(#kind::NotRemotable)),
-                    }
-                }
-                fn encode_handle(this: #option<&Self>, e: &mut #encoder<'_>) {
-                    match this {
-                        #some(this) => {
-                            e.put(1u8);
-                            <#object as #handle>::encode_handle(#some(&this.0), e);
-                        }
-                        #none => {
-                            e.put(0u8);
-                            e.put(0u32);
-                        }
-                    }
-                }
-            }
-            impl #is_a<#name> for #name {}
-            #(
-                impl #is_a<#bases> for #name {}
-                impl #from<#name> for #bases {
-                    fn from(reference: #name) -> Self { <#bases as #reference>::from_object(reference.0) }
-                }
-            )*
         }
     }
 

@@ -9,45 +9,54 @@ use isorb_idl::model::{ConstValue, DefId, DefKind, Interface, Member, Type, Unio
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-/// The implementation for unions needs the run-time to export `AnyLabel` (the `Label` of `isorb-any`).
-const UNIONS: bool = false;
-
 impl Module<'_, '_> {
-    /// `impl AnyValue` for a struct, union, enum or exception.
-    pub(super) fn any_value(&self, id: DefId) -> TokenStream {
-        let local = self.r#gen.spec.member_types(id).into_iter().any(|ty| self.r#gen.analysis.is_local(ty));
-        if !self.r#gen.options.any || local || self.lacks_any(&Type::Named(id), &mut Vec::new()) {
+    /// `impl AnyValue` for a struct, union, enum or exception, `impl HandleCode` for a reference or value. Nothing for what
+    /// cannot leave the process.
+    pub(super) fn any_support(&self, id: DefId) -> TokenStream {
+        let r#gen = self.r#gen;
+        let local = r#gen.spec.member_types(id).into_iter().any(|ty| r#gen.analysis.is_local(ty));
+        if !r#gen.options.any || local {
             return TokenStream::new();
         }
+        match &r#gen.spec[id].kind {
+            DefKind::Struct(_) | DefKind::Union(_) | DefKind::Enum(_) | DefKind::Exception(_) => {
+                self.any_value(id)
+            }
+            DefKind::Interface(i) if !i.local => self.handle_code(id, &r#gen.names.item(id).reference),
+            DefKind::Value(_) | DefKind::ValueBox(_) => self.handle_code(id, &r#gen.names.item(id).name),
+            _ => TokenStream::new(),
+        }
+    }
+
+    fn any_value(&self, id: DefId) -> TokenStream {
         let names = self.r#gen.names.item(id);
         let name = ident(&names.name);
-        let [any_value, type_code, encode, encoder] =
-            ["AnyValue", "TypeCode", "Encode", "Encoder"].map(|name| self.rt(name));
-        let code = self.definition_code(id, &mut Vec::new());
+        let [any_value, encode, encoder] = ["AnyValue", "Encode", "Encoder"].map(|name| self.rt(name));
+        let type_code = self.type_code_function(id);
         let value = if names.view.is_empty() { quote!(*self) } else { quote!(self) };
         quote! {
             impl #any_value for #name {
-                fn type_code() -> #type_code {
-                    static CODE: ::std::sync::LazyLock<#type_code> = ::std::sync::LazyLock::new(|| #code);
-                    CODE.clone()
-                }
+                #type_code
                 fn put_value<'v>(&'v self, e: &mut #encoder<'v>) { #encode::encode(#value, e); }
             }
         }
     }
 
-    /// Whether a union stands in the type while unions have no code.
-    fn lacks_any(&self, ty: &Type, seen: &mut Vec<DefId>) -> bool {
-        let spec = self.r#gen.spec;
-        match ty {
-            Type::Sequence { element, .. } | Type::Array { element, .. } => self.lacks_any(element, seen),
-            Type::Named(id) if seen.contains(id) => false,
-            Type::Named(id) => {
-                seen.push(*id);
-                !UNIONS && matches!(spec[*id].kind, DefKind::Union(_))
-                    || spec.member_types(*id).into_iter().any(|ty| self.lacks_any(ty, seen))
+    fn handle_code(&self, id: DefId, name: &str) -> TokenStream {
+        let (handle_code, name) = (self.rt("HandleCode"), ident(name));
+        let type_code = self.type_code_function(id);
+        quote!(impl #handle_code for #name { #type_code })
+    }
+
+    /// A function that makes the code of a definition once.
+    fn type_code_function(&self, id: DefId) -> TokenStream {
+        let type_code = self.rt("TypeCode");
+        let code = self.definition_code(id, &mut Vec::new());
+        quote! {
+            fn type_code() -> #type_code {
+                static CODE: ::std::sync::LazyLock<#type_code> = ::std::sync::LazyLock::new(|| #code);
+                CODE.clone()
             }
-            _ => false,
         }
     }
 

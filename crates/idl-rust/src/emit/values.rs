@@ -22,13 +22,7 @@ impl Module<'_, '_> {
         };
         let shows = !spec.member_types(id).into_iter().any(|ty| self.r#gen.analysis.is_local(ty));
         let derives = if shows { quote!(Clone, Debug, PartialEq) } else { quote!(Clone) };
-        let [handle, decoder, encoder, result, kind, from] =
-            ["Handle", "Decoder", "Encoder", "CdrResult", "CdrErrorKind", "From"].map(|name| match name {
-                "From" => self.std(name),
-                name => self.rt(name),
-            });
-        let [option, some, none, ok, err] =
-            ["Option", "Some", "None", "Ok", "Err"].map(|name| self.std(name));
+        let from = self.std("From");
         quote! {
             #doc
             ///
@@ -43,21 +37,7 @@ impl Module<'_, '_> {
                 type Target = #state;
                 fn deref(&self) -> &#state { &self.0 }
             }
-            impl #handle for #name {
-                const MIN_WIRE: usize = 4;
-                fn decode_handle(d: &mut #decoder<'_>) -> #result<#option<Self>> {
-                    match d.get::<u32>()? {
-                        0 => #ok(#none),
-                        _ => #err(d.error(#kind::NotRemotable)),
-                    }
-                }
-                fn encode_handle(this: #option<&Self>, e: &mut #encoder<'_>) {
-                    match this {
-                        #none => e.put(0u32),
-                        #some(_) => e.fail(#kind::NotRemotable),
-                    }
-                }
-            }
+            ::isorb::value!(#name);
         }
     }
 

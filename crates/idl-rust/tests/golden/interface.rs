@@ -4,8 +4,8 @@
 #[allow(dead_code)]
 pub mod main {
     use ::isorb::generated::{
-        Any, AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Object, Outcome, RefArg,
-        Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
+        Any, AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, HandleCode, Idl, Item, Object,
+        Outcome, RefArg, Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
     };
 
     /// IDL: `exception Main::Busy`
@@ -424,6 +424,15 @@ pub mod main {
             context: impl Arg<'a, Vec<String>>,
         ) -> Result<&'s str> {
             store::call_lookup(&self.0, scope, key, context)
+        }
+    }
+
+    impl HandleCode for StoreRef {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::interface("IDL:Main/Store:1.0", "Store").unwrap_or_default()
+            });
+            CODE.clone()
         }
     }
 

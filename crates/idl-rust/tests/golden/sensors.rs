@@ -6,8 +6,8 @@
 #[allow(dead_code)]
 pub mod sensors {
     use ::isorb::generated::{
-        AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Object, Outcome, Result,
-        Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
+        AnyValue, Arg, CdrResult, Decode, Decoder, Encode, Encoder, HandleCode, Idl, Item, Object, Outcome,
+        Result, Scope, Serves, TypeCode, Upcall, bad_operation, call_scope,
     };
 
     /// IDL: `struct Sensors::Reading`
@@ -232,6 +232,15 @@ pub mod sensors {
         }
     }
 
+    impl HandleCode for BaseRef {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::interface("IDL:Sensors/Base:1.0", "Base").unwrap_or_default()
+            });
+            CODE.clone()
+        }
+    }
+
     /// What belongs to `Sensors::Base`.
     pub mod base {
         use ::isorb::generated::{
@@ -379,6 +388,15 @@ pub mod sensors {
         /// A system exception.
         pub fn feed(&self, data: FrameView<'_>) -> Result<()> {
             probe::call_feed(&self.0, data)
+        }
+    }
+
+    impl HandleCode for ProbeRef {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::interface("IDL:Sensors/Probe:1.0", "Probe").unwrap_or_default()
+            });
+            CODE.clone()
         }
     }
 

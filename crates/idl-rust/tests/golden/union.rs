@@ -6,7 +6,8 @@
 #[allow(dead_code)]
 pub mod shapes {
     use ::isorb::generated::{
-        AnyValue, Arg, CdrErrorKind, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Plain, TypeCode,
+        AnyLabel, AnyValue, Arg, CdrErrorKind, CdrResult, Decode, Decoder, Encode, Encoder, Idl, Item, Plain,
+        TypeCode,
     };
 
     /// IDL: `struct Shapes::Point`
@@ -179,6 +180,43 @@ pub mod shapes {
 
     impl<'v> Arg<'v, Group> for GroupView<'v> {}
 
+    impl AnyValue for Group {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_struct(
+                    "IDL:Shapes/Group:1.0",
+                    "Group",
+                    &[
+                        ("name", TypeCode::string(16)),
+                        (
+                            "inner",
+                            TypeCode::new_alias(
+                                "IDL:Shapes/Groups:1.0",
+                                "Groups",
+                                &TypeCode::sequence(
+                                    &TypeCode::recursive("IDL:Shapes/Group:1.0").unwrap_or_default(),
+                                    0,
+                                )
+                                .unwrap_or_default(),
+                            )
+                            .unwrap_or_default(),
+                        ),
+                        (
+                            "shapes",
+                            TypeCode::sequence(&<Shape as AnyValue>::type_code(), 0).unwrap_or_default(),
+                        ),
+                    ],
+                )
+                .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(self, e);
+        }
+    }
+
     /// IDL: `typedef sequence<Shapes::Group> Groups`
     ///
     /// Repository id: `IDL:Shapes/Groups:1.0`
@@ -310,6 +348,32 @@ pub mod shapes {
     }
 
     impl<'v> Arg<'v, Shape> for Shape {}
+
+    impl AnyValue for Shape {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_union(
+                    "IDL:Shapes/Shape:1.0",
+                    "Shape",
+                    &<Kind as AnyValue>::type_code(),
+                    &[
+                        (AnyLabel::Value(0), "at", <Point as AnyValue>::type_code()),
+                        (
+                            AnyLabel::Value(1),
+                            "ends",
+                            TypeCode::array(&<Point as AnyValue>::type_code(), 2).unwrap_or_default(),
+                        ),
+                    ],
+                )
+                .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(*self, e);
+        }
+    }
 
     /// IDL: `union Shapes::Note switch (long)`
     ///
@@ -449,4 +513,36 @@ pub mod shapes {
     impl<'v> Arg<'v, Note> for &'v Note {}
 
     impl<'v> Arg<'v, Note> for NoteView<'v> {}
+
+    impl AnyValue for Note {
+        fn type_code() -> TypeCode {
+            static CODE: ::std::sync::LazyLock<TypeCode> = ::std::sync::LazyLock::new(|| {
+                TypeCode::new_union(
+                    "IDL:Shapes/Note:1.0",
+                    "Note",
+                    &TypeCode::LONG,
+                    &[
+                        (AnyLabel::Value(1), "text", TypeCode::STRING),
+                        (AnyLabel::Value(2), "wide", TypeCode::WSTRING),
+                        (AnyLabel::Value(3), "wide", TypeCode::WSTRING),
+                        (
+                            AnyLabel::Default,
+                            "notes",
+                            TypeCode::sequence(
+                                &TypeCode::recursive("IDL:Shapes/Note:1.0").unwrap_or_default(),
+                                4,
+                            )
+                            .unwrap_or_default(),
+                        ),
+                    ],
+                )
+                .unwrap_or_default()
+            });
+            CODE.clone()
+        }
+
+        fn put_value<'v>(&'v self, e: &mut Encoder<'v>) {
+            Encode::encode(self, e);
+        }
+    }
 }

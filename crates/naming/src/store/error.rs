@@ -82,6 +82,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            OpenError::Io(io::ErrorKind::NotFound) => f.write_str("there is no such folder"),
             OpenError::Io(kind) => write!(f, "{kind}"),
             OpenError::InUse => f.write_str("another process has it open"),
             OpenError::NotADatabase => f.write_str("it is no naming store: choose another file"),

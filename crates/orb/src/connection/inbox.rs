@@ -83,6 +83,9 @@ enum Step {
 pub(crate) struct Inbox {
     block: Buffer,
     filled: usize,
+    /// Whether the message that `next` gave last was received with nothing behind it, by a receive that got less than
+    /// there was room for.
+    pub emptied: bool,
     /// Made when the first fragment comes.
     assembler: Option<Box<Assembler>>,
     /// What the stream's receive time-out is set to.
@@ -92,7 +95,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub fn new(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-        Inbox { block: fresh_block(pool), filled: 0, assembler: None, timeout: None, limit }
+        Inbox { block: fresh_block(pool), filled: 0, emptied: false, assembler: None, timeout: None, limit }
     }
 
     /// The next whole message, put at the start of `into`; the two blocks change places, nothing is copied but what was
@@ -115,6 +118,7 @@ impl Inbox {
             self.timeout = timeout;
         }
         let mut received = false;
+        self.emptied = false;
         loop {
             // A fragment leaves room for the next, which may be here already.
             while self.filled >= HEADER {
@@ -129,9 +133,13 @@ impl Inbox {
             }
             received = true;
             let room = &mut self.block.bytes_mut()[self.filled..];
+            let most = room.len();
             match stream.recv(room, wait) {
                 Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
-                Ok(n) => self.filled += n,
+                Ok(n) => {
+                    self.filled += n;
+                    self.emptied = n < most;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
                     return Err(ReadError::WouldBlock);
                 }
@@ -166,6 +174,11 @@ impl Inbox {
             self.timeout = Some(left);
         }
         Ok(())
+    }
+
+    /// Whether no part of a further message is here.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
     }
 
     /// Takes the first message out if it is whole; makes room for it if it is not.

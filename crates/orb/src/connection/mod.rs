@@ -281,13 +281,13 @@ impl Connection {
     /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
     /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
-        let inbox = self.inbox.lock();
-        self.read_held(inbox, Wait::Block, into)
+        self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
 
-    /// As [`Connection::read`], without waiting. Where a caller holds the inbox, the poller reports the connection again when
-    /// that caller lets go: no thread of a lane waits for what a caller waits for.
-    pub fn read_now(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
+    /// As [`Connection::read`], without waiting, and says whether it is known that nothing was behind the message, the end of the
+    /// stream aside. Where a caller holds the inbox, the poller reports the connection again when that caller lets go: no
+    /// thread of a lane waits for what a caller waits for.
+    pub fn read_arrived(&self, into: &mut Buffer) -> (Result<Arrived, ReadError>, bool) {
         if let Ok(inbox) = self.inbox.try_lock() {
             return self.read_held(inbox, Wait::No, into);
         }
@@ -295,7 +295,7 @@ impl Connection {
         fence(Ordering::SeqCst);
         match self.inbox.try_lock() {
             Ok(inbox) => self.read_held(inbox, Wait::No, into),
-            Err(_) => Err(ReadError::WouldBlock),
+            Err(_) => (Err(ReadError::WouldBlock), false),
         }
     }
 
@@ -305,20 +305,21 @@ impl Connection {
         mut inbox: PiGuard<'_, Inbox>,
         wait: Wait,
         into: &mut Buffer,
-    ) -> Result<Arrived, ReadError> {
+    ) -> (Result<Arrived, ReadError>, bool) {
         let read = loop {
             match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into) {
                 Ok(arrived) if arrived.is_reply() => self.slots.deliver(arrived, into, &self.pool),
                 read => break read,
             }
         };
+        let last = inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
         self.note(&read);
         drop(inbox);
         // What was read may take long, or wait for one who waits here.
         if self.bidirectional.load(Ordering::Relaxed) {
             self.hand_over();
         }
-        read
+        (read, last)
     }
 
     /// Tells by which poller the connection is watched.

@@ -10,6 +10,7 @@ use super::registry::{Admin, Shared};
 use super::table::MAX_POAS;
 use super::{AdapterActivator, CreateError, FindError, PoaManager, PoaPolicies};
 use crate::Result;
+use isorb_giop::component::TaggedComponent;
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
@@ -21,7 +22,7 @@ impl Poa {
     /// this name is being destroyed, waits for the end of that.
     ///
     /// # Errors
-    /// AdapterAlreadyExists; InvalidPolicy with the index of the policy (see [`PoaPolicies`]); BAD_PARAM for a manager of
+    /// AdapterAlreadyExists; OBJ_ADAPTER with minor code OMG|6 when an IOR interceptor refused; InvalidPolicy with the index of the policy (see [`PoaPolicies`]); BAD_PARAM for a manager of
     /// another ORB; BAD_INV_ORDER with minor code OMG|17 when this POA is being destroyed, with OMG|3 when it would have to
     /// wait in an upcall of this ORB; IMP_LIMIT for too many POAs or too long a path.
     pub fn create_poa(
@@ -41,6 +42,8 @@ impl Poa {
         let path = child_path(&self.0.path, name).ok_or_else(|| {
             no(Kind::ImpLimit, 0).detail("the names of the POA and its ancestors are too long together")
         })?;
+        // Before any lock, since it is the application's code.
+        let components = self.interceptors_components(name, &policies)?;
         let mut admin = shared.admin.lock();
         loop {
             let body = self.lock();
@@ -61,7 +64,8 @@ impl Poa {
                 admin.new_manager(&id, number)
             }
         };
-        let poa = shared.new_poa(&mut admin, name, path, Some(self), manager.clone(), policies)?;
+        let poa =
+            shared.new_poa(&mut admin, name, path, Some(self), manager.clone(), (policies, components))?;
         {
             let mut body = self.lock();
             if let Err(error) = check_parent(body.life) {
@@ -79,6 +83,22 @@ impl Poa {
             }
         }
         Ok(poa)
+    }
+
+    /// What IOR interceptors add to the references of a child; asked only if the child can be made.
+    fn interceptors_components(
+        &self,
+        name: &str,
+        policies: &PoaPolicies,
+    ) -> Result<Box<[TaggedComponent]>, CreateError> {
+        let orb = self.orb()?;
+        if orb.interceptors().ior().is_empty() {
+            return Ok(Box::default());
+        }
+        if self.lock().children.get(name).is_some_and(|child| !child.0.gate.has(DEAD)) {
+            return Err(CreateError::AdapterAlreadyExists);
+        }
+        Ok(orb.interceptors().components(name, policies)?)
     }
 
     /// Finds a child. `activate`: asks the adapter activator when there is none.
@@ -162,7 +182,7 @@ impl Shared {
         path: Box<[u8]>,
         parent: Option<&Poa>,
         manager: PoaManager,
-        policies: PoaPolicies,
+        (policies, components): (PoaPolicies, Box<[TaggedComponent]>),
     ) -> Result<Poa> {
         if admin.shut_down {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
@@ -197,6 +217,7 @@ impl Shared {
             prefix,
             parent: parent.cloned(),
             policies,
+            components,
             manager: manager.clone(),
             gate: Gate::new(if starting { STARTING } else { 0 }),
             body: PiMutex::new(body),

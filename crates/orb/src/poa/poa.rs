@@ -9,6 +9,7 @@ use super::registry::Shared;
 use super::{ObjectId, PoaManager};
 use crate::{Object, Orb, Result, Servant};
 use isorb_giop::SystemException;
+use isorb_giop::component::TaggedComponent;
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -43,6 +44,8 @@ pub(super) struct Inner {
     pub prefix: Box<[u8]>,
     pub parent: Option<Poa>,
     pub policies: PoaPolicies,
+    /// What IOR interceptors add to its references.
+    pub components: Box<[TaggedComponent]>,
     pub manager: PoaManager,
     pub gate: Gate,
     pub body: PiMutex<Body>,
@@ -163,7 +166,7 @@ impl Poa {
         interface_id: &str,
         id: &ObjectId,
     ) -> Result<Object, SystemException> {
-        Ok(self.orb()?.make_reference(interface_id, self.key(id)))
+        Ok(self.orb()?.make_reference(interface_id, self.key(id), &self.0.components))
     }
 }
 

@@ -82,6 +82,15 @@ impl Registry {
     /// # Errors
     /// BAD_INV_ORDER with minor code OMG|4 after [`shutdown`](Self::shutdown).
     pub fn root(&self, orb: &Orb) -> Result<Poa> {
+        let decided = {
+            let admin = self.shared.admin.lock();
+            admin.shut_down || admin.root.is_some()
+        };
+        // Without a lock, since it is the application's code. Two threads that come first may both ask.
+        let components = match decided {
+            true => Box::default(),
+            false => orb.interceptors().components("RootPOA", &PoaPolicies::root())?,
+        };
         let mut admin = self.shared.admin.lock();
         if admin.shut_down {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
@@ -99,7 +108,7 @@ impl Registry {
             Default::default(),
             None,
             manager,
-            PoaPolicies::root(),
+            (PoaPolicies::root(), components),
         )?;
         self.shared.table.put(root.0.slot, root.clone());
         let before = admin.root.replace(root.clone());

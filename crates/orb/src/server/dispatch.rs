@@ -1,13 +1,14 @@
 //! A request, from its octets to its reply.
 
 use crate::connection::{Arrived, Connection};
+use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::Work;
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
-use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response};
+use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,7 +37,8 @@ pub(crate) fn request(
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let mut d = message::start(bytes, &arrived.header, &scope)?.with_context(orb);
+    let mut d = message::start_whole(bytes, &arrived.header, &scope);
+    d.set_context(orb);
     let request = Request::read(&mut d)?;
     let version = arrived.header.version;
     let mut acceptable = Ok(());
@@ -56,17 +58,19 @@ pub(crate) fn request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    if request.response == Response::Server {
-        // Found or not is answered before the servant runs; what it then does, nobody hears.
-        let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
-        let mut early = Encoder::new(Vec::new(), text);
-        let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &[]);
-        let head = early.position();
-        if let Err(refusal) = &found {
-            write_refusal(&mut early, at, head, refusal);
-        }
-        deliver(&mut early, send);
-        if found.is_err() {
+    let mut intercepted = orb.interceptors().server().map(|chain| chain.serve(orb, &request));
+    let mut started = match &mut intercepted {
+        Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
+        _ => Ok(()),
+    };
+    if intercepted.is_some() && request.response == Response::Server && started.is_ok() {
+        // A refusal is for the ending points to see, and answered after them.
+        started = request.target.key().map_or(Ok(()), |key| find(orb, key));
+    }
+    if request.response == Response::Server && started.is_ok() {
+        let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
+        let found = answer_early(orb, &request, text, &contexts, send);
+        if !found && intercepted.is_none() {
             Work::put_back(encode, e.into_buffer());
             return Ok(());
         }
@@ -87,7 +91,7 @@ pub(crate) fn request(
             e.put(0u16);
             message::end_body(&mut e, body);
         }
-        Some(key) => match enter(orb, key, request.operation, &scope) {
+        Some(key) => match started.and_then(|()| enter(orb, key, request.operation, &scope)) {
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
@@ -102,8 +106,12 @@ pub(crate) fn request(
                 // The target outlives what the upcall borrows from it: a shorter name for the same decoder.
                 let mut arguments = d;
                 let body = message::begin_body(&mut e);
-                let outcome = entered
-                    .upcall(|servant| run(servant, request.operation, &upcall, &mut arguments, &mut e));
+                let outcome = entered.upcall(|servant| {
+                    if let Some(serving) = &mut intercepted {
+                        serving.reach(servant, &entered)?;
+                    }
+                    run(servant, request.operation, &upcall, &mut arguments, &mut e)
+                });
                 // What postinvoke raises takes the place of what the servant gave.
                 let outcome = entered.postinvoke().and(outcome.flatten());
                 match outcome {
@@ -120,6 +128,10 @@ pub(crate) fn request(
             }
         },
     }
+    if let Some(serving) = intercepted {
+        serving.finish(e, Places { status: status_at, head }, encode, send);
+        return Ok(());
+    }
     if request.response == Response::Target {
         deliver(&mut e, send);
     }
@@ -129,7 +141,28 @@ pub(crate) fn request(
     Ok(())
 }
 
+/// Answers whether the object was found before the servant runs, and says it; what the servant then does, nobody hears.
+#[cold]
+fn answer_early(
+    orb: &Orb,
+    request: &Request<'_>,
+    text: Text,
+    contexts: &[ServiceContext<'_>],
+    send: &mut dyn FnMut(&Message<'_>),
+) -> bool {
+    let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
+    let mut e = Encoder::new(Vec::new(), text);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, contexts);
+    let head = e.position();
+    if let Err(refusal) = &found {
+        write_refusal(&mut e, status_at, head, refusal);
+    }
+    deliver(&mut e, send);
+    found.is_ok()
+}
+
 /// The target of a request: by a key that this ORB made, or a plain one that was registered.
+#[inline(always)]
 fn enter<'u>(
     orb: &Orb,
     key: &'u [u8],
@@ -137,17 +170,26 @@ fn enter<'u>(
     scope: &'u Scope<'u>,
 ) -> Result<Entered<'u>, Refusal> {
     match orb.registry().enter(key, operation) {
-        Err(refusal) => match orb.plain_key(key) {
-            None => Err(refusal),
-            Some(object) => match object.local_key(orb) {
-                Some(key) => {
-                    let key = scope.slice(&key).map_err(SystemException::from)?;
-                    orb.registry().enter(key, operation)
-                }
-                None => Err(Refusal::Forward { to: object, permanent: false }),
-            },
-        },
-        entered => entered,
+        Ok(entered) => Ok(entered),
+        Err(refusal) => enter_by_plain_key(orb, key, operation, scope, refusal),
+    }
+}
+
+#[cold]
+fn enter_by_plain_key<'u>(
+    orb: &Orb,
+    key: &'u [u8],
+    operation: &'u str,
+    scope: &'u Scope<'u>,
+    refusal: Refusal,
+) -> Result<Entered<'u>, Refusal> {
+    let Some(object) = orb.plain_key(key) else { return Err(refusal) };
+    match object.local_key(orb) {
+        Some(key) => {
+            let key = scope.slice(&key).map_err(SystemException::from)?;
+            orb.registry().enter(key, operation)
+        }
+        None => Err(Refusal::Forward { to: object, permanent: false }),
     }
 }
 
@@ -204,7 +246,8 @@ fn pseudo(
     Ok(Outcome::Results)
 }
 
-fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
+#[cold]
+pub(crate) fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
     match refusal {
         Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
         Refusal::Forward { to, permanent } => {
@@ -221,7 +264,13 @@ fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &R
     }
 }
 
-fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception: &SystemException) {
+#[cold]
+pub(crate) fn write_exception(
+    e: &mut Encoder<'_>,
+    status_at: usize,
+    head: usize,
+    exception: &SystemException,
+) {
     e.truncate(head);
     e.patch(status_at, ReplyStatus::SystemException as u32);
     let body = message::begin_body(e);
@@ -229,7 +278,7 @@ fn write_exception(e: &mut Encoder<'_>, status_at: usize, head: usize, exception
     message::end_body(e, body);
 }
 
-fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
+pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     let finished = e.finished().and_then(|message| {
         message::finish_header(message)?;
         Ok(message)

@@ -28,6 +28,8 @@ struct Members {
 struct Member {
     connection: Arc<Connection>,
     turn: Turn,
+    /// The peer will send no more; what it has sent may still be there.
+    closed: AtomicBool,
     /// Part of a reply waits for the peer to read; no request is read meanwhile.
     stuffed: AtomicBool,
 }
@@ -39,7 +41,12 @@ impl Lane {
 
     /// Takes a connection in.
     pub fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
-        let member = Arc::new(Member { connection, turn: Turn::new(), stuffed: AtomicBool::new(false) });
+        let member = Arc::new(Member {
+            connection,
+            turn: Turn::new(),
+            closed: AtomicBool::new(false),
+            stuffed: AtomicBool::new(false),
+        });
         let token = {
             let mut members = self.members.lock();
             let place = members.free.pop().unwrap_or_else(|| {
@@ -67,7 +74,7 @@ impl Lane {
                     return;
                 }
                 if let Some(member) = self.member(event.token)
-                    && guarded(|| member.on_event(orb, &mut work)) == Next::Close
+                    && guarded(|| member.on_event(orb, &mut work, event.closed)) == Next::Close
                 {
                     member.connection.break_off();
                     let _ = self.poller.delete(member.connection.stream().fd());
@@ -103,7 +110,11 @@ impl Lane {
 }
 
 impl Member {
-    fn on_event(&self, orb: &Orb, work: &mut Work) -> Next {
+    fn on_event(&self, orb: &Orb, work: &mut Work, closed: bool) -> Next {
+        // Before the turn, so that an owner who misses this looks again.
+        if closed {
+            self.closed.store(true, Ordering::SeqCst);
+        }
         if !self.turn.take() {
             return Next::Continue;
         }
@@ -118,7 +129,9 @@ impl Member {
         }
     }
 
-    /// Serves what has arrived, until the socket has no more or the peer does not take replies.
+    /// Serves what has arrived, until the socket has no more or the peer does not take replies. A message with nothing
+    /// behind it is taken for the last, which saves a receive that would find nothing: whatever comes later is another
+    /// event. Only the end of the stream has to be looked for, once it was announced.
     fn drain(&self, orb: &Orb, work: &mut Work) -> Next {
         let connection = &self.connection;
         if self.stuffed.load(Ordering::Acquire) {
@@ -129,7 +142,8 @@ impl Member {
             }
         }
         loop {
-            match connection.read_now(&mut work.block) {
+            let (read, last) = connection.read_arrived(&mut work.block);
+            match read {
                 Ok(arrived) => {
                     let mut send = |message: &isorb_cdr::Message<'_>| {
                         if !connection.send_or_keep(message)? {
@@ -141,7 +155,8 @@ impl Member {
                         return Next::Close;
                     }
                     work.trim();
-                    if self.stuffed.load(Ordering::Acquire) {
+                    let done = last && !self.closed.load(Ordering::SeqCst);
+                    if done || self.stuffed.load(Ordering::Acquire) {
                         return Next::Continue;
                     }
                 }

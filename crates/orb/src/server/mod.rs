@@ -8,7 +8,7 @@ mod endpoint;
 mod lane;
 mod session;
 
-pub(crate) use dispatch::request;
+pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::Endpoints;
 
 use crate::Orb;

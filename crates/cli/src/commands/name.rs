@@ -1,0 +1,326 @@
+//! `isorb name`: looks into a naming service and changes it, whoever made it.
+
+use isorb::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, RebindError};
+use isorb::cos_naming::{Binding, BindingType, Name, NameComponent, NamingContextRef};
+use isorb::{Config, Object, Orb, Reference, SystemException};
+use isorb_giop::NameComponent as Step;
+use std::error::Error;
+use std::fmt::Write;
+
+/// Bindings that are asked for at a time.
+const BATCH: u32 = 100;
+/// How deep a tree is shown.
+const DEPTH: usize = 64;
+
+/// What to do with which names. Further arguments go to the ORB (`-ORB…`).
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The naming service: a URL, or host[:port] [default: -ORBInitRef NameService, else 127.0.0.1:2809].
+    #[arg(long, value_name = "URL", global = true)]
+    ns: Option<String>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// Names are written `lab/t1.probe`: steps with a slash between them, a dot before the kind; a backslash before a slash, dot
+/// or backslash that is part of a step.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Lists the bindings of a context.
+    Ls {
+        /// The context; the root if not given.
+        name: Option<String>,
+        /// Shows type and address of each object.
+        #[arg(short)]
+        long: bool,
+    },
+    /// Shows a context with all contexts below it.
+    Tree {
+        /// The context; the root if not given.
+        name: Option<String>,
+    },
+    /// Prints the reference that a name is bound to.
+    Resolve {
+        /// The name.
+        name: String,
+    },
+    /// Binds a name that is not bound yet.
+    Bind(Bind),
+    /// Binds a name, in place of what it is bound to.
+    Rebind(Bind),
+    /// Removes a binding.
+    Unbind {
+        /// The name.
+        name: String,
+    },
+    /// Makes a context and binds it.
+    NewContext {
+        /// The name.
+        name: String,
+        /// Makes the contexts on the way, too, and is content if all are there.
+        #[arg(short)]
+        parents: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Bind {
+    /// The name.
+    name: String,
+    /// The object: `IOR:…`, `corbaloc:…`, `corbaname:…` or `file:…`.
+    object: String,
+    /// Binds it as a naming context, so that names go on from it.
+    #[arg(long)]
+    context: bool,
+}
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// Does it.
+pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
+    let (config, _) = Config::from_args(orb_arguments)?;
+    let (url, orb) = (service(args, &config), Orb::with_config(config));
+    let root = orb.string_to_object(&url).map_err(|error| unreachable(&url, &error))?;
+    let root: NamingContextRef = root.unchecked_narrow();
+    let fail = |name: &str, problem| sentence(name, &url, problem);
+    match &args.action {
+        Action::Ls { name, long } => {
+            let context = context(&root, name.as_deref(), &url)?;
+            let show = |binding: &Binding| -> Outcome {
+                let text = label(binding);
+                match *long {
+                    true => line(format_args!("{text:<30} {}", describe(&context, binding))),
+                    false => line(format_args!("{text}")),
+                }
+            };
+            each(&context, &url, show)
+        }
+        Action::Tree { name } => {
+            let context = context(&root, name.as_deref(), &url)?;
+            line(format_args!("{}", name.as_deref().map_or_else(|| "/".into(), shown)))?;
+            tree(&context, &url, "", &mut Vec::new())
+        }
+        Action::Resolve { name } => {
+            let found = root.resolve(&parse(name)?).map_err(|error| fail(name, error.into()))?;
+            match found {
+                Some(object) => line(format_args!("{object}")),
+                None => line(format_args!("nil")),
+            }
+        }
+        Action::Bind(bind) => {
+            let (name, object) = (parse(&bind.name)?, object(&orb, &bind.object)?);
+            let bound = match bind.context {
+                true => root.bind_context(&name, &object.unchecked_narrow::<NamingContextRef>()),
+                false => root.bind(&name, &object),
+            };
+            bound.map_err(|error| fail(&bind.name, error.into()))
+        }
+        Action::Rebind(bind) => {
+            let (name, object) = (parse(&bind.name)?, object(&orb, &bind.object)?);
+            let bound = match bind.context {
+                true => root.rebind_context(&name, &object.unchecked_narrow::<NamingContextRef>()),
+                false => root.rebind(&name, &object),
+            };
+            bound.map_err(|error| fail(&bind.name, error.into()))
+        }
+        Action::Unbind { name } => root.unbind(&parse(name)?).map_err(|error| fail(name, error.into())),
+        Action::NewContext { name, parents } => {
+            let steps = parse(name)?;
+            let first = if *parents { 1 } else { steps.len() };
+            for end in first..=steps.len() {
+                match root.bind_new_context(&steps[..end]) {
+                    Err(BindError::AlreadyBound(_)) if *parents => {}
+                    other => drop(other.map_err(|error| fail(name, error.into()))?),
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Prints a line; whoever reads may have seen enough.
+fn line(text: std::fmt::Arguments<'_>) -> Outcome {
+    use std::io::Write;
+    Ok(writeln!(std::io::stdout(), "{text}")?)
+}
+
+/// The URL of the naming service.
+fn service(args: &Args, config: &Config) -> String {
+    match &args.ns {
+        Some(url) if ["ior:", "corba", "file:"].iter().any(|scheme| begins_with(url, scheme)) => url.clone(),
+        Some(address) => format!("corbaloc::1.2@{address}/NameService"),
+        None if config.init_refs.contains_key("NameService") || config.default_init_ref.is_some() => {
+            "NameService".into()
+        }
+        None => "corbaloc::1.2@127.0.0.1:2809/NameService".into(),
+    }
+}
+
+fn begins_with(text: &str, start: &str) -> bool {
+    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+}
+
+fn parse(name: &str) -> Outcome<Name> {
+    let parsed: isorb_giop::Name = name.parse().map_err(|error| format!("{name}: {error}"))?;
+    let steps = parsed.into_components().into_iter();
+    Ok(steps.map(|step| NameComponent { id: step.id, kind: step.kind }).collect())
+}
+
+fn object(orb: &Orb, url: &str) -> Outcome<Object> {
+    orb.string_to_object(url).map_err(|error| format!("{}: {error}", shown(url)).into())
+}
+
+/// The context of a name, or the root.
+fn context(root: &NamingContextRef, name: Option<&str>, url: &str) -> Outcome<NamingContextRef> {
+    let Some(name) = name else { return Ok(root.clone()) };
+    let found = root.resolve(&parse(name)?).map_err(|error| sentence(name, url, error.into()))?;
+    let found = found.ok_or_else(|| format!("{}: bound to nil", shown(name)))?;
+    let context: Option<NamingContextRef> = found.narrow()?;
+    Ok(context.ok_or_else(|| format!("{}: no naming context but an object", shown(name)))?)
+}
+
+/// Runs `show` for each binding of a context.
+fn each(context: &NamingContextRef, url: &str, mut show: impl FnMut(&Binding) -> Outcome) -> Outcome {
+    let (first, iterator) = context.list(BATCH).map_err(|error| unreachable(url, &error))?;
+    first.iter().try_for_each(&mut show)?;
+    let Some(iterator) = iterator else { return Ok(()) };
+    loop {
+        let (more, next) = iterator.next_n(BATCH)?;
+        next.iter().try_for_each(&mut show)?;
+        if !more {
+            // It may be gone by itself.
+            let _ = iterator.destroy();
+            return Ok(());
+        }
+    }
+}
+
+fn tree(context: &NamingContextRef, url: &str, indent: &str, above: &mut Vec<Object>) -> Outcome {
+    if above.contains(context.object()) || above.len() == DEPTH {
+        return line(format_args!("{indent}└─ … (a context from above again)"));
+    }
+    above.push(context.object().clone());
+    let mut bindings = Vec::new();
+    each(context, url, |binding| {
+        bindings.push(binding.clone());
+        Ok(())
+    })?;
+    for (i, binding) in bindings.iter().enumerate() {
+        let last = i + 1 == bindings.len();
+        line(format_args!("{indent}{}{}", if last { "└─ " } else { "├─ " }, label(binding)))?;
+        if binding.binding_type == BindingType::Ncontext {
+            let indent = format!("{indent}{}", if last { "   " } else { "│  " });
+            // A context that cannot be reached is no reason to hide the others.
+            let below = match context.resolve(&binding.binding_name) {
+                Ok(Some(object)) => tree(&object.unchecked_narrow(), url, &indent, above),
+                Ok(None) => Err("bound to nil".into()),
+                Err(error) => Err(sentence("", url, error.into())),
+            };
+            if let Err(error) = below {
+                line(format_args!("{indent}└─ … ({error})"))?;
+            }
+        }
+    }
+    above.pop();
+    Ok(())
+}
+
+/// A binding's name, with a slash behind that of a context.
+fn label(binding: &Binding) -> String {
+    let steps = binding.binding_name.iter().map(|step| Step::new(&*step.id, &*step.kind)).collect();
+    let name = isorb_giop::Name::new(steps).map_or_else(|| "?".into(), |name| name.to_string());
+    let context = binding.binding_type == BindingType::Ncontext;
+    format!("{}{}", shown(&name), if context { "/" } else { "" })
+}
+
+/// Type and address of what is bound.
+fn describe(context: &NamingContextRef, binding: &Binding) -> String {
+    match context.resolve(&binding.binding_name) {
+        Ok(Some(object)) => {
+            let mut text = match object.type_id() {
+                "" => "(type not given)".into(),
+                id => shown(id),
+            };
+            for profile in object.ior().iiop_profiles().flatten() {
+                let _ = write!(text, " at {}:{}", shown(&profile.host), profile.port);
+            }
+            text
+        }
+        Ok(None) => "nil".into(),
+        Err(error) => format!("({})", sentence("", "the naming service", error.into())),
+    }
+}
+
+/// What a peer sent must not reach the terminal with control characters in it.
+fn shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// What became of a call.
+enum Problem {
+    NotFound(NotFound),
+    CannotProceed(Name),
+    InvalidName,
+    AlreadyBound,
+    System(SystemException),
+}
+
+impl From<BindError> for Problem {
+    fn from(error: BindError) -> Problem {
+        match error {
+            BindError::NotFound(exception) => Problem::NotFound(exception),
+            BindError::CannotProceed(exception) => Problem::CannotProceed(exception.rest_of_name),
+            BindError::InvalidName(_) => Problem::InvalidName,
+            BindError::AlreadyBound(_) => Problem::AlreadyBound,
+            BindError::System(exception) => Problem::System(exception),
+        }
+    }
+}
+
+impl From<RebindError> for Problem {
+    fn from(error: RebindError) -> Problem {
+        match error {
+            RebindError::NotFound(exception) => Problem::NotFound(exception),
+            RebindError::CannotProceed(exception) => Problem::CannotProceed(exception.rest_of_name),
+            RebindError::InvalidName(_) => Problem::InvalidName,
+            RebindError::System(exception) => Problem::System(exception),
+        }
+    }
+}
+
+/// The same for people.
+fn sentence(name: &str, url: &str, problem: Problem) -> Box<dyn Error> {
+    let step = |rest: &Name| {
+        let steps = rest.iter().map(|step| Step::new(&*step.id, &*step.kind)).collect();
+        isorb_giop::Name::new(steps).map_or_else(|| "it".into(), |name| shown(&name.to_string()))
+    };
+    let first = |rest: &Name| step(&rest.iter().take(1).cloned().collect());
+    let text = match &problem {
+        Problem::NotFound(NotFound { why, rest_of_name }) => match why {
+            NotFoundReason::MissingNode => format!("{} is not bound", first(rest_of_name)),
+            NotFoundReason::NotContext => format!("{} is an object, no naming context", first(rest_of_name)),
+            NotFoundReason::NotObject => {
+                format!("{} is a naming context, no object; see --context", first(rest_of_name))
+            }
+        },
+        Problem::CannotProceed(rest) => {
+            format!("the naming context that should know {} cannot be reached", step(rest))
+        }
+        Problem::InvalidName => "the naming service does not take this name".into(),
+        Problem::AlreadyBound => "bound already; rebind replaces it".into(),
+        Problem::System(exception) => return unreachable(url, exception),
+    };
+    if name.is_empty() { text.into() } else { format!("{}: {text}", shown(name)).into() }
+}
+
+/// A call did not come through, or was refused.
+fn unreachable(url: &str, exception: &SystemException) -> Box<dyn Error> {
+    let hint = match exception.kind {
+        isorb::Kind::Transient | isorb::Kind::CommFailure | isorb::Kind::Timeout => {
+            "; is it running? --ns says where"
+        }
+        isorb::Kind::ObjectNotExist => "; there is no such object at this address",
+        _ => "",
+    };
+    format!("naming service {}: {}{hint}", shown(url), shown(&exception.to_string())).into()
+}

@@ -1,0 +1,72 @@
+//! `isorb naming`: the naming service as a process.
+
+use isorb::{Config, Orb};
+use isorb_naming::{FileStore, Limits, MemoryStore, NamingService, Store};
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The port of naming services (registered as corbaloc).
+const PORT: u16 = 2809;
+
+/// Where it listens and where it keeps its names. Further arguments go to the ORB (`-ORB…`).
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Port to listen at; 0 for a free one [default: 2809].
+    #[arg(long)]
+    port: Option<u16>,
+    /// Address to listen at; 0.0.0.0 or :: for all [default: 127.0.0.1].
+    #[arg(long)]
+    host: Option<String>,
+    /// File that keeps the names; made if it is not there.
+    #[arg(long, value_name = "FILE", default_value = "isorb-naming.redb", conflicts_with = "memory")]
+    store: PathBuf,
+    /// Forgets all names at the end of the process.
+    #[arg(long)]
+    memory: bool,
+    /// Writes the reference of the root context to a file.
+    #[arg(long, value_name = "FILE")]
+    ior_file: Option<PathBuf>,
+}
+
+/// Serves until it is killed, which it may be at any moment.
+pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let chosen = orb_arguments
+        .iter()
+        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
+    let (mut config, _) = Config::from_args(orb_arguments)?;
+    if !chosen || args.host.is_some() || args.port.is_some() {
+        let host = args.host.as_deref().unwrap_or("127.0.0.1");
+        let port = args.port.unwrap_or(PORT);
+        let endpoint = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        config.endpoints = vec![endpoint];
+    }
+    let store: Arc<dyn Store> = match args.memory {
+        true => Arc::new(MemoryStore::new()),
+        false => Arc::new(
+            FileStore::open(&args.store).map_err(|error| format!("{}: {error}", args.store.display()))?,
+        ),
+    };
+    let orb = Orb::with_config(config);
+    let service = NamingService::start(&orb, store, Limits::default())?;
+    if let Some(file) = &args.ior_file {
+        std::fs::write(file, format!("{}\n", service.object()))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    // Requests are held until the root POA's manager is active: whoever reads the next line finds a service.
+    orb.root_poa()?.manager().activate()?;
+    let addresses: Vec<String> = orb
+        .endpoint_addresses()
+        .iter()
+        .map(|(host, port)| match host.contains(':') {
+            true => format!("iiop:1.2@[{host}]:{port}"),
+            false => format!(":1.2@{host}:{port}"),
+        })
+        .collect();
+    let mut output = std::io::stdout();
+    writeln!(output, "READY corbaloc:{}/NameService", addresses.join(","))?;
+    output.flush()?;
+    orb.run();
+    Ok(())
+}

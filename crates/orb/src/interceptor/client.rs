@@ -1,0 +1,280 @@
+//! What interceptors of a client are and see (clauses 16.3.5, 16.3.13).
+
+use super::client_flow::Exchange;
+use super::slots::{SlotId, Table, give_back};
+use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
+use crate::object::Target;
+use crate::{Any, Object, Orb, Result, SyncScope, SystemException};
+use isorb_giop::component::TaggedComponent;
+use isorb_giop::message::Response;
+use isorb_giop::{IiopProfile, Kind, TaggedProfile, minor};
+use std::fmt;
+
+/// Sees the requests that this ORB sends. All points run in the thread that calls.
+///
+/// A panic goes to the caller.
+pub trait ClientRequestInterceptor: Send + Sync {
+    /// Its name, different from those of the ORB's other interceptors of this kind; empty for an anonymous one, of which
+    /// there may be several.
+    fn name(&self) -> &str {
+        ""
+    }
+
+    /// Starting point: the request is about to be sent. The one place where service contexts can be added.
+    ///
+    /// # Errors
+    /// A system exception, which becomes COMPLETED_NO, or [`Raised::Forward`], ends this request: nothing is sent, further
+    /// interceptors are not asked, those before get `receive_exception` or `receive_other`.
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Raised> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// Ending point: results are here.
+    ///
+    /// # Errors
+    /// A system exception, which becomes COMPLETED_YES, goes to the caller instead of the results.
+    fn receive_reply(&self, info: &ClientRequestInfo<'_>) -> Result<()> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// Ending point: an exception is here, be it from the server or from the ORB.
+    ///
+    /// # Errors
+    /// A system exception goes to the caller instead, with the completion status of the one that it replaces (COMPLETED_YES
+    /// for a user exception). [`Raised::Forward`] has the ORB send the request there; not to be raised unless the exception is
+    /// COMPLETED_NO, since the operation would run twice.
+    fn receive_exception(&self, info: &ClientRequestInfo<'_>) -> Result<(), Raised> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// Ending point: neither, namely a oneway was sent ([`ReplyStatus::Successful`]), or the ORB tries elsewhere or again.
+    ///
+    /// # Errors
+    /// A system exception, which becomes COMPLETED_NO, goes to the caller; [`Raised::Forward`] has the ORB try there.
+    fn receive_other(&self, info: &ClientRequestInfo<'_>) -> Result<(), Raised> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// The ORB has ended.
+    fn destroy(&self) {}
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Point {
+    SendRequest,
+    ReceiveReply,
+    ReceiveException,
+    ReceiveOther,
+}
+
+/// What came back that is no result.
+pub(super) enum Received<'r> {
+    Nothing,
+    System(SystemException),
+    User(&'r str),
+}
+
+/// One try of a call, as interceptors see it. What is not there at a point raises BAD_INV_ORDER with minor code OMG|14.
+pub struct ClientRequestInfo<'r> {
+    pub(super) object: &'r Object,
+    pub(super) at: &'r Target,
+    pub(super) operation: &'r str,
+    pub(super) response: Response,
+    pub(super) sync_scope: SyncScope,
+    pub(super) id: u32,
+    pub(super) point: Point,
+    pub(super) status: ReplyStatus,
+    pub(super) slots: Table,
+    pub(super) exchange: Exchange,
+    pub(super) received: Received<'r>,
+    pub(super) forward: Option<Object>,
+}
+
+impl ClientRequestInfo<'_> {
+    /// The ORB.
+    pub fn orb(&self) -> &Orb {
+        self.object.orb()
+    }
+
+    /// A number that no other request of this ORB has that is on its way. Not the one in the message.
+    pub fn request_id(&self) -> u32 {
+        self.id
+    }
+
+    /// The operation's name on the wire.
+    pub fn operation(&self) -> &str {
+        self.operation
+    }
+
+    /// Whether a reply will come. Where not, the ending point is `receive_other`, or `receive_exception` if sending failed.
+    pub fn response_expected(&self) -> bool {
+        self.response.expected()
+    }
+
+    /// How far a oneway goes before it returns; `WithTarget` for two-way calls.
+    pub fn sync_scope(&self) -> SyncScope {
+        self.sync_scope
+    }
+
+    /// How the request ended.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER (OMG|14) before it did.
+    pub fn reply_status(&self) -> Result<ReplyStatus> {
+        if self.point == Point::SendRequest { Err(not_here("reply_status")) } else { Ok(self.status) }
+    }
+
+    /// Where the request goes next.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER (OMG|14) unless the status is [`ReplyStatus::LocationForward`].
+    pub fn forward_reference(&self) -> Result<&Object> {
+        self.forward.as_ref().ok_or_else(|| not_here("forward_reference"))
+    }
+
+    /// The value of a slot in the scope of the request: what the thread's was when the call began.
+    ///
+    /// # Errors
+    /// [`InvalidSlot`].
+    ///
+    /// # Real-time
+    /// Counts a reference.
+    pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
+        Ok(self.slots.get(id.0 as usize).ok_or(InvalidSlot)?.clone().unwrap_or_default())
+    }
+
+    /// A service context that an interceptor added to the request.
+    ///
+    /// # Errors
+    /// BAD_PARAM (OMG|26) when there is none with this id.
+    ///
+    /// # Real-time
+    /// Linear in the number of contexts; allocates nothing. So do the others of this kind.
+    pub fn request_service_context(&self, id: u32) -> Result<&[u8]> {
+        self.exchange.request.get(id).ok_or_else(|| no_context(id))
+    }
+
+    /// Adds a service context to the request; `data` is an encapsulation by rule. `replace`: in the place of one with this id, if an
+    /// interceptor added one.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code OMG|14 after the starting point, with OMG|15 when there is one and `replace` is false;
+    /// IMP_LIMIT for too many.
+    ///
+    /// # Real-time
+    /// Copies the octets, into memory that the thread keeps.
+    pub fn add_request_service_context(&mut self, id: u32, data: &[u8], replace: bool) -> Result<()> {
+        if self.point != Point::SendRequest {
+            return Err(not_here("add_request_service_context"));
+        }
+        self.exchange.request.add(id, data, replace)
+    }
+
+    /// A service context of the reply.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER (OMG|14) at the starting point, BAD_PARAM (OMG|26) when there is none with this id.
+    pub fn reply_service_context(&self, id: u32) -> Result<&[u8]> {
+        if self.point == Point::SendRequest {
+            return Err(not_here("reply_service_context"));
+        }
+        self.exchange.arrived.get().and_then(|arrived| arrived.get(id)).ok_or_else(|| no_context(id))
+    }
+
+    /// The reference that was called.
+    pub fn target(&self) -> &Object {
+        self.object
+    }
+
+    /// The object that the request really goes to: another one than [`target`](Self::target) after a forward.
+    ///
+    /// # Real-time
+    /// Allocates after a forward.
+    pub fn effective_target(&self) -> Object {
+        if std::ptr::eq(&*self.at.ior, self.object.ior()) {
+            self.object.clone()
+        } else {
+            Object::new(self.orb(), (*self.at.ior).clone())
+        }
+    }
+
+    /// The profile of the reference that the request really goes to.
+    pub fn effective_profile(&self) -> Option<&TaggedProfile> {
+        self.at.ior.profiles.iter().find(|profile| IiopProfile::parse(&profile.data).is_ok())
+    }
+
+    /// The first component of [`effective_profile`](Self::effective_profile) with this tag.
+    ///
+    /// # Errors
+    /// BAD_PARAM (OMG|28) when there is none.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn effective_component(&self, tag: u32) -> Result<TaggedComponent> {
+        Ok(self.effective_components(tag)?.swap_remove(0))
+    }
+
+    /// All components of [`effective_profile`](Self::effective_profile) with this tag, at least one.
+    ///
+    /// # Errors
+    /// BAD_PARAM (OMG|28) when there is none.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn effective_components(&self, tag: u32) -> Result<Vec<TaggedComponent>> {
+        let profile = self.at.ior.iiop_profiles().flatten().next();
+        let mut components = profile.map_or_else(Vec::new, |profile| profile.components);
+        components.retain(|component| component.tag == tag);
+        if components.is_empty() {
+            return Err(SystemException::from(Kind::BadParam)
+                .minor(minor::BAD_PARAM_COMPONENT_ID)
+                .detail(format!("the reference has no component {tag}")));
+        }
+        Ok(components)
+    }
+
+    /// The exception that came; for a user exception, whose type is not known here, UNKNOWN with minor code OMG|1.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER (OMG|14) at points other than `receive_exception`.
+    pub fn received_exception(&self) -> Result<SystemException> {
+        match &self.received {
+            Received::System(exception) => Ok(exception.clone()),
+            Received::User(_) => Ok(unknown_user_exception()),
+            Received::Nothing => Err(not_here("received_exception")),
+        }
+    }
+
+    /// The repository id of the exception that came.
+    ///
+    /// # Errors
+    /// As [`received_exception`](Self::received_exception).
+    pub fn received_exception_id(&self) -> Result<&str> {
+        match &self.received {
+            Received::System(exception) => Ok(exception.repository_id()),
+            Received::User(id) => Ok(id),
+            Received::Nothing => Err(not_here("received_exception_id")),
+        }
+    }
+}
+
+impl Drop for ClientRequestInfo<'_> {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.slots));
+    }
+}
+
+impl fmt::Debug for ClientRequestInfo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientRequestInfo")
+            .field("id", &self.id)
+            .field("operation", &self.operation)
+            .field("point", &self.point)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! Registration, before the ORB is there (clause 16.7).
+
+use super::slots::{PiCurrent, SlotId};
+use super::{
+    ClientChain, ClientRequestInterceptor, Interceptors, IorInterceptor, ServerChain,
+    ServerRequestInterceptor,
+};
+use crate::{Config, Object, SystemException};
+use isorb_giop::Kind;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What cannot be registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitError {
+    /// There is an interceptor of this kind and name already.
+    DuplicateName,
+    /// The name of an initial reference is empty, or there is one of this name already.
+    InvalidName,
+}
+
+impl fmt::Display for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            InitError::DuplicateName => {
+                "DuplicateName: an interceptor of this kind and name is registered; give it another name or none"
+            }
+            InitError::InvalidName => "InvalidName: the name of an initial reference is empty or taken",
+        })
+    }
+}
+
+impl std::error::Error for InitError {}
+
+impl From<InitError> for SystemException {
+    fn from(error: InitError) -> SystemException {
+        SystemException::from(Kind::Initialize).detail(error.to_string())
+    }
+}
+
+/// Where an ORB's interceptors and slots are registered; from [`Orb::init_with`](crate::Orb::init_with) and
+/// [`Orb::with_config_and`](crate::Orb::with_config_and). The order of registration is the order of calls.
+#[derive(Default)]
+pub struct OrbInitInfo {
+    config: Config,
+    arguments: Vec<String>,
+    client: Vec<Arc<dyn ClientRequestInterceptor>>,
+    server: Vec<Arc<dyn ServerRequestInterceptor>>,
+    ior: Vec<Arc<dyn IorInterceptor>>,
+    references: Vec<(String, Object)>,
+    slots: u32,
+}
+
+impl OrbInitInfo {
+    pub(crate) fn new(config: Config, arguments: Vec<String>) -> OrbInitInfo {
+        OrbInitInfo { config, arguments, ..OrbInitInfo::default() }
+    }
+
+    /// The configuration that the ORB will have.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The arguments that are not the ORB's.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Registers an interceptor for the requests that the ORB sends.
+    ///
+    /// # Errors
+    /// [`InitError::DuplicateName`].
+    pub fn add_client_request_interceptor(
+        &mut self,
+        interceptor: Arc<dyn ClientRequestInterceptor>,
+    ) -> Result<(), InitError> {
+        add(&mut self.client, interceptor, |interceptor| interceptor.name())
+    }
+
+    /// Registers an interceptor for the requests that the ORB serves.
+    ///
+    /// # Errors
+    /// [`InitError::DuplicateName`].
+    pub fn add_server_request_interceptor(
+        &mut self,
+        interceptor: Arc<dyn ServerRequestInterceptor>,
+    ) -> Result<(), InitError> {
+        add(&mut self.server, interceptor, |interceptor| interceptor.name())
+    }
+
+    /// Registers an interceptor for the references that the ORB makes.
+    ///
+    /// # Errors
+    /// [`InitError::DuplicateName`].
+    pub fn add_ior_interceptor(&mut self, interceptor: Arc<dyn IorInterceptor>) -> Result<(), InitError> {
+        add(&mut self.ior, interceptor, |interceptor| interceptor.name())
+    }
+
+    /// Makes `object` the initial reference `name`.
+    ///
+    /// # Errors
+    /// [`InitError::InvalidName`].
+    pub fn register_initial_reference(&mut self, name: &str, object: &Object) -> Result<(), InitError> {
+        if name.is_empty() || self.references.iter().any(|(known, _)| known == name) {
+            return Err(InitError::InvalidName);
+        }
+        self.references.push((name.into(), object.clone()));
+        Ok(())
+    }
+
+    /// A slot in the tables of [`PiCurrent`].
+    pub fn allocate_slot_id(&mut self) -> SlotId {
+        self.slots += 1;
+        SlotId(self.slots - 1)
+    }
+
+    pub(crate) fn finish(self) -> (Config, Vec<String>, Initial) {
+        static NUMBERS: AtomicUsize = AtomicUsize::new(1);
+        let orb = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let current = PiCurrent { orb, slots: self.slots as usize };
+        let interceptors = Interceptors {
+            client: ClientChain::new(self.client, current),
+            server: ServerChain::new(self.server, current),
+            ior: self.ior.into(),
+            current,
+        };
+        (self.config, self.arguments, Initial { interceptors, references: self.references })
+    }
+}
+
+/// What was registered.
+pub(crate) struct Initial {
+    pub interceptors: Interceptors,
+    pub references: Vec<(String, Object)>,
+}
+
+fn add<T: ?Sized>(
+    to: &mut Vec<Arc<T>>,
+    interceptor: Arc<T>,
+    name: impl Fn(&T) -> &str,
+) -> Result<(), InitError> {
+    let new = name(&interceptor);
+    if !new.is_empty() && to.iter().any(|known| name(known) == new) {
+        return Err(InitError::DuplicateName);
+    }
+    to.push(interceptor);
+    Ok(())
+}
+
+impl fmt::Debug for OrbInitInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrbInitInfo")
+            .field("client", &self.client.iter().map(|interceptor| interceptor.name()).collect::<Vec<_>>())
+            .field("server", &self.server.iter().map(|interceptor| interceptor.name()).collect::<Vec<_>>())
+            .field("ior", &self.ior.iter().map(|interceptor| interceptor.name()).collect::<Vec<_>>())
+            .field("slots", &self.slots)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,351 @@
+//! The way of a request through the interceptors of its server (clauses 16.3.8 to 16.3.10).
+
+use super::contexts::Contexts;
+use super::server::{Place, Point, Sending};
+use super::slots::{Entered as EnteredSlots, PiCurrent};
+use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
+use crate::poa::{Entered, Refusal};
+use crate::server::{deliver, write_exception, write_refusal};
+use crate::workspace::Work;
+use crate::{Object, Orb, Result, Servant, SystemException};
+use isorb_cdr::{Encoder, Message, Order, Version};
+use isorb_giop::message::{self, Request, Response, ServiceContext};
+use isorb_giop::{Completion, Ior, Kind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Id of a context without meaning, which moves a body of GIOP 1.0 or 1.1 to where its values are aligned.
+const PADDING: u32 = 0x4953_0001;
+
+/// The interceptors of a server; none if only slots are there, whose scopes must be kept apart all the same.
+pub(crate) struct ServerChain {
+    interceptors: Box<[Arc<dyn ServerRequestInterceptor>]>,
+    current: PiCurrent,
+}
+
+impl ServerChain {
+    /// `None` when there is nothing to do.
+    pub fn new(
+        interceptors: Vec<Arc<dyn ServerRequestInterceptor>>,
+        current: PiCurrent,
+    ) -> Option<ServerChain> {
+        let needed = !interceptors.is_empty() || current.slots > 0;
+        needed.then(|| ServerChain { interceptors: interceptors.into(), current })
+    }
+
+    pub fn destroy(&self) {
+        self.interceptors.iter().for_each(|interceptor| interceptor.destroy());
+    }
+
+    /// A request that came in.
+    #[inline(never)]
+    pub fn serve<'r>(&'r self, orb: &'r Orb, request: &Request<'r>) -> Serving<'r> {
+        let info = ServerRequestInfo {
+            orb,
+            request: *request,
+            point: Point::ReceiveRequestServiceContexts,
+            status: ReplyStatus::Successful,
+            slots: Some(self.current.empty()),
+            reply: Contexts::new(),
+            place: None,
+            sending: Sending::Nothing,
+            forward: None,
+        };
+        Serving { chain: self, info, flow: 0, slots: None, forward: None, answered: false }
+    }
+}
+
+/// A request between its interceptors.
+pub(crate) struct Serving<'r> {
+    chain: &'r ServerChain,
+    info: ServerRequestInfo<'r>,
+    /// How many interceptors are to see the end.
+    flow: usize,
+    /// The request's slots as the thread's.
+    slots: Option<EnteredSlots>,
+    /// What `receive_request` raised.
+    forward: Option<Object>,
+    /// The client has its reply already.
+    answered: bool,
+}
+
+/// Where the parts of a reply are that was written without contexts.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    /// Its status.
+    pub status: usize,
+    /// The end of its header.
+    pub head: usize,
+}
+
+impl<'r> Serving<'r> {
+    /// The starting points.
+    ///
+    /// # Errors
+    /// What an interceptor raised.
+    #[inline(never)]
+    pub fn start(&mut self) -> Result<(), Refusal> {
+        let current = self.chain.current;
+        let mut raised = None;
+        {
+            let _fresh = current.enter(current.empty());
+            for interceptor in &self.chain.interceptors {
+                let info = &mut self.info;
+                match guard(interceptor, |it| it.receive_request_service_contexts(info)) {
+                    Ok(()) => self.flow += 1,
+                    Err(error) => {
+                        raised = Some(error);
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(slots) = self.info.slots.take() {
+            self.slots = current.enter(slots);
+        }
+        match raised {
+            None => Ok(()),
+            Some(Raised::Exception(exception)) => Err(exception.completed(Completion::No).into()),
+            Some(forward) => Err(forward.into()),
+        }
+    }
+
+    /// The contexts for a reply that is sent before the servant is called, which this is told by that.
+    pub fn answer_early(&mut self) -> Vec<ServiceContext<'_>> {
+        self.answered = true;
+        self.info.reply.iter().collect()
+    }
+
+    /// The servant is found.
+    ///
+    /// # Errors
+    /// The exception that an interceptor raised; something else for a forward, which [`Serving::finish`] writes.
+    #[inline(never)]
+    pub fn reach(&mut self, servant: &Servant, entered: &Entered<'r>) -> Result<()> {
+        self.info.point = Point::ReceiveRequest;
+        self.info.place = Some(Place {
+            poa: entered.poa().clone(),
+            object_id: entered.object_id(),
+            interface: servant.interface(),
+        });
+        for interceptor in &self.chain.interceptors {
+            let info = &mut self.info;
+            match guard(interceptor, |it| it.receive_request(info)) {
+                Ok(()) => {}
+                Err(Raised::Exception(exception)) => return Err(exception.completed(Completion::No)),
+                Err(Raised::Forward(to)) => {
+                    self.forward = Some(to);
+                    return Err(Kind::Transient.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The ending points, then the reply: as it was written when nothing changed, else once more.
+    #[inline(never)]
+    pub fn finish(
+        mut self,
+        e: Encoder<'_>,
+        places: Places,
+        encode: &mut Vec<u8>,
+        send: &mut dyn FnMut(&Message<'_>),
+    ) {
+        let text = e.text();
+        let mut message = match e.finish() {
+            Ok(message) => message,
+            Err((error, buffer)) => {
+                self.info.sending = Sending::System(error.into());
+                (self.info.point, self.info.status) = (Point::SendException, ReplyStatus::SystemException);
+                self.end();
+                crate::log::note(format_args!("a reply could not be written: {error}"));
+                *encode = buffer;
+                return;
+            }
+        };
+        let status = self.info.sent(&mut message, places);
+        let mut changed = false;
+        if let Some(to) = self.forward.take() {
+            self.info.raise(Raised::Forward(to));
+            changed = true;
+        }
+        changed |= self.end();
+        let expected = match self.info.request.response {
+            Response::None => false,
+            Response::Server => !self.answered,
+            Response::Target => true,
+        };
+        if expected && (changed || !self.info.reply.is_empty()) {
+            let refusal = if changed { Some(self.info.refusal()) } else { None };
+            self.rewrite(&message, text, status, places, refusal.as_ref(), send);
+        } else if expected && message::finish_header(&mut message).is_ok() {
+            send(&message);
+        }
+        Work::put_back(encode, message.into_buffer());
+    }
+
+    /// Calls the ending points; `true` when one raised.
+    fn end(&mut self) -> bool {
+        let mut changed = false;
+        for interceptor in self.chain.interceptors[..self.flow].iter().rev() {
+            let info = &mut self.info;
+            let ended = match info.point {
+                Point::SendReply => guard(interceptor, |it| it.send_reply(info).map_err(Raised::Exception)),
+                Point::SendException => guard(interceptor, |it| it.send_exception(info)),
+                _ => guard(interceptor, |it| it.send_other(info)),
+            };
+            if let Err(raised) = ended {
+                self.info.raise(raised);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Writes a reply once more, with contexts or with another outcome.
+    fn rewrite(
+        &self,
+        message: &Message<'_>,
+        text: isorb_cdr::Text,
+        status: u32,
+        places: Places,
+        refusal: Option<&Refusal>,
+        send: &mut dyn FnMut(&Message<'_>),
+    ) {
+        let mut contexts: Vec<_> = self.info.reply.iter().collect();
+        let octets: usize = contexts.iter().map(|context| 8 + context.data.len().next_multiple_of(4)).sum();
+        if text.version < Version::V1_2 && !octets.is_multiple_of(8) {
+            contexts.push(ServiceContext { id: PADDING, data: &[0; 4] });
+        }
+        let limit = self.info.orb.config().message_limit;
+        let id = self.info.request.id;
+        let mut e = Encoder::new(Vec::with_capacity(octets + 1024), text);
+        e.set_limit(limit);
+        let at = message::write_reply(&mut e, id, message::ReplyStatus::NoException, &contexts);
+        let head = e.position();
+        match refusal {
+            Some(refusal) => write_refusal(&mut e, at, head, refusal),
+            None => {
+                e.patch(at, status);
+                let body = message::begin_body(&mut e);
+                let mut skip = places.body(text.version);
+                for piece in message.pieces() {
+                    let skipped = skip.min(piece.len());
+                    e.raw_lent(&piece[skipped..]);
+                    skip -= skipped;
+                }
+                message::end_body(&mut e, body);
+            }
+        }
+        if let Some(error) = e.error() {
+            // Contexts and results together are too much for a message.
+            e = Encoder::new(Vec::new(), text);
+            let at = message::write_reply(&mut e, id, message::ReplyStatus::NoException, &[]);
+            let head = e.position();
+            write_exception(&mut e, at, head, &SystemException::from(error).completed(Completion::Yes));
+        }
+        deliver(&mut e, send);
+    }
+}
+
+impl Places {
+    /// Where the body begins.
+    fn body(self, version: Version) -> usize {
+        if version >= Version::V1_2 { self.head.next_multiple_of(8) } else { self.head }
+    }
+}
+
+impl ServerRequestInfo<'_> {
+    /// Sets the ending point for the reply that was written; its status on the wire.
+    fn sent(&mut self, message: &mut Message<'_>, places: Places) -> u32 {
+        // A header without contexts has 24 octets in each version, so the body's place is the same in each.
+        let body = places.body(Version::V1_2);
+        let octets: &[u8] = message.head_mut();
+        let status = number(octets, places.status).unwrap_or(0);
+        (self.point, self.status) = match status {
+            0 => (Point::SendReply, ReplyStatus::Successful),
+            1 => {
+                let id = string(octets, body).map_or("", |(id, _)| id);
+                self.sending = Sending::User(id.into());
+                (Point::SendException, ReplyStatus::UserException)
+            }
+            2 => {
+                self.sending = Sending::System(exception(octets, body).unwrap_or(Kind::Unknown.into()));
+                (Point::SendException, ReplyStatus::SystemException)
+            }
+            _ => {
+                let reference = octets.get(body..).unwrap_or_default();
+                let encapsulation = [&[Order::NATIVE.flag(), 0, 0, 0], reference].concat();
+                let to = Ior::from_encapsulation(&encapsulation).ok();
+                self.forward = to.map(|to| Object::new(self.orb, to));
+                (Point::SendOther, ReplyStatus::LocationForward)
+            }
+        };
+        status
+    }
+
+    /// Sets the ending point for what an interceptor raised.
+    fn raise(&mut self, raised: Raised) {
+        match raised {
+            Raised::Exception(exception) => {
+                let completed = match (self.point, &self.sending) {
+                    (Point::SendException, Sending::System(before)) => before.completed,
+                    (Point::SendException | Point::SendReply, _) => Completion::Yes,
+                    _ => Completion::No,
+                };
+                self.forward = None;
+                self.sending = Sending::System(exception.completed(completed));
+                (self.point, self.status) = (Point::SendException, ReplyStatus::SystemException);
+            }
+            Raised::Forward(to) => {
+                self.sending = Sending::Nothing;
+                self.forward = Some(to);
+                (self.point, self.status) = (Point::SendOther, ReplyStatus::LocationForward);
+            }
+        }
+    }
+
+    /// What the last interceptor that raised made of the request.
+    fn refusal(&self) -> Refusal {
+        match (&self.forward, &self.sending) {
+            (Some(to), _) => Refusal::Forward { to: to.clone(), permanent: false },
+            (None, Sending::System(exception)) => exception.clone().into(),
+            (None, _) => Kind::Internal.into(),
+        }
+    }
+}
+
+/// Calls a point; a panic there is an exception.
+fn guard(
+    interceptor: &Arc<dyn ServerRequestInterceptor>,
+    point: impl FnOnce(&dyn ServerRequestInterceptor) -> Result<(), Raised>,
+) -> Result<(), Raised> {
+    catch_unwind(AssertUnwindSafe(|| point(&**interceptor))).unwrap_or_else(|_| {
+        let name = catch_unwind(AssertUnwindSafe(|| interceptor.name().to_owned())).unwrap_or_default();
+        Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
+            .detail(format!("the interceptor {name} panicked"))
+            .into())
+    })
+}
+
+fn number(octets: &[u8], at: usize) -> Option<u32> {
+    octets.get(at..)?.first_chunk().map(|number| u32::from_ne_bytes(*number))
+}
+
+/// A string that this ORB wrote, and where the next long is.
+fn string(octets: &[u8], at: usize) -> Option<(&str, usize)> {
+    let end = at.checked_add(4)?.checked_add(number(octets, at)? as usize)?;
+    let text = octets.get(at + 4..end.checked_sub(1)?)?;
+    Some((std::str::from_utf8(text).ok()?, end.next_multiple_of(4)))
+}
+
+/// A system exception that this ORB wrote.
+fn exception(octets: &[u8], at: usize) -> Option<SystemException> {
+    let (id, at) = string(octets, at)?;
+    let completed = match number(octets, at + 4)? {
+        0 => Completion::Yes,
+        1 => Completion::No,
+        _ => Completion::Maybe,
+    };
+    Some(SystemException::new(Kind::from_repository_id(id)?, number(octets, at)?, completed))
+}

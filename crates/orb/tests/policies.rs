@@ -1,0 +1,162 @@
+//! Messaging policies at their three scopes, forwards, and what the rebind policy says to them.
+
+mod common;
+
+use common::{EchoRef, Parrot, pair};
+use isorb::poa::policies::{IdAssignment, Lifespan, RequestProcessing, ServantRetention};
+use isorb::poa::{Cookie, ForwardRequest, Poa, PoaPolicies, Refusal, ServantLocator, ServantManager};
+use isorb::{
+    Completion, Concurrency, Config, Kind, Object, Orb, Policies, Rebind, Reference, Result, Servant,
+    SyncScope, set_thread_policies,
+};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+fn timeout(ms: u64) -> Policies {
+    Policies { round_trip_timeout: Some(Duration::from_millis(ms)), ..Policies::default() }
+}
+
+#[test]
+fn time_outs_hold_at_every_scope() {
+    let (server, client, echo, _) = pair(Concurrency::Connection);
+    let kind = |result: Result<u32>| result.err().map(|exception| exception.kind);
+    client.set_policies(timeout(30));
+    assert_eq!(kind(echo.sleep(300)), Some(Kind::Timeout), "the ORB's");
+    let before = set_thread_policies(timeout(30_000));
+    assert_eq!(kind(echo.sleep(60)), None, "the thread's goes before the ORB's");
+    assert_eq!(
+        kind(echo.with_policies(timeout(30)).sleep(300)),
+        Some(Kind::Timeout),
+        "the object's goes before both"
+    );
+    assert_eq!(kind(echo.with_policies(timeout(0)).sleep(60)), None, "zero is no time-out");
+    set_thread_policies(before);
+    server.shutdown(false).unwrap();
+}
+
+#[test]
+fn a_server_that_never_answers_is_a_timeout() {
+    // It listens, the kernel accepts, nobody reads.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("corbaloc::1.2@{}/x", silent.local_addr().unwrap());
+    let orb = Orb::with_config(Config::default());
+    let object: EchoRef = orb.string_to_object(&url).unwrap().unchecked_narrow();
+    let late = object.with_policies(timeout(40)).ping().unwrap_err();
+    assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
+    let sentence = late.detail.unwrap();
+    assert!(sentence.contains("ping") && sentence.contains("40ms"), "{sentence}");
+}
+
+#[test]
+fn a_oneway_goes_as_far_as_its_sync_scope_says() {
+    for concurrency in [Concurrency::Connection, Concurrency::Lane] {
+        let (server, client, echo, servant) = pair(concurrency);
+        let (host, port) = server.endpoint_addresses().remove(0);
+        let nobody: EchoRef = client
+            .string_to_object(&format!("corbaloc::1.2@{host}:{port}/nobody"))
+            .unwrap()
+            .unchecked_narrow();
+        let scope = |scope| Policies { sync_scope: Some(scope), ..Policies::default() };
+        for quiet in [SyncScope::None, SyncScope::WithTransport] {
+            nobody.with_policies(scope(quiet)).feed(&[1]).unwrap();
+        }
+        for loud in [SyncScope::WithServer, SyncScope::WithTarget] {
+            let refused = nobody.with_policies(scope(loud)).feed(&[1]).unwrap_err();
+            assert_eq!(refused.kind, Kind::ObjectNotExist, "{loud:?}");
+        }
+        echo.with_policies(scope(SyncScope::WithServer)).feed(&[1; 5]).unwrap();
+        let before = servant.fed.load(Ordering::SeqCst);
+        echo.with_policies(scope(SyncScope::WithTarget)).feed(&[1; 70]).unwrap();
+        assert!(servant.fed.load(Ordering::SeqCst) >= before + 70, "the servant has returned");
+        server.shutdown(true).unwrap();
+    }
+}
+
+/// Sends every request elsewhere.
+struct Elsewhere {
+    to: Object,
+    permanent: bool,
+    asked: Arc<AtomicU32>,
+}
+
+impl ServantLocator for Elsewhere {
+    fn preinvoke(&self, _: &[u8], _: &Poa, _: &str) -> Result<(Servant, Cookie), Refusal> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Err(ForwardRequest { to: self.to.clone(), permanent: self.permanent }.into())
+    }
+    fn postinvoke(&self, _: &[u8], _: &Poa, _: &str, _: Cookie, _: Servant) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An object of `server` that is really at `to`; how often it was asked.
+fn forwarding(server: &Orb, client: &Orb, to: &EchoRef, permanent: bool) -> (EchoRef, Arc<AtomicU32>) {
+    let policies = PoaPolicies::new()
+        .lifespan(Lifespan::Persistent)
+        .id_assignment(IdAssignment::User)
+        .servant_retention(ServantRetention::NonRetain)
+        .request_processing(RequestProcessing::ServantManager);
+    let root = server.root_poa().unwrap();
+    let poa = root.create_poa(&format!("elsewhere {permanent}"), Some(&root.manager()), policies).unwrap();
+    let asked = Arc::new(AtomicU32::new(0));
+    let locator = Elsewhere { to: to.object().clone(), permanent, asked: asked.clone() };
+    poa.set_servant_manager(ServantManager::locator(locator)).unwrap();
+    let near = poa.create_reference_with_id(b"x", EchoRef::INTERFACE.id).unwrap();
+    (client.resolve(&near.to_string()).unwrap(), asked)
+}
+
+#[test]
+fn forwards_are_followed_once_and_remembered() {
+    for permanent in [false, true] {
+        let (server, client, _, _) = pair(Concurrency::Connection);
+        let (target, _, echo, _) = pair(Concurrency::Connection);
+        let (far, asked) = forwarding(&server, &client, &echo, permanent);
+        for i in 0..5 {
+            assert_eq!(far.text(&format!("call {i}")).unwrap(), format!("call {i}"));
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "the binding is remembered");
+        // The place that it was forwarded to is gone: a passing forward falls back to where the reference says.
+        target.shutdown(true).unwrap();
+        let gone = far.ping().unwrap_err();
+        assert!(matches!(gone.kind, Kind::Transient | Kind::CommFailure | Kind::ObjectNotExist), "{gone}");
+        if !permanent {
+            assert!(asked.load(Ordering::SeqCst) > 1, "the reference's own place was asked again");
+        }
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn no_rebind_refuses_a_forward() {
+    let (server, client, echo, _) = pair(Concurrency::Connection);
+    let (far, _) = forwarding(&server, &client, &echo, false);
+    let policies = Policies { rebind: Some(Rebind::NoRebind), ..Policies::default() };
+    assert_eq!(far.with_policies(policies).ping().unwrap_err().kind, Kind::Rebind);
+    far.ping().unwrap();
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_forward_in_a_circle_ends() {
+    let (server, client, echo, _) = pair(Concurrency::Connection);
+    let (far, _) = forwarding(&server, &client, &echo, false);
+    let root = server.root_poa().unwrap();
+    let poa = root.find_poa("elsewhere false", false).unwrap();
+    let itself = Elsewhere { to: far.object().clone(), permanent: false, asked: Arc::default() };
+    drop(poa);
+    let policies = PoaPolicies::new()
+        .lifespan(Lifespan::Persistent)
+        .id_assignment(IdAssignment::User)
+        .servant_retention(ServantRetention::NonRetain)
+        .request_processing(RequestProcessing::ServantManager);
+    let circle = root.create_poa("circle", Some(&root.manager()), policies).unwrap();
+    let near = circle.create_reference_with_id(b"x", EchoRef::INTERFACE.id).unwrap();
+    let to = client.string_to_object(&near.to_string()).unwrap();
+    circle.set_servant_manager(ServantManager::locator(Elsewhere { to: to.clone(), ..itself })).unwrap();
+    let lost = to.unchecked_narrow::<EchoRef>().ping().unwrap_err();
+    assert_eq!(lost.kind, Kind::Transient);
+    let _ = Parrot::default();
+    server.shutdown(true).unwrap();
+}
