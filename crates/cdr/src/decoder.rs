@@ -27,6 +27,7 @@ pub struct Decoder<'m> {
 
 impl<'m> Decoder<'m> {
     /// A decoder at the start of a message, which should lie at an 8-aligned address.
+    #[inline]
     pub fn new(bytes: &'m mut [u8], order: Order, text: Text, scope: &'m Scope<'m>) -> Decoder<'m> {
         Decoder {
             rest: bytes,
@@ -41,6 +42,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Hands something through to [`Handle`](crate::Handle)s that are read, such as the ORB that they belong to.
+    #[inline]
     pub fn with_context(mut self, context: &'m dyn Any) -> Decoder<'m> {
         self.context = Some(context);
         self
@@ -109,6 +111,15 @@ impl<'m> Decoder<'m> {
         Ok(taken)
     }
 
+    /// Passes over `n` octets, or over what lies before the next seam if that is less.
+    #[inline]
+    pub fn skip(&mut self, n: usize) {
+        let n = n.min(self.rest.len());
+        let (_, rest) = core::mem::take(&mut self.rest).split_at_mut(n);
+        self.rest = rest;
+        self.position += n;
+    }
+
     /// Skips padding to a multiple of `alignment` (a power of two).
     ///
     /// # Errors
@@ -128,7 +139,7 @@ impl<'m> Decoder<'m> {
     /// Skips padding as before a body in GIOP 1.2, where an empty body has none.
     pub fn align_body(&mut self, alignment: usize) {
         let gap = self.position.wrapping_neg() & (alignment - 1);
-        let _ = self.take(gap.min(self.rest.len()));
+        self.skip(gap);
     }
 
     /// Reads a plain value, aligned.
@@ -137,9 +148,28 @@ impl<'m> Decoder<'m> {
     /// [`ErrorKind::Truncated`].
     #[inline]
     pub fn get<T: Plain>(&mut self) -> Result<T> {
+        let gap = self.position.wrapping_neg() & (T::ALIGN - 1);
+        let taken = gap + size_of::<T>();
+        if taken > self.rest.len() {
+            return self.get_across();
+        }
+        let (bytes, rest) = core::mem::take(&mut self.rest).split_at_mut(taken);
+        self.rest = rest;
+        self.position += taken;
+        self.value(&bytes[gap..])
+    }
+
+    /// A plain value that may not lie before the next seam.
+    #[cold]
+    fn get_across<T: Plain>(&mut self) -> Result<T> {
         self.align(T::ALIGN)?;
         let size = size_of::<T>();
         let bytes = if size <= self.rest.len() { self.take(size)? } else { self.get_beyond(T::ALIGN, size)? };
+        self.value(bytes)
+    }
+
+    #[inline]
+    fn value<T: Plain>(&self, bytes: &[u8]) -> Result<T> {
         let Ok(mut value) = T::read_from_bytes(bytes) else { return Err(self.error(ErrorKind::Truncated)) };
         if self.foreign {
             value.swap();
@@ -192,6 +222,9 @@ impl<'m> Decoder<'m> {
         }
         self.align(T::ALIGN)?;
         let Some(length) = n.checked_mul(size_of::<T>()) else { return Err(self.error(ErrorKind::Length)) };
+        if length > self.rest.len() && T::ALIGN == 8 {
+            return self.plain_array_beyond(n);
+        }
         let bytes = self.take(length)?;
         if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
             let Ok(items) = <[T]>::mut_from_bytes(bytes) else { return Err(self.error(ErrorKind::Length)) };

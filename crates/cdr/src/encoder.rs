@@ -16,30 +16,27 @@ const LENT_SLICES: usize = 4;
 /// kept, writing goes on harmlessly, and [`Encoder::finish`] reports it.
 #[derive(Debug)]
 pub struct Encoder<'v> {
-    buffer: Vec<u8>,
-    /// Bytes in lent slices so far.
-    lent_bytes: usize,
-    lent: [(usize, &'v [u8]); LENT_SLICES],
-    lent_count: usize,
+    message: Message<'v>,
     /// Where the innermost encapsulation starts, as a position in the message.
     origin: usize,
     text: Text,
     limit: usize,
+    /// Where writing ends: the limit, or the start once there was an error.
+    end: usize,
     error: Option<Error>,
 }
 
 impl<'v> Encoder<'v> {
     /// An encoder that reuses the capacity of `buffer`; its contents are discarded.
+    #[inline]
     pub fn new(mut buffer: Vec<u8>, text: Text) -> Encoder<'v> {
         buffer.clear();
         Encoder {
-            buffer,
-            lent_bytes: 0,
-            lent: [(0, &[]); LENT_SLICES],
-            lent_count: 0,
+            message: Message { buffer, lent: [(0, &[]); LENT_SLICES], lent_count: 0, lent_bytes: 0 },
             origin: 0,
             text,
             limit: u32::MAX as usize,
+            end: u32::MAX as usize,
             error: None,
         }
     }
@@ -47,6 +44,7 @@ impl<'v> Encoder<'v> {
     /// Refuses messages of more than `bytes` bytes with [`ErrorKind::TooLarge`].
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
+        self.end = if self.error.is_none() { bytes } else { 0 };
     }
 
     /// The version and code sets in use.
@@ -62,7 +60,7 @@ impl<'v> Encoder<'v> {
     /// Bytes written so far, lent ones included.
     #[inline]
     pub fn position(&self) -> usize {
-        self.buffer.len() + self.lent_bytes
+        self.message.len()
     }
 
     /// Bytes written since the point from which alignment counts: the start of the message or of the innermost
@@ -77,6 +75,7 @@ impl<'v> Encoder<'v> {
     pub fn fail(&mut self, kind: ErrorKind) {
         let at = self.position();
         self.error.get_or_insert(Error::new(kind, at));
+        self.end = 0;
     }
 
     /// The error so far.
@@ -89,7 +88,10 @@ impl<'v> Encoder<'v> {
     pub fn align(&mut self, alignment: usize) {
         let gap = (self.position() - self.origin).wrapping_neg() & (alignment - 1);
         if gap != 0 {
-            self.buffer.extend_from_slice(&[0; 8][..gap & 7]);
+            // Eight octets of which some are taken back: one store, where a few octets would be a call.
+            let padded = self.message.buffer.len() + (gap & 7);
+            self.message.buffer.extend_from_slice(&[0; 8]);
+            self.message.buffer.truncate(padded);
         }
     }
 
@@ -97,31 +99,28 @@ impl<'v> Encoder<'v> {
     #[inline]
     pub fn put<T: Plain>(&mut self, value: T) {
         self.align(T::ALIGN);
-        self.room(size_of::<T>());
-        if self.error.is_none() {
-            self.buffer.extend_from_slice(value.as_bytes());
+        if self.room(size_of::<T>()) {
+            self.message.buffer.extend_from_slice(value.as_bytes());
         }
     }
 
     /// Writes octets as they are, without a count.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.room(bytes.len());
-        if self.error.is_none() {
-            self.buffer.extend_from_slice(bytes);
+        if self.room(bytes.len()) {
+            self.message.buffer.extend_from_slice(bytes);
         }
     }
 
     /// Writes octets as they are, without a count; long ones are lent instead of copied.
     pub fn raw_lent(&mut self, bytes: &'v [u8]) {
-        if bytes.len() < LEND_FROM || self.lent_count == LENT_SLICES {
+        if bytes.len() < LEND_FROM || self.message.lent_count == LENT_SLICES {
             return self.raw(bytes);
         }
-        self.room(bytes.len());
-        if self.error.is_none() {
-            self.lent[self.lent_count] = (self.buffer.len(), bytes);
-            self.lent_count += 1;
-            self.lent_bytes += bytes.len();
+        if self.room(bytes.len()) {
+            self.message.lent[self.message.lent_count] = (self.message.buffer.len(), bytes);
+            self.message.lent_count += 1;
+            self.message.lent_bytes += bytes.len();
         }
     }
 
@@ -250,7 +249,7 @@ impl<'v> Encoder<'v> {
     /// Writes a count to be patched; the value for [`Encoder::end_counted`].
     pub fn begin_counted(&mut self) -> Counted {
         self.put(0u32);
-        Counted { at: self.buffer.len().saturating_sub(4), from: self.position() }
+        Counted { at: self.message.buffer.len().saturating_sub(4), from: self.position() }
     }
 
     /// Patches the count with the number of octets written since.
@@ -264,33 +263,48 @@ impl<'v> Encoder<'v> {
 
     /// Overwrites an aligned `unsigned long` that was written before anything was lent, by its offset in the message.
     pub fn patch(&mut self, at: usize, value: u32) {
-        if let Some(place) = self.buffer.get_mut(at..at + 4) {
+        if let Some(place) = self.message.buffer.get_mut(at..at + 4) {
             place.copy_from_slice(value.as_bytes());
         }
     }
 
     /// Forgets everything after `position` octets, errors too; only what was copied can be forgotten.
     pub fn truncate(&mut self, position: usize) {
-        self.lent_bytes = 0;
-        self.lent_count = 0;
-        self.buffer.truncate(position);
+        self.message.lent_bytes = 0;
+        self.message.lent_count = 0;
+        self.message.buffer.truncate(position);
         self.error = None;
+        self.end = self.limit;
     }
 
     /// The message.
     ///
     /// # Errors
     /// The first error of any write.
+    #[inline]
     pub fn finish(self) -> Result<Message<'v>, (Error, Vec<u8>)> {
         match self.error {
-            Some(error) => Err((error, self.buffer)),
-            None => Ok(Message {
-                buffer: self.buffer,
-                lent: self.lent,
-                lent_count: self.lent_count,
-                lent_bytes: self.lent_bytes,
-            }),
+            Some(error) => Err((error, self.message.buffer)),
+            None => Ok(self.message),
         }
+    }
+
+    /// The message where it lies, which saves moving it; [`into_buffer`](Self::into_buffer) comes after it was sent.
+    ///
+    /// # Errors
+    /// The first error of any write.
+    #[inline]
+    pub fn finished(&mut self) -> Result<&mut Message<'v>> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(&mut self.message),
+        }
+    }
+
+    /// The buffer, for the next message.
+    #[inline]
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.message.buffer
     }
 
     /// The message as one vector, copied.
@@ -307,11 +321,14 @@ impl<'v> Encoder<'v> {
         Ok(bytes)
     }
 
+    /// Whether so many bytes may be written: there is room, and no error so far.
     #[inline]
-    fn room(&mut self, bytes: usize) {
-        if self.position().saturating_add(bytes) > self.limit {
+    fn room(&mut self, bytes: usize) -> bool {
+        let room = self.position().saturating_add(bytes) <= self.end;
+        if !room {
             self.fail(ErrorKind::TooLarge);
         }
+        room
     }
 }
 

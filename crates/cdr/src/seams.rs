@@ -4,7 +4,7 @@
 //! the message; and no primitive is split between two. Octets go on across a seam as if there were none. The decoder holds
 //! what lies before the next seam, so that messages without any, which is nearly all, pay nothing for this.
 
-use crate::{Decoder, ErrorKind, Result};
+use crate::{Decoder, ErrorKind, Plain, Result};
 use alloc::vec;
 use zerocopy::IntoBytes;
 
@@ -73,14 +73,25 @@ impl<'m> Decoder<'m> {
         Err(self.error(ErrorKind::Truncated))
     }
 
-    /// The octets of a value that does not lie before the next seam. One of more than eight is a structure or an array, whose
-    /// octets go on across the seam.
+    /// The octets of a value that does not lie before the next seam. One that is longer than its alignment is a structure or
+    /// an array, whose octets go on across the seam.
     #[cold]
     pub(crate) fn get_beyond(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
-        if size <= 8 {
+        if size <= alignment {
             self.align_beyond(alignment, size)?;
         }
         self.take(size)
+    }
+
+    /// Values that align to eight, and go on behind a seam: there, four octets of padding come before the first. (Values that
+    /// align to less have none, since a fragment's data begins at twelve.)
+    #[cold]
+    pub(crate) fn plain_array_beyond<T: Plain>(&mut self, n: usize) -> Result<&'m [T]> {
+        if n.checked_mul(size_of::<T>()).is_none_or(|length| length > self.remaining()) {
+            return Err(self.error(ErrorKind::Truncated));
+        }
+        let scope = self.scope;
+        Ok(scope.fill(n, |_| self.get::<T>())?)
     }
 
     /// Joins octets on both sides of a seam; they go to the heap until the scope is left, since they may outgrow it.
@@ -156,6 +167,27 @@ mod tests {
         read(&[b"\0\0\0\x02\0\x01\0", b"\x02"], |d| assert_eq!(d.plain_seq::<u16>(), Ok(&[1, 2][..])));
         read(&[b"\0\0\0\x03\0h", b"\0i\0\0"], |d| assert_eq!(d.wstring(), Ok("hi")));
         read(&[b"\0\0\0\x09ab", b"c"], |d| assert_eq!(d.string().unwrap_err().kind, ErrorKind::Length));
+    }
+
+    #[test]
+    fn a_structure_is_cut_between_its_members() {
+        // omniORB writes `struct Point { long x; long y; }` member by member.
+        read(&[b"\0\0\0\x09\0\0\0\x01", b"\0\0\0\x02\0\0\0\x03"], |d| {
+            assert_eq!((d.get(), d.get::<[i32; 2]>(), d.get()), (Ok(9u32), Ok([1, 2]), Ok(3u32)));
+        });
+    }
+
+    #[test]
+    fn doubles_go_on_behind_padding() {
+        let one = 1.0f64.to_be_bytes();
+        let first = [&[0, 0, 0, 2, 0, 0, 0, 0], &one[..]].concat();
+        let second = [&[0, 0, 0, 0], &one[..], &[7]].concat();
+        read(&[&first, &second], |d| {
+            assert_eq!((d.plain_seq::<f64>(), d.get()), (Ok(&[1.0, 1.0][..]), Ok(7u8)));
+        });
+        read(&[&first, &[0, 0, 0, 0]], |d| {
+            assert_eq!(d.plain_seq::<f64>().unwrap_err().kind, ErrorKind::Truncated);
+        });
     }
 
     #[test]

@@ -125,6 +125,7 @@ proptest! {
     #[test]
     fn damaged_files(
         places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        header in proptest::collection::vec((0usize..HEADER, any::<u8>()), 0..3),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
         thread_local! {
@@ -137,8 +138,10 @@ proptest! {
         }
         let mut octets = GOOD.with(Vec::clone);
         for (place, octet) in places {
-            // Behind the header: what the library does with a wrong one is its own affair.
-            let place = HEADER + place.index(octets.len() - HEADER);
+            let place = place.index(octets.len());
+            octets[place] = octet;
+        }
+        for (place, octet) in header {
             octets[place] = octet;
         }
         if let Some(cut) = cut {
@@ -151,7 +154,9 @@ proptest! {
             for (name, _) in store.list(ContextId::ROOT, None, 1_000).unwrap() {
                 let _ = store.lookup(ContextId::ROOT, &name);
             }
-            let _ = store.create();
+            for i in 0..20 {
+                store.create_bound(ContextId::ROOT, &NameComponent::new(format!("new{i}"), "")).unwrap();
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ fn step(seed: u64, i: u64) -> (NameComponent, Option<Binding>) {
     let name = NameComponent::new(format!("n{}", random % NAMES), "k");
     // Of different lengths, so that pages are rewritten.
     let octets = vec![i as u8; (random >> 8) as usize % 300];
-    let bind = (random >> 32) % 4 > 0;
+    let bind = random >> 62 > 0;
     (name, bind.then(|| Binding { kind: BindingKind::Object, target: Target::Reference(octets.into()) }))
 }
 

@@ -3,15 +3,18 @@
 use crate::connection::{Arrived, ReadError, SendError};
 use crate::interceptor::{Attempt, Exchange, join};
 use crate::object::{Place, Target};
+use crate::peer::{Peer, Wish};
 use crate::policy::{Policies, Rebind, SyncScope};
 use crate::workspace::{Work, with_scope, with_work};
 use crate::{Object, Operation, Orb, Result, SystemException, server};
-use isorb_cdr::{Decoder, Encoder, Text, Version};
+use isorb_cdr::{Decoder, Encoder, Message, Text, Version};
 use isorb_giop::context::CodeSets;
 use isorb_giop::message::{self, ReplyStatus, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
+use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often one call follows forwards.
@@ -87,6 +90,8 @@ pub(crate) enum Outcome<'s> {
 pub(crate) enum Failure {
     /// It certainly was not processed and another connection may do.
     NotProcessed(SystemException),
+    /// No connection could be had.
+    Unreachable(SystemException),
     Final(SystemException),
 }
 
@@ -102,7 +107,6 @@ impl From<isorb_cdr::Error> for Failure {
     }
 }
 
-#[derive(Clone, Copy)]
 struct Call<'c, 'a> {
     orb: &'c Orb,
     operation: &'c str,
@@ -110,6 +114,8 @@ struct Call<'c, 'a> {
     arguments: &'c dyn Fn(&mut Encoder<'a>),
     deadline: Deadline,
     timeout: Option<Duration>,
+    /// A connection was closed under this call.
+    wary: Cell<bool>,
     /// Contexts of interceptors, where there are any.
     exchange: Option<&'c Exchange>,
 }
@@ -130,10 +136,25 @@ impl Object {
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
-        match self.run(operation.name, Response::Target, scope, arguments, &policies)? {
-            Some(reply) => Ok(reply),
-            None => Err(Kind::Internal.into()),
+        let call = self.call(operation, Response::Target, arguments, &policies)?;
+        let target = self.target()?;
+        if call.orb.interceptors().client().is_some() {
+            let outcome = self.once(&call, &target, scope, &policies, Tries::default())?;
+            return self.go_on(&call, target, outcome, scope, &policies)?.ok_or(Kind::Internal.into());
         }
+        let outcome = match call.attempt(&target, scope, &policies) {
+            // Opened here, not in a function further down, since results are large to hand up.
+            Ok(Some(answer)) => {
+                let (reply, d) = call.open(answer, scope)?;
+                if reply.status == ReplyStatus::NoException {
+                    return Ok(Reply::Results(d));
+                }
+                call.other_reply(reply, d)
+            }
+            Ok(None) => Ok(Outcome::Done),
+            Err(failure) => Err(failure),
+        };
+        self.go_on(&call, target, outcome, scope, &policies)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -150,52 +171,58 @@ impl Object {
             SyncScope::WithServer => Response::Server,
             SyncScope::WithTarget => Response::Target,
         };
+        let call = self.call(operation, response, arguments, &policies)?;
         call_scope(|scope| {
-            let reply = self.run(operation.name, response, scope, arguments, &policies)?;
+            let target = self.target()?;
+            let outcome = match call.orb.interceptors().client() {
+                Some(_) => self.once(&call, &target, scope, &policies, Tries::default())?,
+                None => match call.attempt(&target, scope, &policies) {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(answer)) => call.outcome(answer, scope),
+                    Err(failure) => Err(failure),
+                },
+            };
+            let reply = self.go_on(&call, target, outcome, scope, &policies)?;
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
         })
     }
 
-    fn run<'s, 'a>(
-        &self,
-        operation: &str,
+    /// A call that starts now.
+    #[inline(always)]
+    fn call<'c, 'a>(
+        &'c self,
+        operation: &Operation,
         response: Response,
-        scope: &'s Scope<'s>,
-        arguments: &dyn Fn(&mut Encoder<'a>),
+        arguments: &'c dyn Fn(&mut Encoder<'a>),
         policies: &Policies,
-    ) -> Result<Option<Reply<'s>>> {
+    ) -> Result<Call<'c, 'a>> {
         let orb = self.orb();
         orb.check_running()?;
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
-        let call = Call { orb, operation, response, arguments, deadline, timeout, exchange: None };
-        let mut forwards = 0;
-        let mut retried = false;
+        let wary = Cell::new(false);
+        let (operation, exchange) = (operation.name, None);
+        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, exchange })
+    }
+
+    /// After an attempt that was not the last: follows forwards, tries again.
+    #[cold]
+    fn go_on<'s>(
+        &self,
+        call: &Call<'_, '_>,
+        mut target: Arc<Target>,
+        mut attempt: Result<Outcome<'s>, Failure>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let mut tries = Tries::default();
         loop {
-            let target = self.target()?;
-            let attempt = match orb.interceptors().client() {
-                None => call.attempt(&target, scope, policies),
-                Some(chain) => {
-                    let attempt = Attempt {
-                        object: self,
-                        target: &target,
-                        operation,
-                        response,
-                        sync_scope: policies.sync_scope.unwrap_or_default(),
-                        retries: !retried || target.forwarded(),
-                        refuses_forward: &|| refuse_forward(policies, forwards + 1, operation),
-                    };
-                    chain.around(attempt, |exchange| {
-                        Call { exchange: Some(exchange), ..call }.attempt(&target, scope, policies)
-                    })?
-                }
-            };
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
                 Ok(Outcome::Done) => return Ok(None),
                 Ok(Outcome::Forward(ior, permanent)) => {
-                    forwards += 1;
-                    if let Some(refusal) = refuse_forward(policies, forwards, operation) {
+                    tries.forwards += 1;
+                    if let Some(refusal) = call.refuse_forward(policies, tries.forwards) {
                         return Err(refusal);
                     }
                     self.forward(&ior, permanent)?;
@@ -203,104 +230,163 @@ impl Object {
                 Err(Failure::NotProcessed(exception)) => {
                     // Once more on a new connection; a forwarded object goes back to where it was first.
                     let went_back = self.forget_forward(&target);
-                    if retried && !went_back {
+                    if tries.retried && !went_back {
                         return Err(exception);
                     }
-                    retried = true;
+                    tries.retried = true;
+                    call.wary.set(true);
+                }
+                Err(Failure::Unreachable(exception)) => {
+                    if !self.forget_forward(&target) {
+                        return Err(exception);
+                    }
+                    // It was forwarded there: back to who said so, who may know better by now.
+                    tries.forwards += 1;
+                    if tries.forwards > MAX_FORWARDS {
+                        return Err(exception);
+                    }
                 }
                 Err(Failure::Final(exception)) => {
-                    if exception.kind == Kind::ObjectNotExist && self.forget_forward(&target) {
-                        continue;
+                    if exception.kind != Kind::ObjectNotExist || !self.forget_forward(&target) {
+                        return Err(exception);
                     }
-                    return Err(exception);
                 }
             }
-            if deadline.is_past() {
+            if call.deadline.is_past() {
                 return Err(call.timed_out("the ORB"));
             }
+            target = self.target()?;
+            attempt = self.once(call, &target, scope, policies, tries)?;
         }
+    }
+
+    /// One attempt, between interceptors if there are any.
+    ///
+    /// # Errors
+    /// What an interceptor raised, after which there is no other attempt.
+    #[cold]
+    fn once<'s>(
+        &self,
+        call: &Call<'_, '_>,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+        tries: Tries,
+    ) -> Result<Result<Outcome<'s>, Failure>> {
+        let attempt = |call: &Call<'_, '_>| match call.attempt(target, scope, policies) {
+            Ok(Some(answer)) => call.outcome(answer, scope),
+            Ok(None) => Ok(Outcome::Done),
+            Err(failure) => Err(failure),
+        };
+        let Some(chain) = call.orb.interceptors().client() else { return Ok(attempt(call)) };
+        let seen = Attempt {
+            object: self,
+            target,
+            operation: call.operation,
+            response: call.response,
+            sync_scope: policies.sync_scope.unwrap_or_default(),
+            retries: !tries.retried || target.forwarded(),
+            refuses_forward: &|| call.refuse_forward(policies, tries.forwards + 1),
+        };
+        chain.around(seen, |exchange| {
+            attempt(&Call { exchange: Some(exchange), wary: call.wary.clone(), ..*call })
+        })
     }
 }
 
-/// Why a call does not follow its forward with this number.
-fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
-    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
-        return Some(
-            SystemException::from(Kind::Rebind)
-                .detail("the object was forwarded, which the rebind policy forbids"),
-        );
-    }
-    (number > MAX_FORWARDS).then(|| {
-        SystemException::from(Kind::Transient)
-            .minor(minor::TRANSIENT_FORWARDS)
-            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times"))
-    })
+/// How often a call was tried, and why again.
+#[derive(Clone, Copy, Default)]
+struct Tries {
+    forwards: u32,
+    /// A connection was closed before the request was processed.
+    retried: bool,
+}
+
+/// A reply as it came, in the caller's scope.
+struct Answer<'s> {
+    arrived: Arrived,
+    bytes: &'s mut [u8],
+    text: Text,
 }
 
 impl<'a> Call<'_, 'a> {
+    /// Why the call does not follow its forward with this number.
+    #[cold]
+    fn refuse_forward(&self, policies: &Policies, number: u32) -> Option<SystemException> {
+        if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+            return Some(
+                SystemException::from(Kind::Rebind)
+                    .detail("the object was forwarded, which the rebind policy forbids"),
+            );
+        }
+        (number > MAX_FORWARDS).then(|| {
+            SystemException::from(Kind::Transient)
+                .minor(minor::TRANSIENT_FORWARDS)
+                .detail(format!("{} was forwarded more than {MAX_FORWARDS} times", self.operation))
+        })
+    }
+
+    /// One request and its reply.
     #[inline]
     fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
         policies: &Policies,
-    ) -> Result<Outcome<'s>, Failure> {
+    ) -> Result<Option<Answer<'s>>, Failure> {
         match &target.place {
             Place::Here => self.here(target, scope),
-            Place::There(_) => self.there(target, scope, policies),
+            Place::There(peer) => self.there(target, peer, scope, policies),
         }
     }
 
     /// A remote call.
+    #[inline(never)]
     fn there<'s>(
         &self,
         target: &Target,
+        peer: &Peer,
         scope: &'s Scope<'s>,
         policies: &Policies,
-    ) -> Result<Outcome<'s>, Failure> {
-        let Place::There(peer) = &target.place else { return Err(Failure::Final(Kind::Internal.into())) };
+    ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Some(Rebind::NoReconnect);
-        let connection = peer.lease(self.orb, self.deadline, self.timeout, reconnect)?;
+        let Call { deadline, timeout, .. } = *self;
+        let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
+        let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         let Some(slot) = connection.claim() else {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
         with_work(connection.pool(), |work| {
-            let announce = connection.code_sets().is_none() && target.code_sets.is_some();
-            let announced =
-                target.code_sets.map(|(narrow, wide)| Text { version: target.version, narrow, wide });
-            let text =
-                if announce { announced } else { None }.unwrap_or_else(|| connection.text(target.version));
-            let code_sets = CodeSets::of(text).write();
-            let bidirectional;
-            let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
-            let mut n = 0;
-            if announce {
-                contexts[n] = ServiceContext { id: isorb_giop::context::CODE_SETS, data: &code_sets };
-                n += 1;
-            }
-            if target.version >= Version::V1_2
-                && let Some(listen_points) = self.orb.offer_bidirectional(&connection)
-            {
-                bidirectional = listen_points;
-                contexts[n] = ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data: &bidirectional };
-                n += 1;
-            }
-            let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
-            let message = self.encode(target, text, slot.id(), contexts, &mut work.encode)?;
-            let outcome = connection.send(&message);
-            Work::put_back(&mut work.encode, message.into_buffer());
-            match outcome {
+            let announce = target.code_sets.filter(|_| connection.code_sets().is_none());
+            let text = match announce {
+                Some((narrow, wide)) => Text { version: target.version, narrow, wide },
+                None => connection.text(target.version),
+            };
+            let listen_points = match target.version {
+                Version::V1_2 => self.orb.offer_bidirectional(&connection),
+                _ => None,
+            };
+            let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
+            let encoded = if announce.is_none() && listen_points.is_none() && self.exchange.is_none() {
+                self.encode(&mut e, target, slot.id(), &[])
+            } else {
+                let code_sets = announce.map(|_| CodeSets::of(text));
+                self.introduce(&mut e, target, slot.id(), code_sets, listen_points, scope)
+            };
+            let outcome = encoded.map(|message| connection.send(message));
+            Work::put_back(&mut work.encode, e.into_buffer());
+            match outcome? {
                 Ok(()) => {}
                 Err(SendError::TimedOut) => {
-                    return Ok(Err(Failure::Final(self.timed_out(connection.peer()))));
+                    return Err(Failure::Final(self.timed_out(connection.peer())));
                 }
-                Err(_) => return Ok(Err(Failure::NotProcessed(lost(connection.peer(), Completion::No)))),
+                Err(_) => return Err(Failure::NotProcessed(lost(connection.peer(), Completion::No))),
             }
-            if announce {
+            if announce.is_some() {
                 connection.set_code_sets(text.narrow, text.wide);
             }
             if self.response == Response::None {
-                return Ok(Ok(Outcome::Done));
+                return Ok(None);
             }
             let mut other = |arrived: Arrived, block: &mut Buffer| {
                 server::off_path(self.orb, &connection, arrived, block);
@@ -310,20 +396,23 @@ impl<'a> Call<'_, 'a> {
             let arrived = match read {
                 Ok(arrived) => arrived,
                 Err(error) => {
-                    return Ok(Err(self.read_failure(error, &connection, slot.id(), target)));
+                    return Err(self.read_failure(error, &connection, slot.id(), target));
                 }
             };
             let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())?;
-            Ok(self.reply(arrived, bytes, connection.text(arrived.header.version), scope))
-        })?
+            let text = connection.text(arrived.header.version);
+            Ok(Some(Answer { arrived, bytes, text }))
+        })
     }
 
     /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
-    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+    #[inline(never)]
+    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
+            let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
             let contexts = join(&[], self.exchange.map(|exchange| &exchange.request), scope)?;
-            let message = self.encode(target, Text::DEFAULT, 0, contexts, &mut work.encode)?;
+            let message = self.encode(&mut e, target, 0, contexts)?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -335,7 +424,7 @@ impl<'a> Call<'_, 'a> {
                 work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
                 at += piece.len();
             }
-            Work::put_back(&mut work.encode, message.into_buffer());
+            Work::put_back(&mut work.encode, e.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
@@ -346,50 +435,87 @@ impl<'a> Call<'_, 'a> {
                 Some(bytes) => {
                     let bytes = bytes?;
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(self.reply(arrived, bytes, Text::DEFAULT, scope))
+                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
                 }
-                None => Ok(Ok(Outcome::Done)),
+                None => Ok(None),
             }
-        })?
+        })
     }
 
-    fn encode(
+    /// A connection's first request, which says what later ones take for granted.
+    #[cold]
+    fn introduce<'e>(
         &self,
+        e: &'e mut Encoder<'a>,
         target: &Target,
-        text: Text,
+        id: u32,
+        code_sets: Option<CodeSets>,
+        listen_points: Option<Vec<u8>>,
+        scope: &Scope<'_>,
+    ) -> Result<&'e Message<'a>> {
+        let code_sets = code_sets.map(CodeSets::write);
+        let code_sets =
+            code_sets.as_ref().map(|data| ServiceContext { id: isorb_giop::context::CODE_SETS, data });
+        let listen_points =
+            listen_points.as_ref().map(|data| ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data });
+        let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
+        let mut n = 0;
+        for context in code_sets.into_iter().chain(listen_points) {
+            contexts[n] = context;
+            n += 1;
+        }
+        let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+        self.encode(e, target, id, contexts)
+    }
+
+    fn encode<'e>(
+        &self,
+        e: &'e mut Encoder<'a>,
+        target: &Target,
         id: u32,
         contexts: &[ServiceContext<'_>],
-        buffer: &mut Vec<u8>,
-    ) -> Result<isorb_cdr::Message<'a>> {
-        let mut e = Encoder::new(std::mem::take(buffer), text);
+    ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
-        message::write_request(&mut e, id, self.response, &target.key, self.operation, contexts);
-        let body = message::begin_body(&mut e);
-        (self.arguments)(&mut e);
-        message::end_body(&mut e, body);
-        let mut message = e.finish().map_err(|(error, kept)| {
-            *buffer = kept;
-            SystemException::from(error)
-        })?;
-        message::finish_header(&mut message)?;
+        message::write_request(e, id, self.response, &target.key, self.operation, contexts);
+        let body = message::begin_body(e);
+        (self.arguments)(e);
+        message::end_body(e, body);
+        let message = e.finished()?;
+        message::finish_header(message)?;
         Ok(message)
     }
 
-    fn reply<'s>(
+    /// Reads the header of a reply; the decoder is at its body.
+    #[inline(always)]
+    fn open<'s>(
         &self,
-        arrived: Arrived,
-        bytes: &'s mut [u8],
-        text: Text,
+        answer: Answer<'s>,
         scope: &'s Scope<'s>,
-    ) -> Result<Outcome<'s>, Failure> {
-        let context = scope.keep(self.orb.clone()).map_err(SystemException::from)?;
-        let mut d = message::start(bytes, &arrived.header, scope)?.with_context(context);
+    ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
+        let Answer { arrived, bytes, text } = answer;
+        let mut d = message::start_whole(bytes, &arrived.header, scope);
         let reply = message::Reply::read(&mut d)?;
         if let Some(exchange) = self.exchange {
             exchange.note(&reply.contexts);
         }
         d.set_text(text);
         message::body(&mut d);
+        if d.remaining() > 0 {
+            // References among the results belong to this ORB.
+            d = d.with_context(scope.keep(self.orb.clone())?);
+        }
+        Ok((reply, d))
+    }
+
+    #[cold]
+    fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let (reply, d) = self.open(answer, scope)?;
+        self.other_reply(reply, d)
+    }
+
+    /// What a reply says, results or anything else.
+    #[cold]
+    fn other_reply<'s>(&self, reply: message::Reply<'_>, mut d: Decoder<'s>) -> Result<Outcome<'s>, Failure> {
         match reply.status {
             ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
             ReplyStatus::UserException => {
@@ -415,6 +541,7 @@ impl<'a> Call<'_, 'a> {
         }
     }
 
+    #[cold]
     fn read_failure(
         &self,
         error: ReadError,
@@ -451,6 +578,7 @@ impl<'a> Call<'_, 'a> {
         }
     }
 
+    #[cold]
     fn timed_out(&self, peer: &str) -> SystemException {
         let limit = self.timeout.unwrap_or_default();
         SystemException::from(Kind::Timeout)
@@ -459,6 +587,7 @@ impl<'a> Call<'_, 'a> {
     }
 }
 
+#[cold]
 fn lost(peer: &str, completed: Completion) -> SystemException {
     SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
         .detail(format!("the connection to {peer} was lost"))
@@ -480,7 +609,7 @@ fn take_message<'s>(
 }
 
 fn copy_to_scope<'s>(
-    message: &isorb_cdr::Message<'_>,
+    message: &Message<'_>,
     scope: &'s Scope<'s>,
     pool: &std::sync::Arc<isorb_scope::BufferPool>,
 ) -> Result<&'s mut [u8]> {

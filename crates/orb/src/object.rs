@@ -1,7 +1,7 @@
 //! Object references.
 
 use crate::peer::Peer;
-use crate::policy::{Policies, thread_policies};
+use crate::policy::{Policies, thread_policies, thread_sets_policies};
 use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
 use isorb_giop::codeset::negotiate;
@@ -22,6 +22,8 @@ struct Inner {
     ior: Arc<Ior>,
     binding: Arc<PiMutex<Binding>>,
     policies: Policies,
+    /// Whether any of them is set: looked at in each call.
+    sets_policies: bool,
 }
 
 /// Where calls go at present. Shared by all clones, whatever their policies.
@@ -67,7 +69,8 @@ impl Object {
             orb: orb.clone(),
             ior: Arc::new(ior),
             binding: Arc::default(),
-            policies: Policies::default(),
+            policies: Policies::OPEN,
+            sets_policies: false,
         }))
     }
 
@@ -89,17 +92,24 @@ impl Object {
     /// The same object with other policies; what they leave open comes from this reference's.
     #[must_use]
     pub fn with_policies(&self, policies: Policies) -> Object {
-        let Inner { orb, ior, binding, policies: mine } = &*self.0;
+        let Inner { orb, ior, binding, policies: mine, .. } = &*self.0;
+        let policies = policies.or(*mine);
         Object(Arc::new(Inner {
             orb: orb.clone(),
             ior: ior.clone(),
             binding: binding.clone(),
-            policies: policies.or(*mine),
+            policies,
+            sets_policies: policies != Policies::OPEN,
         }))
     }
 
+    #[inline]
     pub(crate) fn effective_policies(&self) -> Policies {
-        self.0.policies.or(thread_policies()).or(self.0.orb.policies())
+        let widest = self.0.orb.policies();
+        if !self.0.sets_policies && !thread_sets_policies() {
+            return widest;
+        }
+        self.0.policies.or(thread_policies()).or(widest)
     }
 
     /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
@@ -165,6 +175,15 @@ impl Object {
 
     /// Where calls go now.
     pub(crate) fn target(&self) -> Result<Arc<Target>> {
+        if let Some(target) = &self.0.binding.lock().target {
+            return Ok(target.clone());
+        }
+        self.bind()
+    }
+
+    /// Finds out where calls go.
+    #[cold]
+    fn bind(&self) -> Result<Arc<Target>> {
         let mut binding = self.0.binding.lock();
         if let Some(target) = &binding.target {
             return Ok(target.clone());

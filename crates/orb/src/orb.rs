@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
 use crate::peer::{Addresses, Peer, Peers};
 use crate::poa::{Poa, Registry};
-use crate::policy::Policies;
+use crate::policy::{Policies, SharedPolicies};
 use crate::server::Endpoints;
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
@@ -37,7 +37,7 @@ pub struct Orb(Arc<Inner>);
 struct Inner {
     config: Config,
     arguments: Vec<String>,
-    policies: PiMutex<Policies>,
+    policies: SharedPolicies,
     interceptors: Interceptors,
     registry: Registry,
     peers: Peers,
@@ -118,7 +118,7 @@ impl Orb {
         Orb(Arc::new(Inner {
             config,
             arguments,
-            policies: PiMutex::new(policies),
+            policies: SharedPolicies::new(policies),
             interceptors: initial.interceptors,
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
@@ -257,13 +257,12 @@ impl Orb {
 
     /// The ORB's policies, the widest scope.
     pub fn policies(&self) -> Policies {
-        *self.0.policies.lock()
+        self.0.policies.get()
     }
 
     /// Sets the ORB's policies; what is `None` stays as it was.
     pub fn set_policies(&self, policies: Policies) {
-        let mut now = self.0.policies.lock();
-        *now = policies.or(*now);
+        self.0.policies.set(policies);
     }
 
     /// The object that a URL names (`IOR:`, `corbaloc:`, `corbaname:`, `file:`) or, without a colon, the initial reference of that

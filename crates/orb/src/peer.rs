@@ -3,8 +3,8 @@
 use crate::connection::{Connection, Side};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
-use isorb_rt::sync::PiMutex;
-use isorb_rt::time::Deadline;
+use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
+use isorb_rt::time::{Deadline, now_ns};
 use isorb_transport::{Tcp, Transport};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -29,75 +29,168 @@ impl Peers {
         for address in addresses {
             let peer = self.get(vec![address]);
             let mut connections = peer.connections.lock();
-            connections.retain(|other| other.is_open() && !Arc::ptr_eq(other, connection));
-            connections.insert(0, connection.clone());
+            connections.open.retain(|other| other.is_open() && !Arc::ptr_eq(other, connection));
+            connections.open.insert(0, connection.clone());
         }
     }
 
     pub fn for_each_connection(&self, mut f: impl FnMut(&Arc<Connection>)) {
-        let all: Vec<_> = self.0.lock().values().flat_map(|peer| peer.connections.lock().clone()).collect();
+        let all: Vec<_> =
+            self.0.lock().values().flat_map(|peer| peer.connections.lock().open.clone()).collect();
         all.iter().for_each(&mut f);
     }
 }
 
+/// A connection that rested longer is looked at before a request is trusted to it, in nanoseconds.
+const REST_NS: u64 = 10_000_000;
+
 /// One server, by its addresses in order of preference.
 pub(crate) struct Peer {
     addresses: Addresses,
-    connections: PiMutex<Vec<Arc<Connection>>>,
+    connections: PiMutex<Connections>,
+    /// A connection was opened, or could not be.
+    opened: PiCondvar,
+}
+
+#[derive(Default)]
+struct Connections {
+    open: Vec<Arc<Connection>>,
+    /// How many are being opened now.
+    opening: usize,
+    /// How many could not be opened, and why the last one could not.
+    failures: u64,
+    failure: Option<SystemException>,
+}
+
+/// What a call asks of the connection that it is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub deadline: Deadline,
+    /// How long the call may take in all; the deadline lies that long after its start.
+    pub timeout: Option<Duration>,
+    /// Whether a lost connection may be replaced.
+    pub reconnect: bool,
+    /// A connection was closed under this call: trust none that was not looked at.
+    pub wary: bool,
+}
+
+impl Connections {
+    fn full(&self, orb: &Orb) -> bool {
+        self.open.len() + self.opening >= orb.config().connections_per_server.max(1)
+    }
+}
+
+impl Wish {
+    /// When the call began, as far as that costs nothing to know.
+    fn began_ns(&self) -> u64 {
+        match (self.deadline.as_ns(), self.timeout) {
+            (Some(deadline), Some(timeout)) => deadline.saturating_sub(timeout.as_nanos() as u64),
+            _ => now_ns(),
+        }
+    }
 }
 
 impl Peer {
     fn new(addresses: Addresses) -> Peer {
-        Peer { addresses, connections: PiMutex::new(Vec::new()) }
+        Peer { addresses, connections: PiMutex::default(), opened: PiCondvar::new() }
     }
 
     /// A connection for one call: one that no call uses, else a new one while there are fewer than the limit, else the one
-    /// with the fewest calls.
+    /// with the fewest calls. One that nobody used for a while is looked at first: the peer may have closed it.
+    ///
+    /// # Errors
+    /// TRANSIENT and TIMEOUT when none can be opened, REBIND when none may be.
     ///
     /// # Real-time
-    /// One PI lock; connects on a first call.
-    pub fn lease(
+    /// One PI lock; after a rest one receive system call that does not wait. Connects, or waits for another call that does, on
+    /// a first call.
+    pub fn lease(&self, orb: &Orb, wish: Wish) -> Result<Lease> {
+        let began = wish.began_ns();
+        let rest = if wish.wary { 0 } else { REST_NS };
+        loop {
+            let connections = self.connections.lock();
+            let mut closed = false;
+            let mut best: Option<&Arc<Connection>> = None;
+            for connection in connections.open.iter() {
+                if !connection.is_open() {
+                    closed = true;
+                    continue;
+                }
+                let load = connection.in_flight.load(Ordering::Relaxed);
+                if best.is_none_or(|best| load < best.in_flight.load(Ordering::Relaxed)) {
+                    best = Some(connection);
+                }
+                if load == 0 {
+                    break;
+                }
+            }
+            let Some(best) = best else { return self.open_another(orb, wish, closed, connections) };
+            let idle = best.in_flight.load(Ordering::Relaxed) == 0;
+            let full = connections.full(orb);
+            if !idle && !full && !best.bidirectional.load(Ordering::Relaxed) {
+                return self.open_another(orb, wish, closed, connections);
+            }
+            let lease = Lease::new(best.clone());
+            drop(connections);
+            if !lease.rested(began, rest) || lease.still_open() {
+                return Ok(lease);
+            }
+        }
+    }
+
+    #[cold]
+    fn open_another(
         &self,
         orb: &Orb,
-        deadline: Deadline,
-        timeout: Option<Duration>,
-        reconnect: bool,
+        wish: Wish,
+        closed: bool,
+        mut connections: PiGuard<'_, Connections>,
     ) -> Result<Lease> {
-        let mut connections = self.connections.lock();
-        let had = !connections.is_empty();
-        let mut closed = false;
-        let mut best: Option<&Arc<Connection>> = None;
-        for connection in connections.iter() {
-            if !connection.is_open() {
-                closed = true;
-                continue;
-            }
-            let load = connection.in_flight.load(Ordering::Relaxed);
-            if best.is_none_or(|best| load < best.in_flight.load(Ordering::Relaxed)) {
-                best = Some(connection);
-            }
-            if load == 0 {
-                break;
-            }
-        }
-        if let Some(best) = best {
-            let idle = best.in_flight.load(Ordering::Relaxed) == 0;
-            let full = connections.len() >= orb.config().connections_per_server.max(1);
-            if idle || full || best.bidirectional.load(Ordering::Relaxed) {
-                return Ok(Lease::new(best.clone()));
-            }
-        }
         if closed {
-            connections.retain(|connection| connection.is_open());
+            connections.open.retain(|connection| connection.is_open());
+            if !wish.reconnect {
+                return Err(SystemException::from(Kind::Rebind)
+                    .detail("the connection is gone, and the rebind policy forbids another"));
+            }
         }
+        // All that may be opened are being opened by others: theirs will do.
+        let failures = connections.failures;
+        while connections.full(orb) && connections.open.is_empty() {
+            if !self.opened.wait_until(&mut connections, wish.deadline) {
+                let sentence =
+                    format!("another call still connects (within {:?})", wish.timeout.unwrap_or_default());
+                return Err(SystemException::from(Kind::Timeout).detail(sentence));
+            }
+            if connections.failures != failures
+                && let Some(failure) = &connections.failure
+            {
+                return Err(failure.clone());
+            }
+        }
+        if connections.full(orb)
+            && let Some(connection) = connections.open.iter().find(|connection| connection.is_open())
+        {
+            return Ok(Lease::new(connection.clone()));
+        }
+        connections.opening += 1;
         drop(connections);
-        if had && closed && !reconnect {
-            return Err(SystemException::from(Kind::Rebind)
-                .detail("the connection is gone, and the rebind policy forbids another"));
-        }
-        let connection = self.connect(orb, deadline, timeout)?;
-        self.connections.lock().push(connection.clone());
-        Ok(Lease::new(connection))
+        let connected = self.connect(orb, wish.deadline, wish.timeout);
+        let mut connections = self.connections.lock();
+        connections.opening -= 1;
+        let leased = match connected {
+            Ok(connection) => {
+                connections.open.push(connection.clone());
+                Ok(Lease::new(connection))
+            }
+            Err(exception) => {
+                connections.failures += 1;
+                connections.failure = Some(exception.clone());
+                Err(exception)
+            }
+        };
+        drop(connections);
+        self.opened.notify_all(&self.connections);
+        leased
     }
 
     fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Option<Duration>) -> Result<Arc<Connection>> {

@@ -4,6 +4,7 @@
 //! clock: a change of the wall clock neither shortens nor lengthens a time-out.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How far a oneway call goes before it returns.
@@ -46,6 +47,10 @@ pub struct Policies {
 }
 
 impl Policies {
+    /// All left to the next wider scope.
+    pub(crate) const OPEN: Policies =
+        Policies { sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None };
+
     /// Fills what is not said here from a wider scope.
     #[must_use]
     pub const fn or(self, wider: Policies) -> Policies {
@@ -66,6 +71,7 @@ impl Policies {
     }
 
     /// The time-out of a whole call.
+    #[inline]
     pub fn timeout(&self) -> Option<Duration> {
         let bounded = |timeout: Option<Duration>| timeout.filter(|timeout| !timeout.is_zero());
         match (bounded(self.request_timeout), bounded(self.round_trip_timeout)) {
@@ -75,10 +81,96 @@ impl Policies {
     }
 }
 
+/// Policies that any thread may read and set, without a lock: each is a value of its own, so one that is read while
+/// several are set is the old one or the new one, as if the calls had come in either order.
+#[derive(Debug)]
+pub(crate) struct SharedPolicies {
+    /// 0 for none, else 1 + the value.
+    sync_scope: AtomicU8,
+    rebind: AtomicU8,
+    request_timeout: AtomicTimeout,
+    round_trip_timeout: AtomicTimeout,
+}
+
+impl SharedPolicies {
+    pub fn new(policies: Policies) -> SharedPolicies {
+        let shared = SharedPolicies {
+            sync_scope: AtomicU8::new(0),
+            rebind: AtomicU8::new(0),
+            request_timeout: AtomicTimeout::none(),
+            round_trip_timeout: AtomicTimeout::none(),
+        };
+        shared.set(policies);
+        shared
+    }
+
+    /// Sets what is not `None`.
+    pub fn set(&self, policies: Policies) {
+        if let Some(scope) = policies.sync_scope {
+            self.sync_scope.store(1 + scope as u8, Ordering::Relaxed);
+        }
+        if let Some(rebind) = policies.rebind {
+            self.rebind.store(1 + rebind as u8, Ordering::Relaxed);
+        }
+        self.request_timeout.set(policies.request_timeout);
+        self.round_trip_timeout.set(policies.round_trip_timeout);
+    }
+
+    #[inline]
+    pub fn get(&self) -> Policies {
+        Policies {
+            sync_scope: match self.sync_scope.load(Ordering::Relaxed) {
+                0 => None,
+                1 => Some(SyncScope::None),
+                2 => Some(SyncScope::WithTransport),
+                3 => Some(SyncScope::WithServer),
+                _ => Some(SyncScope::WithTarget),
+            },
+            request_timeout: self.request_timeout.get(),
+            round_trip_timeout: self.round_trip_timeout.get(),
+            rebind: match self.rebind.load(Ordering::Relaxed) {
+                0 => None,
+                1 => Some(Rebind::Transparent),
+                2 => Some(Rebind::NoRebind),
+                _ => Some(Rebind::NoReconnect),
+            },
+        }
+    }
+}
+
+/// Seconds and, in the low 30 bits, nanoseconds; all bits for none. The longest is 544 years.
+#[derive(Debug)]
+struct AtomicTimeout(AtomicU64);
+
+impl AtomicTimeout {
+    /// More nanoseconds than a second has, so no time-out looks like this.
+    const NONE: u64 = u64::MAX;
+    const NANOSECONDS: u32 = 30;
+
+    fn none() -> AtomicTimeout {
+        AtomicTimeout(AtomicU64::new(Self::NONE))
+    }
+
+    fn set(&self, timeout: Option<Duration>) {
+        if let Some(timeout) = timeout {
+            let seconds = timeout.as_secs().min(u64::MAX >> Self::NANOSECONDS);
+            let packed = seconds << Self::NANOSECONDS | u64::from(timeout.subsec_nanos());
+            self.0.store(packed, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> Option<Duration> {
+        let packed = self.0.load(Ordering::Relaxed);
+        let nanoseconds = packed as u32 & ((1 << Self::NANOSECONDS) - 1);
+        (packed != Self::NONE).then(|| Duration::new(packed >> Self::NANOSECONDS, nanoseconds))
+    }
+}
+
 thread_local! {
-    static THREAD: Cell<Policies> = const { Cell::new(Policies {
-        sync_scope: None, request_timeout: None, round_trip_timeout: None, rebind: None,
-    }) };
+    static THREAD: Cell<Policies> = const { Cell::new(Policies::OPEN) };
+    /// Whether any is set: looked at in each call.
+    static THREAD_SETS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The policies of the calling thread (CORBA::PolicyCurrent).
@@ -88,12 +180,43 @@ pub fn thread_policies() -> Policies {
 
 /// Sets the policies of the calling thread; gives the ones before.
 pub fn set_thread_policies(policies: Policies) -> Policies {
+    THREAD_SETS.set(policies != Policies::OPEN);
     THREAD.replace(policies)
+}
+
+/// Whether the calling thread sets any policy.
+#[inline]
+pub(crate) fn thread_sets_policies() -> bool {
+    THREAD_SETS.get()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_policies_are_set_one_by_one() {
+        let mut expected = Policies { rebind: Some(Rebind::NoReconnect), ..Default::default() };
+        let shared = SharedPolicies::new(expected);
+        assert_eq!(shared.get(), expected);
+        for scope in [SyncScope::None, SyncScope::WithTransport, SyncScope::WithServer, SyncScope::WithTarget]
+        {
+            expected.sync_scope = Some(scope);
+            shared.set(Policies { sync_scope: Some(scope), ..Default::default() });
+            assert_eq!(shared.get(), expected);
+        }
+        for rebind in [Rebind::Transparent, Rebind::NoRebind, Rebind::NoReconnect] {
+            expected.rebind = Some(rebind);
+            shared.set(Policies { rebind: Some(rebind), ..Default::default() });
+            assert_eq!(shared.get(), expected);
+        }
+        expected.request_timeout = Some(Duration::ZERO);
+        expected.round_trip_timeout = Some(Duration::new(3, 7));
+        shared.set(expected);
+        assert_eq!(shared.get(), expected);
+        shared.set(Policies { request_timeout: Some(Duration::MAX), ..Default::default() });
+        assert!(shared.get().request_timeout > Some(Duration::from_secs(500 * 365 * 24 * 3600)));
+    }
 
     #[test]
     fn the_narrower_scope_wins() {

@@ -38,23 +38,32 @@ impl Work {
     }
 }
 
-#[derive(Default)]
 struct Shelf {
+    #[expect(
+        clippy::vec_box,
+        reason = "each call takes one out and puts it back: a pointer moves, not the set"
+    )]
     work: Vec<Box<Work>>,
     regions: Vec<Region>,
     nesting: usize,
 }
 
 thread_local! {
-    static SHELF: RefCell<Shelf> = RefCell::default();
+    static SHELF: RefCell<Shelf> =
+        const { RefCell::new(Shelf { work: Vec::new(), regions: Vec::new(), nesting: 0 }) };
 }
 
 /// Runs `f` with a set of this thread.
 ///
 /// # Errors
 /// IMP_LIMIT when calls are nested too deeply.
-pub(crate) fn with_work<T>(pool: &Arc<BufferPool>, f: impl FnOnce(&mut Work) -> Result<T>) -> Result<T> {
-    let mut work = enter(|shelf| shelf.work.pop())?.unwrap_or_else(|| Box::new(Work::new(pool)));
+pub(crate) fn with_work<T, E: From<SystemException>>(
+    pool: &Arc<BufferPool>,
+    f: impl FnOnce(&mut Work) -> Result<T, E>,
+) -> Result<T, E> {
+    let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
+    let _nesting = Nesting;
+    let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
     let result = f(&mut work);
     leave(|shelf| shelf.work.push(work));
     result
@@ -71,8 +80,9 @@ fn results() -> Arc<BufferPool> {
 pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut region =
-        enter(|shelf| shelf.regions.pop())?.unwrap_or_else(|| Region::with_overflow(REGION, results()));
+    let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
+    let mut region = region.unwrap_or_else(|| Region::with_overflow(REGION, results()));
+    let _nesting = Nesting;
     let result = {
         let scope = region.enter();
         f(&scope)
@@ -81,21 +91,35 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
     result
 }
 
-fn enter<T>(take: impl FnOnce(&mut Shelf) -> T) -> Result<T> {
+/// Counts a call out, by a panic of a servant too, which costs no more than the set that it used.
+struct Nesting;
+
+impl Drop for Nesting {
+    fn drop(&mut self) {
+        leave(|shelf| shelf.nesting -= 1);
+    }
+}
+
+/// `None` when calls are nested too deeply.
+#[inline]
+fn enter<T>(take: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
     SHELF.with_borrow_mut(|shelf| {
         if shelf.nesting == 2 * MAX_NESTING {
-            return Err(SystemException::from(Kind::ImpLimit)
-                .minor(minor::IMP_LIMIT_NESTING)
-                .detail("calls are nested too deeply on one thread: does a call back call back?"));
+            return None;
         }
         shelf.nesting += 1;
-        Ok(take(shelf))
+        Some(take(shelf))
     })
 }
 
+#[cold]
+fn too_deep() -> SystemException {
+    SystemException::from(Kind::ImpLimit)
+        .minor(minor::IMP_LIMIT_NESTING)
+        .detail("calls are nested too deeply on one thread: does a call back call back?")
+}
+
+#[inline]
 fn leave(give: impl FnOnce(&mut Shelf)) {
-    SHELF.with_borrow_mut(|shelf| {
-        shelf.nesting -= 1;
-        give(shelf);
-    });
+    SHELF.with_borrow_mut(give);
 }

@@ -28,11 +28,16 @@ impl<'m> ServiceContexts<'m> {
         ServiceContexts { bytes: &[], base: 0, order: Order::NATIVE, count: 0 };
 
     /// Measures the contexts and takes them.
+    #[inline(always)]
     pub(super) fn read(d: &mut Decoder<'m>) -> Result<ServiceContexts<'m>> {
-        let count = d.count(8)?;
-        if count == 0 {
-            return Ok(ServiceContexts::EMPTY);
+        match d.count(8)? {
+            0 => Ok(ServiceContexts::EMPTY),
+            count => ServiceContexts::measure(d, count),
         }
+    }
+
+    #[cold]
+    fn measure(d: &mut Decoder<'m>, count: usize) -> Result<ServiceContexts<'m>> {
         let (base, order) = (d.position(), d.order());
         let mut cursor = Cursor::at_offset(d.rest(), base, order);
         for _ in 0..count {
@@ -108,6 +113,7 @@ impl<'m> Iterator for ServiceContextIter<'m> {
 }
 
 /// Writes a list of contexts.
+#[inline]
 pub(super) fn write(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     e.count(contexts.len());
     for context in contexts {

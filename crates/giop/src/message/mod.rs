@@ -31,10 +31,38 @@ use isorb_scope::Scope;
 /// # Real-time
 /// O(1), allocates nothing.
 pub fn start<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Result<Decoder<'m>> {
+    match message.len() {
+        0..Header::LEN => Err(Error::new(ErrorKind::Truncated, 0)),
+        _ => Ok(start_whole(message, header, scope)),
+    }
+}
+
+/// As [`start`], on a message that is known to have its header; one that is shorter reads as if it ended there.
+///
+/// # Real-time
+/// O(1), allocates nothing.
+#[inline]
+pub fn start_whole<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Decoder<'m> {
+    let text = Text::fallback(header.version);
+    if header.seams != 0 {
+        return start_with_seams(message, header, text, scope);
+    }
+    let mut d = Decoder::new(message, header.order, text, scope);
+    d.skip(Header::LEN);
+    d
+}
+
+#[cold]
+fn start_with_seams<'m>(
+    message: &'m mut [u8],
+    header: &Header,
+    text: Text,
+    scope: &'m Scope<'m>,
+) -> Decoder<'m> {
     let (message, seams) = seams(message, header);
-    let mut d = Decoder::new(message, header.order, Text::fallback(header.version), scope);
-    d.take(Header::LEN)?;
-    Ok(if seams.is_empty() { d } else { d.with_seams(seams) })
+    let mut d = Decoder::new(message, header.order, text, scope);
+    d.skip(Header::LEN);
+    if seams.is_empty() { d } else { d.with_seams(seams) }
 }
 
 /// Parts a message from the offsets of its seams, which stand behind it.
@@ -50,6 +78,7 @@ fn seams<'m>(message: &'m mut [u8], header: &Header) -> (&'m mut [u8], &'m [[u8;
 }
 
 /// Skips to the body of a Request or Reply: in GIOP 1.2 it is 8-aligned unless it is empty (clause 9.4.2.3).
+#[inline]
 pub fn body(d: &mut Decoder<'_>) {
     if d.text().version >= Version::V1_2 {
         d.align_body(8);
@@ -65,6 +94,7 @@ pub struct BodyStart {
 }
 
 /// Aligns for the body of a Request or Reply.
+#[inline]
 pub fn begin_body(e: &mut Encoder<'_>) -> BodyStart {
     let unpadded = e.position();
     if e.text().version >= Version::V1_2 {
@@ -74,6 +104,7 @@ pub fn begin_body(e: &mut Encoder<'_>) -> BodyStart {
 }
 
 /// Takes the padding back when the body turned out empty.
+#[inline]
 pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
     if e.position() == start.padded && start.padded != start.unpadded && e.error().is_none() {
         e.truncate(start.unpadded);
@@ -84,6 +115,7 @@ pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] when it is 4 GiB or more.
+#[inline]
 pub fn finish_header(message: &mut Message<'_>) -> Result<()> {
     let size = message.len().saturating_sub(Header::LEN);
     let Ok(size) = u32::try_from(size) else { return Err(Error::new(ErrorKind::TooLarge, size)) };
@@ -99,6 +131,7 @@ fn write_header(e: &mut Encoder<'_>, kind: MessageKind) {
 }
 
 /// A sequence of octets, borrowed.
+#[inline(always)]
 fn octets<'m>(d: &mut Decoder<'m>) -> Result<&'m [u8]> {
     let n = d.count(1)?;
     Ok(d.take(n)?)

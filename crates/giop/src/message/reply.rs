@@ -1,7 +1,7 @@
 //! Reply (clause 9.4.3).
 
 use super::{ServiceContext, ServiceContexts, contexts, write_header};
-use crate::MessageKind;
+use crate::{Header, MessageKind};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
 /// What a reply's body is.
@@ -52,7 +52,7 @@ impl<'m> Reply<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline]
+    #[inline(always)]
     pub fn read(d: &mut Decoder<'m>) -> Result<Reply<'m>> {
         if d.text().version >= Version::V1_2 {
             let id = d.get()?;
@@ -66,6 +66,7 @@ impl<'m> Reply<'m> {
     }
 }
 
+#[inline]
 fn status(d: &mut Decoder<'_>) -> Result<ReplyStatus> {
     let status = d.get::<u32>()?;
     // The last two exist in GIOP 1.2 only.
@@ -88,13 +89,17 @@ pub fn write_reply(
     status: ReplyStatus,
     contexts: &[ServiceContext<'_>],
 ) -> usize {
-    write_header(e, MessageKind::Reply);
     if e.text().version >= Version::V1_2 {
-        e.put(id);
-        e.put(status as u32);
+        // What has a fixed length, in one piece.
+        let mut fixed = [0; 20];
+        fixed[..Header::LEN].copy_from_slice(&Header::new(Version::V1_2, MessageKind::Reply).write());
+        fixed[12..16].copy_from_slice(&id.to_ne_bytes());
+        fixed[16..].copy_from_slice(&(status as u32).to_ne_bytes());
+        e.raw(&fixed);
         contexts::write(e, contexts);
-        crate::Header::LEN + 4
+        Header::LEN + 4
     } else {
+        write_header(e, MessageKind::Reply);
         contexts::write(e, contexts);
         e.put(id);
         e.put(status as u32);

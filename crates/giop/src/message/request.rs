@@ -1,9 +1,9 @@
 //! Request (clause 9.4.2).
 
 use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
-use crate::MessageKind;
 use crate::cursor::terminated;
-use crate::octets::put_name;
+use crate::octets::{put_name, put_octets};
+use crate::{Header, MessageKind};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
 /// What the caller waits for.
@@ -48,11 +48,12 @@ impl<'m> Request<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline]
+    #[inline(always)]
     pub fn read(d: &mut Decoder<'m>) -> Result<Request<'m>> {
         if d.text().version >= Version::V1_2 { Request::read_1_2(d) } else { Request::read_1_0(d) }
     }
 
+    #[inline(always)]
     fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
         let id = d.get()?;
         // Six bits of the octet and three octets are reserved: ignored.
@@ -84,6 +85,7 @@ impl<'m> Request<'m> {
     }
 }
 
+#[inline]
 fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
     let name = octets(d)?;
     terminated(name).map_err(|kind| d.error(kind))
@@ -102,16 +104,20 @@ pub fn write_request(
     operation: &str,
     contexts: &[ServiceContext<'_>],
 ) {
-    write_header(e, MessageKind::Request);
     match e.text().version {
         Version::V1_2 => {
-            e.put(id);
-            e.raw(&[response as u8, 0, 0, 0]);
-            target::write_key(e, key);
+            // What has a fixed length, in one piece: up to the address disposition (0, a key) and its padding.
+            let mut fixed = [0; 24];
+            fixed[..Header::LEN].copy_from_slice(&Header::new(Version::V1_2, MessageKind::Request).write());
+            fixed[12..16].copy_from_slice(&id.to_ne_bytes());
+            fixed[16] = response as u8;
+            e.raw(&fixed);
+            put_octets(e, key);
             put_name(e, operation);
             contexts::write(e, contexts);
         }
         version => {
+            write_header(e, MessageKind::Request);
             contexts::write(e, contexts);
             e.put(id);
             e.put(u8::from(response.expected()));

@@ -52,16 +52,25 @@ impl<'m> Target<'m> {
     }
 
     /// Reads the target of a message of the decoder's version.
+    #[inline(always)]
     pub(super) fn read(d: &mut Decoder<'m>) -> Result<Target<'m>> {
         if d.text().version < Version::V1_2 {
             return Ok(Target::Key(super::octets(d)?));
         }
         match d.get::<u16>()? {
             0 => Ok(Target::Key(super::octets(d)?)),
-            1 => Ok(Target::Profile(profile(d)?)),
-            2 => reference(d),
-            _ => Err(d.error(ErrorKind::Value)),
+            kind => other(d, kind),
         }
+    }
+}
+
+/// The kinds that are not usual.
+#[cold]
+fn other<'m>(d: &mut Decoder<'m>, kind: u16) -> Result<Target<'m>> {
+    match kind {
+        1 => Ok(Target::Profile(profile(d)?)),
+        2 => reference(d),
+        _ => Err(d.error(ErrorKind::Value)),
     }
 }
 

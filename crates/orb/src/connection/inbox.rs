@@ -139,6 +139,7 @@ impl Inbox {
     }
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
+    #[inline]
     fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Step, ReadError> {
         let header = {
             let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
@@ -159,7 +160,9 @@ impl Inbox {
             *into = pool.take(beyond.max(SMALL)).ok_or(ReadError::NoMemory)?;
         }
         std::mem::swap(&mut self.block, into);
-        self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
+        if beyond > 0 {
+            self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
+        }
         self.filled = beyond;
         if header.more_fragments || header.kind == MessageKind::Fragment {
             return self.assemble(header, len, pool, into);

@@ -20,12 +20,12 @@ pub(crate) use slots::{Slot, Slots};
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
 use isorb_rt::sync::PiMutex;
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
 use outbox::Outbox;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// Limits of a connection, from the ORB's configuration.
@@ -55,6 +55,8 @@ pub(crate) struct Connection {
     state: AtomicU8,
     /// Calls that chose this connection and have not returned.
     pub in_flight: AtomicU32,
+    /// When the newest call began, in nanoseconds.
+    used_at: AtomicU64,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
     code_sets: AtomicU8,
     /// The peer agreed to take requests over this connection too.
@@ -79,6 +81,7 @@ impl Connection {
             slots: Slots::new(side),
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
+            used_at: AtomicU64::new(now_ns()),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
             pool,
@@ -219,10 +222,12 @@ impl Connection {
                         self.hand_over();
                         return Ok(arrived);
                     }
-                    if !woken || !self.is_open() {
+                    if !woken || self.closed_in_order() {
                         self.hand_over();
-                        return Err(if !woken { ReadError::TimedOut } else { self.why_closed() });
+                        return Err(if woken { ReadError::ClosedInOrder } else { ReadError::TimedOut });
                     }
+                    // Woken to read. That may be because a send failed: what arrived before is read all the same, since it
+                    // may be the reply, or CloseConnection.
                     continue;
                 }
             }
@@ -246,20 +251,55 @@ impl Connection {
             self.hand_over();
             match read {
                 Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
-                Ok(arrived) => {
-                    other(arrived, into);
-                    if !self.is_open() {
-                        return slot.arrived(into).ok_or_else(|| self.why_closed());
-                    }
+                Ok(arrived) => other(arrived, into),
+                // The end of the stream follows CloseConnection, which `other` took.
+                Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
+                    return Err(ReadError::ClosedInOrder);
                 }
-                Err(_) if self.closed_in_order() => return Err(ReadError::ClosedInOrder),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn why_closed(&self) -> ReadError {
-        if self.closed_in_order() { ReadError::ClosedInOrder } else { ReadError::Lost }
+    /// Whether the peer has left the connection open, as far as can be known without waiting. For a connection on which
+    /// nobody waited for a while, before a request is trusted to it.
+    ///
+    /// # Real-time
+    /// One receive system call that does not wait.
+    #[cold]
+    pub fn still_open(&self) -> bool {
+        // One with bidirectional GIOP is read at all times; one whose inbox is held is being read.
+        if !self.bidirectional.load(Ordering::Acquire)
+            && let Ok(mut inbox) = self.inbox.try_lock()
+        {
+            let mut block = inbox::fresh_block(&self.pool);
+            loop {
+                let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, None, &mut block);
+                match read.map(|arrived| (arrived, arrived.header.kind)) {
+                    Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
+                        self.slots.deliver(arrived, &mut block, &self.pool);
+                    }
+                    Ok((_, MessageKind::CancelRequest)) => {}
+                    Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
+                    Err(ReadError::WouldBlock) => break,
+                    Ok(_) | Err(_) => {
+                        self.break_off();
+                        break;
+                    }
+                }
+            }
+            drop(inbox);
+            self.hand_over();
+        }
+        self.is_open()
+    }
+
+    /// Notes that a call begins at `now_ns`; whether the last one began more than `rest_ns` before.
+    #[inline]
+    pub fn rested(&self, now_ns: u64, rest_ns: u64) -> bool {
+        let before = self.used_at.load(Ordering::Relaxed);
+        self.used_at.store(now_ns, Ordering::Relaxed);
+        now_ns.saturating_sub(before) >= rest_ns
     }
 
     /// Delivers a reply that a reader other than a waiter read.
@@ -269,7 +309,8 @@ impl Connection {
 
     /// The peer announced that it closes: nothing more is sent, waiting calls learn that they were not processed.
     pub fn close_in_order(&self) {
-        let _ = self.state.compare_exchange(OPEN, CLOSED_BY_PEER, Ordering::AcqRel, Ordering::Acquire);
+        // Also where it broke already: what is read from the stream is older than the break, and tells more.
+        self.state.store(CLOSED_BY_PEER, Ordering::Release);
         self.stream.shutdown();
         self.slots.wake_all();
     }

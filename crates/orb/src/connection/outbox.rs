@@ -43,6 +43,17 @@ pub(crate) fn send(
         send_all(stream, &[IoSlice::new(&outbox.kept[outbox.sent..])])?;
         *outbox = Outbox::default();
     }
+    match message.contiguous() {
+        // A fragment is a multiple of eight octets long.
+        Some(bytes) if fragment == 0 || bytes.len() <= (fragment & !7) => {
+            send_all(stream, &[IoSlice::new(bytes)])
+        }
+        _ => send_pieces(stream, message, fragment),
+    }
+}
+
+/// Sends a message that is long, or lies in pieces.
+fn send_pieces(stream: &dyn Stream, message: &Message<'_>, fragment: usize) -> Result<(), SendError> {
     if fragment != 0
         && let Some(fragments) = split(message, fragment)
     {
@@ -52,14 +63,9 @@ pub(crate) fn send(
             send_all(stream, &pieces[..n])
         });
     }
-    match message.contiguous() {
-        Some(bytes) => send_all(stream, &[IoSlice::new(bytes)]),
-        None => {
-            let mut pieces = [IoSlice::new(&[]); PIECES];
-            let n = gather(message.pieces(), &mut pieces);
-            send_all(stream, &pieces[..n])
-        }
-    }
+    let mut pieces = [IoSlice::new(&[]); PIECES];
+    let n = gather(message.pieces(), &mut pieces);
+    send_all(stream, &pieces[..n])
 }
 
 /// Sends octets that are a whole message.
@@ -135,9 +141,21 @@ fn gather<'a>(from: impl Iterator<Item = &'a [u8]>, pieces: &mut [IoSlice<'a>; P
 }
 
 /// Sends all bytes, waiting as the stream's time-out says, each time the peer takes some anew.
+#[inline]
 fn send_all(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<(), SendError> {
     let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-    let mut sent = send_some(stream, pieces)?;
+    let sent = send_some(stream, pieces)?;
+    if sent < total { send_rest(stream, pieces, sent, total) } else { Ok(()) }
+}
+
+/// Goes on when the socket did not take all at once.
+#[cold]
+fn send_rest(
+    stream: &dyn Stream,
+    pieces: &[IoSlice<'_>],
+    mut sent: usize,
+    total: usize,
+) -> Result<(), SendError> {
     while sent < total {
         let mut skip = sent;
         let mut rest = [IoSlice::new(&[]); PIECES];

@@ -108,10 +108,15 @@ impl Slot<'_> {
         Waiting { slots: self.slots, place: self.place() }
     }
 
-    /// The reply, if somebody delivered it.
+    /// The reply, if somebody delivered it. What came late, for an earlier user of the place, is dropped.
     pub fn arrived(&self, into: &mut Buffer) -> Option<Arrived> {
-        let (arrived, buffer) = self.place().delivered.lock().take()?;
+        let mut delivered = self.place().delivered.lock();
+        let (arrived, buffer) = delivered.take()?;
         self.place().full.store(false, Ordering::Relaxed);
+        drop(delivered);
+        if arrived.request_id != self.id {
+            return None;
+        }
         *into = buffer;
         Some(arrived)
     }
@@ -132,8 +137,12 @@ impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let place = self.place();
         place.id.store(NOBODY, Ordering::Release);
-        place.delivered.lock().take();
-        place.full.store(false, Ordering::Relaxed);
+        // Most calls read their own reply. One that is being delivered at this moment stays, for the next user to drop.
+        if place.full.load(Ordering::Acquire) {
+            let late = place.delivered.lock().take();
+            place.full.store(false, Ordering::Relaxed);
+            drop(late);
+        }
         place.parker.reset();
         self.slots.free.give(self.index);
     }

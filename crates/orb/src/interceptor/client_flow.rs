@@ -163,13 +163,20 @@ impl<'r> ClientRequestInfo<'r> {
             }
             Ok(Outcome::Done) => (Point::ReceiveOther, ReplyStatus::Successful),
             Err(Failure::NotProcessed(_)) if retries => (Point::ReceiveOther, ReplyStatus::TransportRetry),
+            Err(Failure::Unreachable(_)) if self.at.forwarded() => {
+                (Point::ReceiveOther, ReplyStatus::TransportRetry)
+            }
             // The forwarded object is gone: the ORB goes back to where the reference says.
             Err(Failure::Final(exception))
                 if exception.kind == Kind::ObjectNotExist && self.at.forwarded() =>
             {
                 (Point::ReceiveOther, ReplyStatus::TransportRetry)
             }
-            Err(Failure::NotProcessed(exception) | Failure::Final(exception)) => {
+            Err(
+                Failure::NotProcessed(exception)
+                | Failure::Unreachable(exception)
+                | Failure::Final(exception),
+            ) => {
                 self.received = Received::System(exception.clone());
                 (Point::ReceiveException, ReplyStatus::SystemException)
             }

@@ -6,7 +6,6 @@ use super::slots::{Entered as EnteredSlots, PiCurrent};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::poa::{Entered, Refusal};
 use crate::server::{deliver, write_exception, write_refusal};
-use crate::workspace::Work;
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
@@ -144,26 +143,19 @@ impl<'r> Serving<'r> {
 
     /// The ending points, then the reply: as it was written when nothing changed, else once more.
     #[inline(never)]
-    pub fn finish(
-        mut self,
-        e: Encoder<'_>,
-        places: Places,
-        encode: &mut Vec<u8>,
-        send: &mut dyn FnMut(&Message<'_>),
-    ) {
+    pub fn finish(mut self, e: &mut Encoder<'_>, places: Places, send: &mut dyn FnMut(&Message<'_>)) {
         let text = e.text();
-        let mut message = match e.finish() {
+        let message = match e.finished() {
             Ok(message) => message,
-            Err((error, buffer)) => {
+            Err(error) => {
                 self.info.sending = Sending::System(error.into());
                 (self.info.point, self.info.status) = (Point::SendException, ReplyStatus::SystemException);
                 self.end();
                 crate::log::note(format_args!("a reply could not be written: {error}"));
-                *encode = buffer;
                 return;
             }
         };
-        let status = self.info.sent(&mut message, places);
+        let status = self.info.sent(message, places);
         let mut changed = false;
         if let Some(to) = self.forward.take() {
             self.info.raise(Raised::Forward(to));
@@ -177,11 +169,10 @@ impl<'r> Serving<'r> {
         };
         if expected && (changed || !self.info.reply.is_empty()) {
             let refusal = if changed { Some(self.info.refusal()) } else { None };
-            self.rewrite(&message, text, status, places, refusal.as_ref(), send);
-        } else if expected && message::finish_header(&mut message).is_ok() {
-            send(&message);
+            self.rewrite(message, text, status, places, refusal.as_ref(), send);
+        } else if expected && message::finish_header(message).is_ok() {
+            send(message);
         }
-        Work::put_back(encode, message.into_buffer());
     }
 
     /// Calls the ending points; `true` when one raised.
@@ -244,7 +235,7 @@ impl<'r> Serving<'r> {
             let head = e.position();
             write_exception(&mut e, at, head, &SystemException::from(error).completed(Completion::Yes));
         }
-        deliver(e, &mut Vec::new(), send);
+        deliver(&mut e, send);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::Work;
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
-use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response};
+use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response, ServiceContext};
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ pub(crate) fn request(
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let mut d = message::start(bytes, &arrived.header, &scope)?.with_context(orb);
+    let mut d = message::start_whole(bytes, &arrived.header, &scope).with_context(orb);
     let request = Request::read(&mut d)?;
     let version = arrived.header.version;
     let mut acceptable = Ok(());
@@ -54,27 +54,21 @@ pub(crate) fn request(
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     let mut intercepted = orb.interceptors().server().map(|chain| chain.serve(orb, &request));
-    let mut started = match &mut intercepted {
-        Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
-        _ => Ok(()),
-    };
-    if intercepted.is_some() && request.response == Response::Server && started.is_ok() {
-        // A refusal is for the ending points to see, and answered after them.
-        started = request.target.key().map_or(Ok(()), |key| find(orb, key));
+    let mut started = Ok(());
+    if let Some(serving) = &mut intercepted
+        && acceptable.is_ok()
+        && let Some(key) = request.target.key()
+    {
+        started = serving.start();
+        if request.response == Response::Server && started.is_ok() {
+            // A refusal is for the ending points to see, and answered after them.
+            started = find(orb, key);
+        }
     }
     if request.response == Response::Server && started.is_ok() {
-        // Found or not is answered before the servant runs; what it then does, nobody hears.
-        let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
-        let mut early = Encoder::new(Vec::new(), text);
         let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
-        let at = message::write_reply(&mut early, request.id, ReplyStatus::NoException, &contexts);
-        let head = early.position();
-        if let Err(refusal) = &found {
-            write_refusal(&mut early, at, head, refusal);
-        }
-        deliver(early, &mut Vec::new(), send);
-        if found.is_err() && intercepted.is_none() {
-            *encode = e.flatten().unwrap_or_default();
+        if !answer_early(orb, &request, text, &contexts, send) && intercepted.is_none() {
+            Work::put_back(encode, e.into_buffer());
             return Ok(());
         }
     }
@@ -132,15 +126,32 @@ pub(crate) fn request(
         },
     }
     if let Some(serving) = intercepted {
-        serving.finish(e, Places { status: status_at, head }, encode, send);
-        return Ok(());
+        serving.finish(&mut e, Places { status: status_at, head }, send);
+    } else if request.response == Response::Target {
+        deliver(&mut e, send);
     }
-    if request.response == Response::Target {
-        deliver(e, encode, send);
-    } else if let Ok(message) = e.finish() {
-        Work::put_back(encode, message.into_buffer());
-    }
+    Work::put_back(encode, e.into_buffer());
     Ok(())
+}
+
+/// Answers whether the object was found before the servant runs, and says it; what the servant then does, nobody hears.
+#[cold]
+fn answer_early(
+    orb: &Orb,
+    request: &Request<'_>,
+    text: Text,
+    contexts: &[ServiceContext<'_>],
+    send: &mut dyn FnMut(&Message<'_>),
+) -> bool {
+    let found = request.target.key().map_or(Ok(()), |key| find(orb, key));
+    let mut e = Encoder::new(Vec::new(), text);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, contexts);
+    let head = e.position();
+    if let Err(refusal) = &found {
+        write_refusal(&mut e, status_at, head, refusal);
+    }
+    deliver(&mut e, send);
+    found.is_ok()
 }
 
 /// The target of a request: by a key that this ORB made, or a plain one that was registered.
@@ -218,6 +229,7 @@ fn pseudo(
     Ok(Outcome::Results)
 }
 
+#[cold]
 pub(crate) fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
     match refusal {
         Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
@@ -235,6 +247,7 @@ pub(crate) fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, 
     }
 }
 
+#[cold]
 pub(crate) fn write_exception(
     e: &mut Encoder<'_>,
     status_at: usize,
@@ -248,18 +261,14 @@ pub(crate) fn write_exception(
     message::end_body(e, body);
 }
 
-pub(crate) fn deliver(e: Encoder<'_>, encode: &mut Vec<u8>, send: &mut dyn FnMut(&Message<'_>)) {
-    match e.finish() {
-        Ok(mut message) => {
-            if message::finish_header(&mut message).is_ok() {
-                send(&message);
-            }
-            Work::put_back(encode, message.into_buffer());
-        }
-        Err((error, buffer)) => {
-            crate::log::note(format_args!("a reply could not be written: {error}"));
-            *encode = buffer;
-        }
+pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
+    let finished = e.finished().and_then(|message| {
+        message::finish_header(message)?;
+        Ok(message)
+    });
+    match finished {
+        Ok(message) => send(message),
+        Err(error) => crate::log::note(format_args!("a reply could not be written: {error}")),
     }
 }
 
@@ -322,6 +331,7 @@ pub(crate) fn locate(
         }
         Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
     }
-    deliver(e, encode, send);
+    deliver(&mut e, send);
+    Work::put_back(encode, e.into_buffer());
     Ok(())
 }

@@ -78,7 +78,7 @@ fn on_message(
 
 /// Handles what a caller read that was no reply: the end of the connection, or a call back.
 pub(crate) fn off_path(orb: &Orb, connection: &Arc<Connection>, arrived: Arrived, block: &mut Buffer) {
-    let next = match arrived.header.kind {
+    let next: crate::Result<Next> = match arrived.header.kind {
         MessageKind::Request | MessageKind::LocateRequest
             if !connection.bidirectional.load(std::sync::atomic::Ordering::Acquire) =>
         {

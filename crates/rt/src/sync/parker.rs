@@ -85,8 +85,11 @@ impl Parker {
     }
 
     /// Drops a token that nobody waits for any more, before the parker is used for another event.
+    #[inline]
     pub fn reset(&self) {
-        let _ = self.state.value.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed);
+        if self.state.value.load(Relaxed) == TOKEN {
+            let _ = self.state.value.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed);
+        }
     }
 
     /// The deadline passed; the token may have come at the same moment.

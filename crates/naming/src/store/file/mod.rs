@@ -4,14 +4,15 @@
 //! after `kill -9` or a loss of power the file holds all operations that were acknowledged, and of the one that was under
 //! way all or nothing.
 
-use super::{Capacity, Entries, Fault, Mode, OpenError, Refusal, Store, new_stamp};
+mod open;
+
+use super::{Capacity, Entries, Fault, Mode, OpenError, Refusal, Store};
 use crate::binding::{Binding, ContextId};
 use isorb_giop::NameComponent;
 use redb::{
-    Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, StorageError, TableDefinition, TableHandle, WriteTransaction,
+    Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
+    WriteTransaction,
 };
-use std::fs::{self, File};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -45,10 +46,11 @@ pub struct FileStore {
 impl FileStore {
     /// Opens a store, or makes a new one where there is no file.
     ///
-    /// The whole file is checked first, so it takes time in proportion to its size.
+    /// The whole file is read, checked and written anew (which also gives back the space of what was unbound), so it takes time in
+    /// proportion to its size.
     ///
     /// # Errors
-    /// [`OpenError`]; the file is left as it was.
+    /// [`OpenError`]; a file that is no store is left as it was.
     pub fn open(path: impl AsRef<Path>) -> Result<FileStore, OpenError> {
         FileStore::open_with_capacity(path, Capacity::default())
     }
@@ -58,11 +60,7 @@ impl FileStore {
     /// # Errors
     /// As [`FileStore::open`].
     pub fn open_with_capacity(path: impl AsRef<Path>, capacity: Capacity) -> Result<FileStore, OpenError> {
-        let path = path.as_ref();
-        make_if_missing(path)?;
-        // The library checks what it reads, but asserts here and there where a file is damaged on purpose.
-        let opened = catch_unwind(AssertUnwindSafe(|| check(path)));
-        let (database, stamp) = opened.unwrap_or(Err(OpenError::Corrupt))?;
+        let (database, stamp) = open::open(path.as_ref())?;
         Ok(FileStore { database, stamp, capacity })
     }
 
@@ -81,7 +79,7 @@ impl FileStore {
                 }
             }
         };
-        // As in `open_with_capacity`: what a check cannot see may show when a page is used again.
+        // As in `open`: what a check cannot see may show when a page is used again.
         catch_unwind(AssertUnwindSafe(operation)).unwrap_or(Err(CORRUPT))
     }
 
@@ -222,110 +220,6 @@ impl Store for FileStore {
     }
 }
 
-/// Makes a new store beside the place where it is to be, and puts it there when it is complete: whoever is killed meanwhile leaves
-/// either no store or a good one.
-fn make_if_missing(path: &Path) -> Result<(), OpenError> {
-    let io = |error: std::io::Error| OpenError::Io(error.kind());
-    let empty = match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => true,
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(error) => return Err(io(error)),
-    };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let draft = path.with_file_name(name);
-    // What an earlier process with this number left.
-    let _ = fs::remove_file(&draft);
-    drop(check(&draft)?);
-    let placed = if empty {
-        fs::rename(&draft, path)
-    } else {
-        let linked = fs::hard_link(&draft, path);
-        let _ = fs::remove_file(&draft);
-        match linked {
-            // Another process was faster.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            other => other,
-        }
-    };
-    placed.map_err(io)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
-}
-
-/// Opens a file and reads all of it.
-fn check(path: &Path) -> Result<(Database, u64), OpenError> {
-    let mut database = Database::builder().set_cache_size(CACHE).create(path)?;
-    // False says that the list of free pages was written anew, as it is after a crash. With two-phase commits a root that
-    // was acknowledged is never given up for an older one.
-    database.check_integrity()?;
-    let stamp = match tables(&database)? {
-        (true, _) => begin(&database).and_then(fill).map_err(|refusal| match refusal {
-            Refusal::Failed(Fault::Io(kind)) => OpenError::Io(kind),
-            _ => OpenError::Corrupt,
-        })?,
-        (false, false) => return Err(OpenError::Foreign),
-        (false, true) => verify(&database.begin_read().map_err(unreadable)?)?,
-    };
-    Ok((database, stamp))
-}
-
-/// Makes the tables of a new store.
-fn fill(transaction: WriteTransaction) -> Result<u64, Refusal> {
-    let stamp = new_stamp();
-    {
-        let mut meta = transaction.open_table(META)?;
-        meta.insert(FORMAT_KEY, FORMAT)?;
-        meta.insert(STAMP_KEY, stamp)?;
-        meta.insert(LAST_KEY, ContextId::ROOT.0)?;
-        transaction.open_table(CONTEXTS)?.insert(ContextId::ROOT.0, ())?;
-        transaction.open_table(BINDINGS)?;
-    }
-    transaction.commit()?;
-    Ok(stamp)
-}
-
-/// Whether a database has no tables at all, and whether it has ours.
-fn tables(database: &Database) -> Result<(bool, bool), OpenError> {
-    let transaction = database.begin_read().map_err(unreadable)?;
-    let tables: Vec<_> = transaction.list_tables().map_err(unreadable)?.collect();
-    let others = transaction.list_multimap_tables().map_err(unreadable)?.count();
-    Ok((tables.is_empty() && others == 0, tables.iter().any(|table| table.name() == META.name())))
-}
-
-/// Reads all of a store; gives its stamp.
-fn verify(transaction: &ReadTransaction) -> Result<u64, OpenError> {
-    let meta = transaction.open_table(META).map_err(|_| OpenError::Foreign)?;
-    let number = |key| {
-        let value = meta.get(key).map_err(unreadable)?;
-        value.map(|value| value.value()).ok_or(OpenError::Corrupt)
-    };
-    match number(FORMAT_KEY)? {
-        FORMAT => {}
-        other => return Err(OpenError::Version(other)),
-    }
-    let (stamp, last) = (number(STAMP_KEY)?, number(LAST_KEY)?);
-    let contexts = transaction.open_table(CONTEXTS).map_err(|_| OpenError::Corrupt)?;
-    let bindings = transaction.open_table(BINDINGS).map_err(|_| OpenError::Corrupt)?;
-    let exists = |id: u64| Ok::<_, OpenError>(contexts.get(id).map_err(unreadable)?.is_some());
-    if !exists(ContextId::ROOT.0)? {
-        return Err(OpenError::Corrupt);
-    }
-    for context in contexts.iter().map_err(unreadable)? {
-        if context.map_err(unreadable)?.0.value() > last {
-            return Err(OpenError::Corrupt);
-        }
-    }
-    for binding in bindings.iter().map_err(unreadable)? {
-        let (key, value) = binding.map_err(unreadable)?;
-        if !exists(key.value().0)? || Binding::from_octets(value.value()).is_none() {
-            return Err(OpenError::Corrupt);
-        }
-    }
-    Ok(stamp)
-}
-
 fn key(context: ContextId, name: &NameComponent) -> (u64, &str, &str) {
     (context.0, &name.id, &name.kind)
 }
@@ -366,26 +260,3 @@ macro_rules! refusals {
     };
 }
 refusals! { StorageError TableError TransactionError CommitError SetDurabilityError }
-
-impl From<DatabaseError> for OpenError {
-    fn from(error: DatabaseError) -> OpenError {
-        match error {
-            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse,
-            DatabaseError::UpgradeRequired(version) => OpenError::Version(version.into()),
-            DatabaseError::Storage(StorageError::Io(error)) => match error.kind() {
-                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => {
-                    OpenError::NotADatabase
-                }
-                kind => OpenError::Io(kind),
-            },
-            _ => OpenError::Corrupt,
-        }
-    }
-}
-
-fn unreadable(error: impl Into<redb::Error>) -> OpenError {
-    match error.into() {
-        redb::Error::Io(error) => OpenError::Io(error.kind()),
-        _ => OpenError::Corrupt,
-    }
-}

@@ -1,0 +1,255 @@
+//! Servers that close, by hand-written bytes: what was not processed is sent again, and nobody notices.
+
+mod common;
+
+use common::EchoRef;
+use isorb::{Config, Kind, Orb};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+const CLOSE: &[u8] = b"GIOP\x01\x02\x00\x05\x00\x00\x00\x00";
+
+/// A server of which the test decides every byte.
+struct Fake(TcpListener);
+
+impl Fake {
+    fn new() -> Fake {
+        Fake(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    fn object(&self, config: Config) -> EchoRef {
+        let port = self.0.local_addr().unwrap().port();
+        let orb = Orb::with_config(config);
+        let object = orb.string_to_object(&format!("corbaloc::1.2@127.0.0.1:{port}/fake")).unwrap();
+        object.unchecked_narrow()
+    }
+
+    fn accept(&self) -> TcpStream {
+        let (stream, _) = self.0.accept().unwrap();
+        // Only so that a failing test ends.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+}
+
+/// Reads a message; the request id of a request, `None` at the end of the stream.
+fn read(stream: &mut TcpStream) -> Option<u32> {
+    let mut header = [0; 12];
+    stream.read_exact(&mut header).ok()?;
+    assert_eq!((&header[..4], header[6] & 1), (&b"GIOP"[..], 1), "little endian");
+    let mut body = vec![0; u32::from_le_bytes(header[8..].try_into().unwrap()) as usize];
+    stream.read_exact(&mut body).unwrap();
+    Some(u32::from_le_bytes(body[..4].try_into().unwrap()))
+}
+
+/// An empty GIOP 1.2 reply.
+fn reply(id: u32) -> Vec<u8> {
+    let mut message = b"GIOP\x01\x02\x01\x01\x0c\x00\x00\x00".to_vec();
+    message.extend(id.to_le_bytes());
+    message.extend([0; 8]);
+    message
+}
+
+/// Replies to all requests of a connection until it ends.
+fn serve(stream: &mut TcpStream) {
+    while let Some(id) = read(stream) {
+        stream.write_all(&reply(id)).unwrap();
+    }
+}
+
+fn one_connection() -> Config {
+    Config { connections_per_server: 1, ..Config::default() }
+}
+
+#[test]
+fn a_request_that_meets_close_connection_is_sent_again() {
+    let fake = Fake::new();
+    let echo = fake.object(Config::default());
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut first = fake.accept();
+            read(&mut first).unwrap();
+            first.write_all(CLOSE).unwrap();
+            drop(first);
+            let mut second = fake.accept();
+            let id = read(&mut second).unwrap();
+            second.write_all(&reply(id)).unwrap();
+        });
+        echo.ping().unwrap();
+    });
+}
+
+#[test]
+fn it_is_sent_again_once() {
+    let fake = Fake::new();
+    let echo = fake.object(Config::default());
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for _ in 0..2 {
+                let mut stream = fake.accept();
+                read(&mut stream).unwrap();
+                stream.write_all(CLOSE).unwrap();
+            }
+        });
+        let refused = echo.ping().unwrap_err();
+        assert_eq!((refused.kind, refused.completed), (Kind::Transient, isorb::Completion::No));
+    });
+}
+
+#[test]
+fn all_that_wait_on_a_closed_connection_are_sent_again() {
+    let fake = Fake::new();
+    let echo = fake.object(one_connection());
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| echo.ping().unwrap());
+        }
+        let mut first = fake.accept();
+        let ids: Vec<_> = (0..4).map(|_| read(&mut first).unwrap()).collect();
+        // One was processed before the server closed.
+        first.write_all(&reply(ids[2])).unwrap();
+        first.write_all(CLOSE).unwrap();
+        drop(first);
+        let mut second = fake.accept();
+        for _ in 0..3 {
+            let id = read(&mut second).unwrap();
+            second.write_all(&reply(id)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_was_lost_under_a_request_says_maybe() {
+    let fake = Fake::new();
+    let echo = fake.object(Config::default());
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut first = fake.accept();
+            read(&mut first).unwrap();
+        });
+        let lost = echo.ping().unwrap_err();
+        assert_eq!((lost.kind, lost.completed), (Kind::CommFailure, isorb::Completion::Maybe));
+    });
+}
+
+#[test]
+fn a_rested_connection_that_was_closed_is_replaced() {
+    // In order, and by a crash.
+    for farewell in [CLOSE, b""] {
+        let fake = Fake::new();
+        let echo = fake.object(Config::default());
+        for _ in 0..3 {
+            std::thread::scope(|threads| {
+                threads.spawn(|| {
+                    let mut stream = fake.accept();
+                    let id = read(&mut stream).unwrap();
+                    stream.write_all(&reply(id)).unwrap();
+                    stream.write_all(farewell).unwrap();
+                });
+                echo.ping().unwrap();
+            });
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+}
+
+#[test]
+fn several_closed_connections_are_one_retry() {
+    let fake = Fake::new();
+    let echo = fake.object(Config::default());
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| echo.ping().unwrap());
+        }
+        // None is answered before all are there, so each has a connection of its own.
+        let mut streams: Vec<_> = (0..4).map(|_| fake.accept()).collect();
+        for stream in &mut streams {
+            let id = read(stream).unwrap();
+            stream.write_all(&reply(id)).unwrap();
+        }
+        for stream in &mut streams {
+            stream.write_all(CLOSE).unwrap();
+        }
+    });
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut stream = fake.accept();
+            let id = read(&mut stream).unwrap();
+            stream.write_all(&reply(id)).unwrap();
+        });
+        // At once: the connections have not rested.
+        echo.ping().unwrap();
+    });
+}
+
+#[test]
+fn first_calls_at_once_keep_to_the_limit_of_connections() {
+    let fake = Fake::new();
+    for limit in [1, 2] {
+        let echo = fake.object(Config { connections_per_server: limit, ..Config::default() });
+        std::thread::scope(|threads| {
+            let calls: Vec<_> = (0..8).map(|_| threads.spawn(|| echo.ping().unwrap())).collect();
+            let mut served = Vec::new();
+            for _ in 0..limit {
+                let mut stream = fake.accept();
+                served.push(threads.spawn(move || {
+                    // Slowly at first, so that all calls find the connections busy.
+                    std::thread::sleep(Duration::from_millis(50));
+                    while let Some(id) = read(&mut stream) {
+                        stream.write_all(&reply(id)).unwrap();
+                    }
+                }));
+            }
+            calls.into_iter().for_each(|call| call.join().unwrap());
+            fake.0.set_nonblocking(true).unwrap();
+            assert!(fake.0.accept().is_err(), "more than {limit} connections");
+            fake.0.set_nonblocking(false).unwrap();
+            echo_orb_ends(&echo);
+        });
+    }
+}
+
+/// Ends the connections of a client.
+fn echo_orb_ends(echo: &EchoRef) {
+    use isorb::Reference;
+    echo.object().orb().shutdown(false).unwrap();
+}
+
+#[test]
+fn a_forwarded_object_that_is_gone_is_looked_for_where_it_was() {
+    use isorb::Reference;
+    let origin = Fake::new();
+    let echo = origin.object(Config::default());
+    let elsewhere = {
+        // Nobody listens there any more.
+        let gone = Fake::new();
+        gone.object(Config::default())
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut stream = origin.accept();
+            let id = read(&mut stream).unwrap();
+            let mut forward = reply(id);
+            forward[16] = 3;
+            // The body, an IOR, is aligned to 8.
+            let ior = ior_octets(&elsewhere.object().ior().to_string());
+            forward.extend(ior);
+            let size = forward.len() as u32 - 12;
+            forward[8..12].copy_from_slice(&size.to_le_bytes());
+            stream.write_all(&forward).unwrap();
+            serve(&mut stream);
+        });
+        echo.ping().unwrap();
+        echo_orb_ends(&echo);
+    });
+}
+
+/// The IOR of a stringified reference as it lies in a message, in this machine's byte order.
+fn ior_octets(text: &str) -> Vec<u8> {
+    let hex = text.strip_prefix("IOR:").unwrap();
+    let octets: Vec<u8> =
+        (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    assert_eq!(octets[0], u8::from(cfg!(target_endian = "little")));
+    octets[4..].to_vec()
+}
