@@ -139,8 +139,7 @@ impl Object {
         let call = self.call(operation, Response::Target, arguments, &policies)?;
         let target = self.target()?;
         if call.orb.interceptors().client().is_some() {
-            let outcome = self.once(&call, &target, scope, &policies, Tries::default())?;
-            return self.go_on(&call, target, outcome, scope, &policies)?.ok_or(Kind::Internal.into());
+            return self.intercepted(&call, target, scope, &policies)?.ok_or(Kind::Internal.into());
         }
         let outcome = match call.attempt(&target, scope, &policies) {
             // Opened here, not in a function further down, since results are large to hand up.
@@ -174,13 +173,14 @@ impl Object {
         let call = self.call(operation, response, arguments, &policies)?;
         call_scope(|scope| {
             let target = self.target()?;
-            let outcome = match call.orb.interceptors().client() {
-                Some(_) => self.once(&call, &target, scope, &policies, Tries::default())?,
-                None => match call.attempt(&target, scope, &policies) {
-                    Ok(None) => return Ok(()),
-                    Ok(Some(answer)) => call.outcome(answer, scope),
-                    Err(failure) => Err(failure),
-                },
+            if call.orb.interceptors().client().is_some() {
+                let reply = self.intercepted(&call, target, scope, &policies)?;
+                return reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())));
+            }
+            let outcome = match call.attempt(&target, scope, &policies) {
+                Ok(None) => return Ok(()),
+                Ok(Some(answer)) => call.outcome(answer, scope),
+                Err(failure) => Err(failure),
             };
             let reply = self.go_on(&call, target, outcome, scope, &policies)?;
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
@@ -260,11 +260,26 @@ impl Object {
         }
     }
 
+    /// All attempts, between interceptors.
+    #[cold]
+    #[inline(never)]
+    fn intercepted<'s>(
+        &self,
+        call: &Call<'_, '_>,
+        target: Arc<Target>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let outcome = self.once(call, &target, scope, policies, Tries::default())?;
+        self.go_on(call, target, outcome, scope, policies)
+    }
+
     /// One attempt, between interceptors if there are any.
     ///
     /// # Errors
     /// What an interceptor raised, after which there is no other attempt.
     #[cold]
+    #[inline(never)]
     fn once<'s>(
         &self,
         call: &Call<'_, '_>,

@@ -50,7 +50,7 @@ impl ServerChain {
             sending: Sending::Nothing,
             forward: None,
         };
-        Serving { chain: self, info, flow: 0, slots: None, forward: None, answered: false }
+        Serving { chain: self, info, flow: 0, slots: None, refused: None, forward: None, answered: false }
     }
 }
 
@@ -62,6 +62,7 @@ pub(crate) struct Serving<'r> {
     flow: usize,
     /// The request's slots as the thread's.
     slots: Option<EnteredSlots>,
+    refused: Option<Refusal>,
     /// What `receive_request` raised.
     forward: Option<Object>,
     /// The client has its reply already.
@@ -78,12 +79,9 @@ pub(crate) struct Places {
 }
 
 impl<'r> Serving<'r> {
-    /// The starting points.
-    ///
-    /// # Errors
-    /// What an interceptor raised.
+    /// The starting points; then, for a reply that is to leave before the servant is called, `find`s the object.
     #[inline(never)]
-    pub fn start(&mut self) -> Result<(), Refusal> {
+    pub fn start(&mut self, find: impl FnOnce() -> Result<(), Refusal>) {
         let current = self.chain.current;
         let mut raised = None;
         {
@@ -102,11 +100,18 @@ impl<'r> Serving<'r> {
         if let Some(slots) = self.info.slots.take() {
             self.slots = current.enter(slots);
         }
-        match raised {
-            None => Ok(()),
-            Some(Raised::Exception(exception)) => Err(exception.completed(Completion::No).into()),
-            Some(forward) => Err(forward.into()),
-        }
+        self.refused = match raised {
+            // A refusal is for the ending points to see, and answered after them.
+            None if self.info.request.response == Response::Server => find().err(),
+            None => None,
+            Some(Raised::Exception(exception)) => Some(exception.completed(Completion::No).into()),
+            Some(forward) => Some(forward.into()),
+        };
+    }
+
+    /// Why the servant is not to be looked for.
+    pub fn refused(&self) -> Option<&Refusal> {
+        self.refused.as_ref()
     }
 
     /// The contexts for a reply that is sent before the servant is called, which this is told by that.

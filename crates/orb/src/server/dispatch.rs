@@ -54,18 +54,14 @@ pub(crate) fn request(
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     let mut intercepted = orb.interceptors().server().map(|chain| chain.serve(orb, &request));
-    let mut started = Ok(());
     if let Some(serving) = &mut intercepted
         && acceptable.is_ok()
         && let Some(key) = request.target.key()
     {
-        started = serving.start();
-        if request.response == Response::Server && started.is_ok() {
-            // A refusal is for the ending points to see, and answered after them.
-            started = find(orb, key);
-        }
+        serving.start(|| find(orb, key));
     }
-    if request.response == Response::Server && started.is_ok() {
+    let refused = intercepted.as_ref().and_then(Serving::refused).is_some();
+    if request.response == Response::Server && !refused {
         let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
         if !answer_early(orb, &request, text, &contexts, send) && intercepted.is_none() {
             Work::put_back(encode, e.into_buffer());
@@ -81,6 +77,11 @@ pub(crate) fn request(
                 write_exception(&mut e, status_at, head, exception);
             }
         }
+        _ if refused => {
+            if let Some(refusal) = intercepted.as_ref().and_then(Serving::refused) {
+                write_refusal(&mut e, status_at, head, refusal);
+            }
+        }
         None => {
             // A profile that is not IIOP: ask for the key (clause 9.4.3.1).
             e.patch(status_at, ReplyStatus::NeedsAddressingMode as u32);
@@ -88,7 +89,7 @@ pub(crate) fn request(
             e.put(0u16);
             message::end_body(&mut e, body);
         }
-        Some(key) => match started.and_then(|()| enter(orb, key, request.operation, &scope)) {
+        Some(key) => match enter(orb, key, request.operation, &scope) {
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
