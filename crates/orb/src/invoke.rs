@@ -139,7 +139,7 @@ impl Object {
         let call = self.call(operation, Response::Target, arguments, &policies)?;
         let target = self.target()?;
         if call.orb.interceptors().client().is_some() {
-            return self.intercepted(&call, target, scope, &policies)?.ok_or(Kind::Internal.into());
+            return self.intercepted(&call, &target, scope, &policies)?.ok_or(Kind::Internal.into());
         }
         let outcome = match call.attempt(&target, scope, &policies) {
             // Opened here, not in a function further down, since results are large to hand up.
@@ -174,7 +174,7 @@ impl Object {
         call_scope(|scope| {
             let target = self.target()?;
             if call.orb.interceptors().client().is_some() {
-                let reply = self.intercepted(&call, target, scope, &policies)?;
+                let reply = self.intercepted(&call, &target, scope, &policies)?;
                 return reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())));
             }
             let outcome = match call.attempt(&target, scope, &policies) {
@@ -266,12 +266,12 @@ impl Object {
     fn intercepted<'s>(
         &self,
         call: &Call<'_, '_>,
-        target: Arc<Target>,
+        target: &Arc<Target>,
         scope: &'s Scope<'s>,
         policies: &Policies,
     ) -> Result<Option<Reply<'s>>> {
-        let outcome = self.once(call, &target, scope, policies, Tries::default())?;
-        self.go_on(call, target, outcome, scope, policies)
+        let outcome = self.once(call, target, scope, policies, Tries::default())?;
+        self.go_on(call, target.clone(), outcome, scope, policies)
     }
 
     /// One attempt, between interceptors if there are any.
@@ -510,9 +510,6 @@ impl<'a> Call<'_, 'a> {
         let Answer { arrived, bytes, text } = answer;
         let mut d = message::start_whole(bytes, &arrived.header, scope);
         let reply = message::Reply::read(&mut d)?;
-        if let Some(exchange) = self.exchange {
-            exchange.note(&reply.contexts);
-        }
         d.set_text(text);
         message::body(&mut d);
         if d.remaining() > 0 {
@@ -525,6 +522,9 @@ impl<'a> Call<'_, 'a> {
     #[cold]
     fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
         let (reply, d) = self.open(answer, scope)?;
+        if let Some(exchange) = self.exchange {
+            exchange.note(&reply.contexts);
+        }
         self.other_reply(reply, d)
     }
 
