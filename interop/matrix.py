@@ -101,7 +101,7 @@ class NameService:
                     "-ORBendPoint", "giop:tcp:127.0.0.1:%d" % self.port]
         if self.kind == "jacorb":
             return [os.path.join(BUILD, "jacorb", "naming"), str(self.port)]
-        return [PEERS["isorb"]["server"][0].replace("isorb-peer", "isorb"), "naming", "--port", str(self.port)]
+        return [PEERS["isorb"]["server"][0].replace("isorb-peer", "isorb"), "naming", "--port", str(self.port), "--memory"]
 
     def __enter__(self):
         self.child = subprocess.Popen(self.command(), stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)

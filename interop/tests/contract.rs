@@ -53,6 +53,11 @@ fn calls_back_over_the_same_connection() {
 }
 
 #[test]
+fn many_calls_on_one_connection() {
+    passes("shared", 5);
+}
+
+#[test]
 fn small_fragments() {
     passes("fragments", 8);
     passes("lane-fragments", 8);

@@ -48,6 +48,12 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// As [`with_context`](Self::with_context), in place.
+    #[inline]
+    pub fn set_context(&mut self, context: &'m dyn Any) {
+        self.context = Some(context);
+    }
+
     /// What was handed through.
     pub fn context(&self) -> Option<&'m dyn Any> {
         self.context

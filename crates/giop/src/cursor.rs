@@ -104,10 +104,13 @@ impl<'a> Cursor<'a> {
 
 /// The text in the octets of a CDR string.
 #[inline]
+#[expect(
+    clippy::manual_contains,
+    reason = "names are short: octet by octet is faster than a search made for long texts"
+)]
 pub(crate) fn terminated(octets: &[u8]) -> Result<&str, ErrorKind> {
     // Some peers send an empty string without its terminator.
     let Some((last, text)) = octets.split_last() else { return Ok("") };
-    // Names are short: octet by octet is faster than a search that is made for long texts.
     if *last != 0 || text.iter().any(|octet| *octet == 0) {
         return Err(ErrorKind::Terminator);
     }

@@ -1,7 +1,7 @@
 //! A call, from the stub's arguments to the reply's results.
 
 use crate::connection::{Arrived, ReadError, SendError};
-use crate::interceptor::{Attempt, Exchange, join};
+use crate::interceptor::{Attempt, ClientChain, Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
 use crate::policy::{Policies, Rebind, SyncScope};
@@ -137,10 +137,11 @@ impl Object {
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
         let call = self.call(operation, Response::Target, arguments, &policies)?;
-        let target = self.target()?;
-        if call.orb.interceptors().client().is_some() {
-            return self.intercepted(&call, &target, scope, &policies)?.ok_or(Kind::Internal.into());
+        if let Some(chain) = self.orb().interceptors().client() {
+            let reply = self.intercepted(chain, &call, scope, &policies)?;
+            return reply.ok_or(Kind::Internal.into());
         }
+        let target = self.target()?;
         let outcome = match call.attempt(&target, scope, &policies) {
             // Opened here, not in a function further down, since results are large to hand up.
             Ok(Some(answer)) => {
@@ -153,7 +154,8 @@ impl Object {
             Ok(None) => Ok(Outcome::Done),
             Err(failure) => Err(failure),
         };
-        self.go_on(&call, target, outcome, scope, &policies)?.ok_or(Kind::Internal.into())
+        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+        self.go_on(&call, target, outcome, &policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -172,17 +174,19 @@ impl Object {
         };
         let call = self.call(operation, response, arguments, &policies)?;
         call_scope(|scope| {
-            let target = self.target()?;
-            if call.orb.interceptors().client().is_some() {
-                let reply = self.intercepted(&call, &target, scope, &policies)?;
-                return reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())));
-            }
-            let outcome = match call.attempt(&target, scope, &policies) {
-                Ok(None) => return Ok(()),
-                Ok(Some(answer)) => call.outcome(answer, scope),
-                Err(failure) => Err(failure),
+            let reply = match self.orb().interceptors().client() {
+                Some(chain) => self.intercepted(chain, &call, scope, &policies)?,
+                None => {
+                    let target = self.target()?;
+                    let outcome = call.whole(&target, scope, &policies);
+                    if let Ok(Outcome::Done) = outcome {
+                        return Ok(());
+                    }
+                    let mut again =
+                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+                    self.go_on(&call, target, outcome, &policies, &mut again)?
+                }
             };
-            let reply = self.go_on(&call, target, outcome, scope, &policies)?;
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
         })
     }
@@ -201,28 +205,54 @@ impl Object {
         let timeout = policies.timeout();
         let deadline = Deadline::after_opt(timeout);
         let wary = Cell::new(false);
-        let (operation, exchange) = (operation.name, None);
-        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, exchange })
+        let operation = operation.name;
+        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, exchange: None })
     }
 
-    /// After an attempt that was not the last: follows forwards, tries again.
+    /// A call whose every attempt runs between the points of interceptors.
+    #[cold]
+    fn intercepted<'s>(
+        &self,
+        chain: &ClientChain,
+        call: &Call<'_, '_>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let mut again = |target: &Arc<Target>, progress: Progress| {
+            let attempt = Attempt {
+                object: self,
+                target,
+                operation: call.operation,
+                response: call.response,
+                sync_scope: policies.sync_scope.unwrap_or_default(),
+                retries: !progress.retried || target.forwarded(),
+                refuses_forward: &|| refuse_forward(policies, progress.forwards + 1, call.operation),
+            };
+            chain.around(attempt, |exchange| call.with(exchange).whole(target, scope, policies))
+        };
+        let target = self.target()?;
+        let outcome = again(&target, Progress::default())?;
+        self.go_on(call, target, outcome, policies, &mut again)
+    }
+
+    /// After an attempt that was not the last: follows forwards, tries `again`.
     #[cold]
     fn go_on<'s>(
         &self,
         call: &Call<'_, '_>,
         mut target: Arc<Target>,
         mut attempt: Result<Outcome<'s>, Failure>,
-        scope: &'s Scope<'s>,
         policies: &Policies,
+        again: &mut Again<'_, 's>,
     ) -> Result<Option<Reply<'s>>> {
-        let mut tries = Tries::default();
+        let Progress { mut forwards, mut retried } = Progress::default();
         loop {
             match attempt {
                 Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
                 Ok(Outcome::Done) => return Ok(None),
                 Ok(Outcome::Forward(ior, permanent)) => {
-                    tries.forwards += 1;
-                    if let Some(refusal) = call.refuse_forward(policies, tries.forwards) {
+                    forwards += 1;
+                    if let Some(refusal) = refuse_forward(policies, forwards, call.operation) {
                         return Err(refusal);
                     }
                     self.forward(&ior, permanent)?;
@@ -230,10 +260,10 @@ impl Object {
                 Err(Failure::NotProcessed(exception)) => {
                     // Once more on a new connection; a forwarded object goes back to where it was first.
                     let went_back = self.forget_forward(&target);
-                    if tries.retried && !went_back {
+                    if retried && !went_back {
                         return Err(exception);
                     }
-                    tries.retried = true;
+                    retried = true;
                     call.wary.set(true);
                 }
                 Err(Failure::Unreachable(exception)) => {
@@ -241,8 +271,8 @@ impl Object {
                         return Err(exception);
                     }
                     // It was forwarded there: back to who said so, who may know better by now.
-                    tries.forwards += 1;
-                    if tries.forwards > MAX_FORWARDS {
+                    forwards += 1;
+                    if forwards > MAX_FORWARDS {
                         return Err(exception);
                     }
                 }
@@ -256,66 +286,35 @@ impl Object {
                 return Err(call.timed_out("the ORB"));
             }
             target = self.target()?;
-            attempt = self.once(call, &target, scope, policies, tries)?;
+            attempt = again(&target, Progress { forwards, retried })?;
         }
     }
-
-    /// All attempts, between interceptors.
-    #[cold]
-    #[inline(never)]
-    fn intercepted<'s>(
-        &self,
-        call: &Call<'_, '_>,
-        target: &Arc<Target>,
-        scope: &'s Scope<'s>,
-        policies: &Policies,
-    ) -> Result<Option<Reply<'s>>> {
-        let outcome = self.once(call, target, scope, policies, Tries::default())?;
-        self.go_on(call, target.clone(), outcome, scope, policies)
-    }
-
-    /// One attempt, between interceptors if there are any.
-    ///
-    /// # Errors
-    /// What an interceptor raised, after which there is no other attempt.
-    #[cold]
-    #[inline(never)]
-    fn once<'s>(
-        &self,
-        call: &Call<'_, '_>,
-        target: &Target,
-        scope: &'s Scope<'s>,
-        policies: &Policies,
-        tries: Tries,
-    ) -> Result<Result<Outcome<'s>, Failure>> {
-        let attempt = |call: &Call<'_, '_>| match call.attempt(target, scope, policies) {
-            Ok(Some(answer)) => call.outcome(answer, scope),
-            Ok(None) => Ok(Outcome::Done),
-            Err(failure) => Err(failure),
-        };
-        let Some(chain) = call.orb.interceptors().client() else { return Ok(attempt(call)) };
-        let seen = Attempt {
-            object: self,
-            target,
-            operation: call.operation,
-            response: call.response,
-            sync_scope: policies.sync_scope.unwrap_or_default(),
-            retries: !tries.retried || target.forwarded(),
-            refuses_forward: &|| call.refuse_forward(policies, tries.forwards + 1),
-        };
-        chain.around(seen, |exchange| {
-            attempt(&Call { exchange: Some(exchange), wary: call.wary.clone(), ..*call })
-        })
-    }
 }
 
-/// How often a call was tried, and why again.
+/// Why a call does not follow its forward with this number.
+fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
+    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+        return Some(
+            SystemException::from(Kind::Rebind)
+                .detail("the object was forwarded, which the rebind policy forbids"),
+        );
+    }
+    (number > MAX_FORWARDS).then(|| {
+        SystemException::from(Kind::Transient)
+            .minor(minor::TRANSIENT_FORWARDS)
+            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times"))
+    })
+}
+
+/// How far a call has come that needs more than one attempt.
 #[derive(Clone, Copy, Default)]
-struct Tries {
+struct Progress {
     forwards: u32,
-    /// A connection was closed before the request was processed.
     retried: bool,
 }
+
+/// One more attempt; an error of its own is the end of the call.
+type Again<'f, 's> = dyn FnMut(&Arc<Target>, Progress) -> Result<Result<Outcome<'s>, Failure>> + 'f;
 
 /// A reply as it came, in the caller's scope.
 struct Answer<'s> {
@@ -325,20 +324,25 @@ struct Answer<'s> {
 }
 
 impl<'a> Call<'_, 'a> {
-    /// Why the call does not follow its forward with this number.
+    /// The same call with contexts of interceptors.
+    fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
+        let Call { orb, operation, response, arguments, deadline, timeout, .. } = *self;
+        let wary = Cell::new(self.wary.get());
+        Call { orb, operation, response, arguments, deadline, timeout, wary, exchange: Some(exchange) }
+    }
+
+    /// One request and what its reply says.
     #[cold]
-    fn refuse_forward(&self, policies: &Policies, number: u32) -> Option<SystemException> {
-        if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
-            return Some(
-                SystemException::from(Kind::Rebind)
-                    .detail("the object was forwarded, which the rebind policy forbids"),
-            );
+    fn whole<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Outcome<'s>, Failure> {
+        match self.attempt(target, scope, policies)? {
+            Some(answer) => self.outcome(answer, scope),
+            None => Ok(Outcome::Done),
         }
-        (number > MAX_FORWARDS).then(|| {
-            SystemException::from(Kind::Transient)
-                .minor(minor::TRANSIENT_FORWARDS)
-                .detail(format!("{} was forwarded more than {MAX_FORWARDS} times", self.operation))
-        })
     }
 
     /// One request and its reply.
@@ -386,7 +390,7 @@ impl<'a> Call<'_, 'a> {
                 self.encode(&mut e, target, slot.id(), &[])
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
-                self.introduce(&mut e, target, slot.id(), code_sets, listen_points, scope)
+                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points), scope)
             };
             let outcome = encoded.map(|message| connection.send(message));
             Work::put_back(&mut work.encode, e.into_buffer());
@@ -426,8 +430,7 @@ impl<'a> Call<'_, 'a> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
             let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
-            let contexts = join(&[], self.exchange.map(|exchange| &exchange.request), scope)?;
-            let message = self.encode(&mut e, target, 0, contexts)?;
+            let message = self.introduce(&mut e, target, 0, (None, None), scope)?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -445,6 +448,7 @@ impl<'a> Call<'_, 'a> {
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
                 reply = Some(copy_to_scope(message, scope, pool));
             });
+            work.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {
@@ -457,15 +461,15 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A connection's first request, which says what later ones take for granted.
+    /// A request with service contexts: a connection's first, which says what later ones take for granted, and those to which
+    /// interceptors added some.
     #[cold]
     fn introduce<'e>(
         &self,
         e: &'e mut Encoder<'a>,
         target: &Target,
         id: u32,
-        code_sets: Option<CodeSets>,
-        listen_points: Option<Vec<u8>>,
+        (code_sets, listen_points): (Option<CodeSets>, Option<Vec<u8>>),
         scope: &Scope<'_>,
     ) -> Result<&'e Message<'a>> {
         let code_sets = code_sets.map(CodeSets::write);
@@ -514,7 +518,7 @@ impl<'a> Call<'_, 'a> {
         message::body(&mut d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
-            d = d.with_context(scope.keep(self.orb.clone())?);
+            d.set_context(scope.keep(self.orb.clone())?);
         }
         Ok((reply, d))
     }

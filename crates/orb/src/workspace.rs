@@ -30,6 +30,14 @@ impl Work {
         Work { region, encode: Vec::with_capacity(1024), block }
     }
 
+    /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
+    #[inline]
+    pub fn trim(&mut self) {
+        if self.block.capacity() > crate::connection::STAY {
+            self.block = Buffer::unpooled(0);
+        }
+    }
+
     /// Keeps an encoding buffer for the next message unless it grew very large.
     pub fn put_back(encode: &mut Vec<u8>, buffer: Vec<u8>) {
         if buffer.capacity() <= STAY {
@@ -44,7 +52,8 @@ struct Shelf {
         reason = "each call takes one out and puts it back: a pointer moves, not the set"
     )]
     work: Vec<Box<Work>>,
-    regions: Vec<Region>,
+    #[expect(clippy::vec_box, reason = "as above")]
+    regions: Vec<Box<Region>>,
     nesting: usize,
 }
 
@@ -62,10 +71,10 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
     f: impl FnOnce(&mut Work) -> Result<T, E>,
 ) -> Result<T, E> {
     let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
-    let _nesting = Nesting;
+    let nested = Nested;
     let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
     let result = f(&mut work);
-    leave(|shelf| shelf.work.push(work));
+    nested.leave(|shelf| shelf.work.push(work));
     result
 }
 
@@ -81,23 +90,14 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
     let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
-    let mut region = region.unwrap_or_else(|| Region::with_overflow(REGION, results()));
-    let _nesting = Nesting;
+    let nested = Nested;
+    let mut region = region.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())));
     let result = {
         let scope = region.enter();
         f(&scope)
     };
-    leave(|shelf| shelf.regions.push(region));
+    nested.leave(|shelf| shelf.regions.push(region));
     result
-}
-
-/// Counts a call out, by a panic of a servant too, which costs no more than the set that it used.
-struct Nesting;
-
-impl Drop for Nesting {
-    fn drop(&mut self) {
-        leave(|shelf| shelf.nesting -= 1);
-    }
 }
 
 /// `None` when calls are nested too deeply.
@@ -119,7 +119,23 @@ fn too_deep() -> SystemException {
         .detail("calls are nested too deeply on one thread: does a call back call back?")
 }
 
-#[inline]
-fn leave(give: impl FnOnce(&mut Shelf)) {
-    SHELF.with_borrow_mut(give);
+/// One level of nesting. A panic that passes through, as a servant's may, ends it too; what was lent is lost then.
+struct Nested;
+
+impl Nested {
+    #[inline]
+    fn leave(self, give: impl FnOnce(&mut Shelf)) {
+        std::mem::forget(self);
+        SHELF.with_borrow_mut(|shelf| {
+            shelf.nesting -= 1;
+            give(shelf);
+        });
+    }
+}
+
+impl Drop for Nested {
+    #[cold]
+    fn drop(&mut self) {
+        SHELF.with_borrow_mut(|shelf| shelf.nesting -= 1);
+    }
 }

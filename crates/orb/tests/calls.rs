@@ -174,3 +174,24 @@ fn a_server_that_ends_and_one_that_comes_back() {
     let _ = client;
     again.shutdown(true).unwrap();
 }
+
+/// The end of a stream comes with what was sent before it, or a moment later; either way the server lets go.
+#[test]
+fn a_peer_that_sends_and_leaves_is_noticed() {
+    use std::io::{Read, Write};
+    for concurrency in BOTH {
+        let (server, _client, _echo, _) = pair(concurrency);
+        let (host, port) = server.endpoint_addresses().remove(0);
+        for round in 0..100 {
+            let mut stream = std::net::TcpStream::connect((host.as_str(), port)).unwrap();
+            stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+            // A CancelRequest: it has no answer.
+            stream.write_all(b"GIOP\x01\x02\x01\x02\x04\0\0\0\x07\0\0\0").unwrap();
+            if round % 2 == 0 {
+                std::thread::yield_now();
+            }
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0, "{concurrency:?}, round {round}");
+        }
+    }
+}

@@ -92,6 +92,12 @@ pub trait Stream: Send + Sync + Debug {
     /// One system call; blocks as `wait` and the receive time-out say.
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize>;
 
+    /// Whether a receive that gets less than there was room for got all there was, the end of the stream aside. Not so
+    /// where bytes come in records.
+    fn short_is_all(&self) -> bool {
+        false
+    }
+
     /// Sends some of the pieces' bytes, in order; how many is returned.
     ///
     /// # Errors

@@ -148,6 +148,10 @@ impl Stream for TcpStream {
         }
     }
 
+    fn short_is_all(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
         let flags =

@@ -2,9 +2,10 @@
 
 use crate::check::{Check, Run, Stop, some};
 use crate::generated::interop::*;
-use crate::types::{described, made, mixed, point, tc, tree};
+use crate::types::{described, made, mixed, point, tc, tc::generated, tree};
 use crate::{echo, expect, expect_err};
-use isorb::{Any, Kind, TypeCode, WString};
+use isorb::{Any, Kind, Orb, TypeCode, WString};
+use isorb_any::Kind as TypeKind;
 
 /// All that goes into an any; `thing` is a reference of the server's.
 fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
@@ -30,21 +31,21 @@ fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
         Any::from(1.5_f32),
         Any::from(-2.25_f64),
         Any::new(&"text".to_owned())?,
-        Any::with_type(tc::colour(), Colour::Blue)?,
-        Any::with_type(tc::point(), point(1, 2))?,
-        Any::with_type(tc::mixed(), &mixed("mixed", Colour::Green, 5))?,
-        Any::with_type(tc::over_long(), &text(2, "two"))?,
-        Any::with_type(tc::over_long(), &OverLong::Raw { label: 0, value: 3 })?,
+        Any::new(&Colour::Blue)?,
+        Any::new(&point(1, 2))?,
+        Any::new(&mixed("mixed", Colour::Green, 5))?,
+        Any::new(&text(2, "two"))?,
+        Any::new(&OverLong::Raw { label: 0, value: 3 })?,
         Any::with_type(tc::longs(), [1, 2, 3].as_slice())?,
         Any::with_type(tc::five_longs(), [1, 2, 3, 4, 5])?,
         Any::with_type(tc::height(), 12_i32)?,
-        Any::with_type(tc::tree(), &tree(3, 2))?,
-        Any::with_type(tc::expression(), &Expression::Operands { label: '+', value: operands })?,
-        Any::new(&Any::with_type(tc::mixed(), &mixed("inner", Colour::Red, 1))?)?,
-        reference(Some(thing))?,
-        reference(None)?,
-        Any::new(&tc::mixed())?,
-        Any::with_type(tc::invoice(), invoice)?,
+        Any::new(&tree(3, 2))?,
+        Any::new(&Expression::Operands { label: '+', value: operands })?,
+        Any::new(&Any::new(&mixed("inner", Colour::Red, 1))?)?,
+        Any::new(&Some(thing.clone()))?,
+        Any::new(&None::<ThingRef>)?,
+        Any::new(&generated::<Mixed>())?,
+        Any::new(&invoice)?,
     ];
     if run.options.is_giop_1_2() {
         all.push(Any::new(&WString("wide".to_owned()))?);
@@ -52,31 +53,34 @@ fn values(run: &Run<'_>, thing: &ThingRef) -> Check<Vec<Any>> {
     Ok(all)
 }
 
-fn reference(thing: Option<&ThingRef>) -> Check<Any> {
-    Ok(Any::with_type(tc::thing(), thing)?)
-}
-
 /// What two equal values have in common, whoever wrote them: peers may leave names out of type codes and write references in
 /// forms of their own.
 #[derive(Debug, PartialEq)]
 enum Plain {
-    Octets(u32, Vec<u8>),
-    Reference(Option<Vec<u8>>),
+    Octets(TypeKind, Vec<u8>),
+    /// The id that the object gives.
+    Reference(Option<String>),
     Type(String),
     Nested(Box<Plain>),
+    /// What should have been a value and could not be taken out.
+    Wrong(String),
 }
 
-fn plain(any: &Any) -> Plain {
+fn plain(orb: &Orb, any: &Any) -> Plain {
+    let wrong = || Plain::Wrong(any.to_string());
     match any.type_code().kind() {
-        kind if kind as u32 == 11 => Plain::Nested(Box::new(plain(&any.get::<Any>().unwrap_or_default()))),
-        kind if kind as u32 == 12 => {
-            Plain::Type(any.get::<TypeCode>().unwrap_or_default().compact().to_string())
+        TypeKind::Any => any.get().map_or_else(wrong, |inner| Plain::Nested(Box::new(plain(orb, &inner)))),
+        TypeKind::TypeCode => {
+            any.get::<TypeCode>().map_or_else(wrong, |code| Plain::Type(code.compact().to_string()))
         }
-        kind if kind as u32 == 14 => {
-            let key = any.value();
-            Plain::Reference((key.len() > 12).then(|| Vec::new()))
+        TypeKind::ObjRef => {
+            match orb.extract::<Option<ThingRef>>(any).map(|thing| thing.map(|thing| thing.id())) {
+                Some(None) => Plain::Reference(None),
+                Some(Some(Ok(id))) => Plain::Reference(Some(id)),
+                _ => wrong(),
+            }
         }
-        kind => Plain::Octets(kind as u32, any.value().to_vec()),
+        kind => Plain::Octets(kind, any.value().to_vec()),
     }
 }
 
@@ -85,20 +89,25 @@ pub(super) fn anys(run: &Run<'_>) -> Check {
     let factories: FactoriesRef = run.other_group("factories")?;
     let thing = some(factories.create("in an any")?)?;
     let values = values(run, &thing)?;
-    echo!(o.echo_any by plain, values.clone());
-    let each = |anys: &Vec<Any>| anys.iter().map(plain).collect::<Vec<_>>();
+    echo!(o.echo_any by |any| plain(run.orb, any), values.clone());
+    let each = |anys: &Vec<Any>| anys.iter().map(|any| plain(run.orb, any)).collect::<Vec<_>>();
     echo!(o.echo_anys by each, [vec![], values.clone()]);
     let with = WithAny { before: 1, value: values[15].clone(), after: 2 };
-    echo!(o.echo_with_any by |w: &WithAny| (w.before, plain(&w.value), w.after), [with]);
+    echo!(o.echo_with_any by |w: &WithAny| (w.before, plain(run.orb, &w.value), w.after), [with]);
     for value in &values {
         expect!(o.kind(value)? == value.type_code().kind() as u32);
     }
     for what in ["null", "long", "string", "mixed", "longs", "nested", "tree"] {
         let (got, want) = (o.make(what)?, some(made(what)?)?);
-        if !got.type_code().equivalent(want.type_code()) || plain(&got) != plain(&want) {
+        if !got.type_code().equivalent(want.type_code()) || plain(run.orb, &got) != plain(run.orb, &want) {
             return Err(Stop::Fail(format!("make {what} gave {got}, a {}", got.type_code())));
         }
     }
+    expect!(o.make("mixed")?.get::<Mixed>().is_some_and(|m| m.name == "m" && m.at == point(1, -2)));
+    expect!(o.make("longs")?.get::<Longs>() == Some(vec![1, 2, 3]));
+    expect!(
+        o.make("tree")?.get::<Tree>().is_some_and(|t| t.children.len() == 1 && t.children[0].name == "leaf")
+    );
     expect_err!(o.make("nonsense"), exception if exception.kind == Kind::BadParam);
     Ok(())
 }
@@ -141,7 +150,10 @@ pub(super) fn typecodes(run: &Run<'_>) -> Check {
             return Err(Stop::Fail(format!("describe {what}: {got} instead of {a}")));
         }
     }
-    expect!(!o.same(&tc::mixed(), &tc::colour())? && !o.equivalent(&tc::mixed(), &tc::colour())?);
+    expect!(
+        !o.same(&generated::<Mixed>(), &generated::<Colour>())?
+            && !o.equivalent(&generated::<Mixed>(), &generated::<Colour>())?
+    );
     expect!(!o.same(&tc::height(), &TypeCode::LONG)?);
     expect!(o.equivalent(&tc::height(), &TypeCode::LONG)?);
     expect_err!(o.describe("nonsense"), exception if exception.kind == Kind::BadParam);

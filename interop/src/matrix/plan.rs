@@ -6,8 +6,18 @@ use super::pair::Pairing;
 use super::peers::Peer;
 
 /// The modes by name; naming services are `omninames`, `isorb-naming`, `jacorb-naming`.
-pub const MODES: &[&str] =
-    &["plain", "lane", "giop10", "giop11", "utf8", "mixed-codesets", "bidir", "fragments", "lane-fragments"];
+pub const MODES: &[&str] = &[
+    "plain",
+    "lane",
+    "giop10",
+    "giop11",
+    "utf8",
+    "mixed-codesets",
+    "bidir",
+    "shared",
+    "fragments",
+    "lane-fragments",
+];
 
 /// What is sent in pieces where fragments are small.
 const LONG: &str = "strings,sequences,anys,recursive,user_exceptions,oneways,large,parallel";
@@ -40,6 +50,13 @@ fn pairing(server: Peer, client: Peer, mode: &str) -> Option<Pairing> {
         "utf8" => p.both("--utf8").only("scalars,utf8_strings,strings,sequences,anys"),
         "mixed-codesets" => p.server(true, "--utf8").only(TEXT),
         "bidir" => p.both("--bidir").only(BIDIRECTIONAL),
+        "shared" => {
+            let omni = matches!(client, Peer::OmniOrb | Peer::OmniOrbPy);
+            p.client(client == Peer::Isorb, "-ORBConnectionsPerServer 1")
+                .client(omni, "-ORBoneCallPerConnection 0 -ORBmaxGIOPConnectionPerServer 1")
+                .server(own_server, "-ORBConcurrency lane")
+                .only("parallel,large,oneways,callbacks,timeouts")
+        }
         "fragments" => p
             .server(own_server, "-ORBFragment 1024")
             .client(client == Peer::Isorb, "-ORBFragment 1024")

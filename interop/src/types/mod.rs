@@ -45,13 +45,13 @@ pub fn made(what: &str) -> Result<Option<Any>> {
         "string" => Any::new(&"forty-two".to_owned())?,
         "mixed" => {
             let m = Mixed { name: "m".into(), paint: Colour::Green, at: point(1, -2), tail: 9 };
-            Any::with_type(tc::mixed(), &m)?
+            Any::new(&m)?
         }
         "longs" => Any::with_type(tc::longs(), [1, 2, 3].as_slice())?,
         "nested" => Any::new(&Any::from(42_i32))?,
         "tree" => {
             let leaf = Tree { name: "leaf".into(), children: Vec::new() };
-            Any::with_type(tc::tree(), &Tree { name: "root".into(), children: vec![leaf] })?
+            Any::new(&Tree { name: "root".into(), children: vec![leaf] })?
         }
         _ => return Ok(None),
     }))

@@ -113,9 +113,16 @@ impl<'m> Iterator for ServiceContextIter<'m> {
 }
 
 /// Writes a list of contexts.
-#[inline]
+#[inline(always)]
 pub(super) fn write(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     e.count(contexts.len());
+    if !contexts.is_empty() {
+        write_each(e, contexts);
+    }
+}
+
+#[cold]
+fn write_each(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     for context in contexts {
         e.put(context.id);
         put_octets(e, context.data);

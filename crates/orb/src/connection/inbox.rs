@@ -15,7 +15,11 @@ const HEADER: usize = 12;
 const SMALL: usize = 4096;
 /// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
 /// one large message does not cost memory for ever.
-const STAY: usize = 128 << 10;
+pub(crate) const STAY: usize = 128 << 10;
+
+/// Room that the header of a message is trusted with. More is made as its octets come, so that a peer which announces much
+/// and sends nothing takes no memory from others.
+const ON_TRUST: usize = 256 << 10;
 
 /// Messages of which fragments may be outstanding at a time.
 const PARTIAL: usize = 8;
@@ -74,6 +78,9 @@ enum Step {
 pub(crate) struct Inbox {
     block: Buffer,
     filled: usize,
+    /// Whether the message that `next` gave last was received with nothing behind it, by a receive that got less than
+    /// there was room for.
+    pub emptied: bool,
     /// Made when the first fragment comes.
     assembler: Option<Box<Assembler>>,
     /// What the stream's receive time-out is set to.
@@ -83,7 +90,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub fn new(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-        Inbox { block: fresh_block(pool), filled: 0, assembler: None, timeout: None, limit }
+        Inbox { block: fresh_block(pool), filled: 0, emptied: false, assembler: None, timeout: None, limit }
     }
 
     /// The next whole message, put at the start of `into`; the two blocks change places, nothing is copied but what was
@@ -105,6 +112,7 @@ impl Inbox {
             stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
+        self.emptied = false;
         loop {
             // A fragment leaves room for the next, which may be here already.
             while self.filled >= HEADER {
@@ -115,9 +123,13 @@ impl Inbox {
                 }
             }
             let room = &mut self.block.bytes_mut()[self.filled..];
+            let most = room.len();
             match stream.recv(room, wait) {
                 Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
-                Ok(n) => self.filled += n,
+                Ok(n) => {
+                    self.filled += n;
+                    self.emptied = n < most;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
                     return Err(ReadError::WouldBlock);
                 }
@@ -138,6 +150,11 @@ impl Inbox {
         }
     }
 
+    /// Whether no part of a further message is here.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
     /// Takes the first message out if it is whole; makes room for it if it is not.
     #[inline]
     fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Step, ReadError> {
@@ -148,9 +165,7 @@ impl Inbox {
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
         let len = header.total();
         if len > self.block.capacity() {
-            let mut larger = pool.take(len).ok_or(ReadError::NoMemory)?;
-            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
-            self.block = larger;
+            self.grow(len, pool)?;
         }
         if self.filled < len {
             return Ok(Step::Incomplete);
@@ -175,6 +190,18 @@ impl Inbox {
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
+    }
+
+    /// Makes room for more of a message of `len` octets.
+    fn grow(&mut self, len: usize, pool: &Arc<BufferPool>) -> Result<(), ReadError> {
+        let room = len.min(ON_TRUST.max(4 * self.filled));
+        let full = self.filled == self.block.capacity();
+        if full || self.block.capacity() < len.min(ON_TRUST) {
+            let mut larger = pool.take(room).ok_or(ReadError::NoMemory)?;
+            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
+            self.block = larger;
+        }
+        Ok(())
     }
 
     #[cold]

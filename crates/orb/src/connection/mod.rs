@@ -13,7 +13,7 @@ mod inbox;
 mod outbox;
 mod slots;
 
-pub(crate) use inbox::{Arrived, Inbox, ReadError};
+pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 
@@ -196,6 +196,17 @@ impl Connection {
         let read = self.inbox.lock().next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into);
         self.note(&read);
         read
+    }
+
+    /// Reads a message that has arrived, and says whether it is known that nothing was behind it, the end of the stream
+    /// aside.
+    pub fn read_arrived(&self, into: &mut Buffer) -> (Result<Arrived, ReadError>, bool) {
+        let mut inbox = self.inbox.lock();
+        let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, None, into);
+        let last = inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
+        drop(inbox);
+        self.note(&read);
+        (read, last)
     }
 
     /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is

@@ -163,13 +163,14 @@ impl<'r> ClientRequestInfo<'r> {
             }
             Ok(Outcome::Done) => (Point::ReceiveOther, ReplyStatus::Successful),
             Err(Failure::NotProcessed(_)) if retries => (Point::ReceiveOther, ReplyStatus::TransportRetry),
-            Err(Failure::Unreachable(_)) if self.at.forwarded() => {
-                (Point::ReceiveOther, ReplyStatus::TransportRetry)
-            }
             // The forwarded object is gone: the ORB goes back to where the reference says.
             Err(Failure::Final(exception))
                 if exception.kind == Kind::ObjectNotExist && self.at.forwarded() =>
             {
+                (Point::ReceiveOther, ReplyStatus::TransportRetry)
+            }
+            // Nobody is where the forward led.
+            Err(Failure::Unreachable(_)) if self.at.forwarded() => {
                 (Point::ReceiveOther, ReplyStatus::TransportRetry)
             }
             Err(

@@ -6,6 +6,7 @@ use super::slots::{Entered as EnteredSlots, PiCurrent};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::poa::{Entered, Refusal};
 use crate::server::{deliver, write_exception, write_refusal};
+use crate::workspace::Work;
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
@@ -50,7 +51,7 @@ impl ServerChain {
             sending: Sending::Nothing,
             forward: None,
         };
-        Serving { chain: self, info, flow: 0, slots: None, refused: None, forward: None, answered: false }
+        Serving { chain: self, info, flow: 0, slots: None, forward: None, answered: false }
     }
 }
 
@@ -62,7 +63,6 @@ pub(crate) struct Serving<'r> {
     flow: usize,
     /// The request's slots as the thread's.
     slots: Option<EnteredSlots>,
-    refused: Option<Refusal>,
     /// What `receive_request` raised.
     forward: Option<Object>,
     /// The client has its reply already.
@@ -79,9 +79,12 @@ pub(crate) struct Places {
 }
 
 impl<'r> Serving<'r> {
-    /// The starting points; then, for a reply that is to leave before the servant is called, `find`s the object.
+    /// The starting points.
+    ///
+    /// # Errors
+    /// What an interceptor raised.
     #[inline(never)]
-    pub fn start(&mut self, find: impl FnOnce() -> Result<(), Refusal>) {
+    pub fn start(&mut self) -> Result<(), Refusal> {
         let current = self.chain.current;
         let mut raised = None;
         {
@@ -100,18 +103,11 @@ impl<'r> Serving<'r> {
         if let Some(slots) = self.info.slots.take() {
             self.slots = current.enter(slots);
         }
-        self.refused = match raised {
-            // A refusal is for the ending points to see, and answered after them.
-            None if self.info.request.response == Response::Server => find().err(),
-            None => None,
-            Some(Raised::Exception(exception)) => Some(exception.completed(Completion::No).into()),
-            Some(forward) => Some(forward.into()),
-        };
-    }
-
-    /// Why the servant is not to be looked for.
-    pub fn refused(&self) -> Option<&Refusal> {
-        self.refused.as_ref()
+        match raised {
+            None => Ok(()),
+            Some(Raised::Exception(exception)) => Err(exception.completed(Completion::No).into()),
+            Some(forward) => Err(forward.into()),
+        }
     }
 
     /// The contexts for a reply that is sent before the servant is called, which this is told by that.
@@ -148,19 +144,26 @@ impl<'r> Serving<'r> {
 
     /// The ending points, then the reply: as it was written when nothing changed, else once more.
     #[inline(never)]
-    pub fn finish(mut self, e: &mut Encoder<'_>, places: Places, send: &mut dyn FnMut(&Message<'_>)) {
+    pub fn finish(
+        mut self,
+        e: Encoder<'_>,
+        places: Places,
+        encode: &mut Vec<u8>,
+        send: &mut dyn FnMut(&Message<'_>),
+    ) {
         let text = e.text();
-        let message = match e.finished() {
+        let mut message = match e.finish() {
             Ok(message) => message,
-            Err(error) => {
+            Err((error, buffer)) => {
                 self.info.sending = Sending::System(error.into());
                 (self.info.point, self.info.status) = (Point::SendException, ReplyStatus::SystemException);
                 self.end();
                 crate::log::note(format_args!("a reply could not be written: {error}"));
+                *encode = buffer;
                 return;
             }
         };
-        let status = self.info.sent(message, places);
+        let status = self.info.sent(&mut message, places);
         let mut changed = false;
         if let Some(to) = self.forward.take() {
             self.info.raise(Raised::Forward(to));
@@ -174,10 +177,11 @@ impl<'r> Serving<'r> {
         };
         if expected && (changed || !self.info.reply.is_empty()) {
             let refusal = if changed { Some(self.info.refusal()) } else { None };
-            self.rewrite(message, text, status, places, refusal.as_ref(), send);
-        } else if expected && message::finish_header(message).is_ok() {
-            send(message);
+            self.rewrite(&message, text, status, places, refusal.as_ref(), send);
+        } else if expected && message::finish_header(&mut message).is_ok() {
+            send(&message);
         }
+        Work::put_back(encode, message.into_buffer());
     }
 
     /// Calls the ending points; `true` when one raised.

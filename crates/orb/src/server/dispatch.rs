@@ -33,7 +33,8 @@ pub(crate) fn request(
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let mut d = message::start_whole(bytes, &arrived.header, &scope).with_context(orb);
+    let mut d = message::start_whole(bytes, &arrived.header, &scope);
+    d.set_context(orb);
     let request = Request::read(&mut d)?;
     let version = arrived.header.version;
     let mut acceptable = Ok(());
@@ -54,16 +55,18 @@ pub(crate) fn request(
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     let mut intercepted = orb.interceptors().server().map(|chain| chain.serve(orb, &request));
-    if let Some(serving) = &mut intercepted
-        && acceptable.is_ok()
-        && let Some(key) = request.target.key()
-    {
-        serving.start(|| find(orb, key));
+    let mut started = match &mut intercepted {
+        Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
+        _ => Ok(()),
+    };
+    if intercepted.is_some() && request.response == Response::Server && started.is_ok() {
+        // A refusal is for the ending points to see, and answered after them.
+        started = request.target.key().map_or(Ok(()), |key| find(orb, key));
     }
-    let refused = intercepted.as_ref().and_then(Serving::refused).is_some();
-    if request.response == Response::Server && !refused {
+    if request.response == Response::Server && started.is_ok() {
         let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
-        if !answer_early(orb, &request, text, &contexts, send) && intercepted.is_none() {
+        let found = answer_early(orb, &request, text, &contexts, send);
+        if !found && intercepted.is_none() {
             Work::put_back(encode, e.into_buffer());
             return Ok(());
         }
@@ -77,11 +80,6 @@ pub(crate) fn request(
                 write_exception(&mut e, status_at, head, exception);
             }
         }
-        _ if refused => {
-            if let Some(refusal) = intercepted.as_ref().and_then(Serving::refused) {
-                write_refusal(&mut e, status_at, head, refusal);
-            }
-        }
         None => {
             // A profile that is not IIOP: ask for the key (clause 9.4.3.1).
             e.patch(status_at, ReplyStatus::NeedsAddressingMode as u32);
@@ -89,7 +87,7 @@ pub(crate) fn request(
             e.put(0u16);
             message::end_body(&mut e, body);
         }
-        Some(key) => match enter(orb, key, request.operation, &scope) {
+        Some(key) => match started.and_then(|()| enter(orb, key, request.operation, &scope)) {
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
@@ -127,8 +125,10 @@ pub(crate) fn request(
         },
     }
     if let Some(serving) = intercepted {
-        serving.finish(&mut e, Places { status: status_at, head }, send);
-    } else if request.response == Response::Target {
+        serving.finish(e, Places { status: status_at, head }, encode, send);
+        return Ok(());
+    }
+    if request.response == Response::Target {
         deliver(&mut e, send);
     }
     Work::put_back(encode, e.into_buffer());
@@ -156,6 +156,7 @@ fn answer_early(
 }
 
 /// The target of a request: by a key that this ORB made, or a plain one that was registered.
+#[inline(always)]
 fn enter<'u>(
     orb: &Orb,
     key: &'u [u8],
@@ -163,17 +164,26 @@ fn enter<'u>(
     scope: &'u Scope<'u>,
 ) -> Result<Entered<'u>, Refusal> {
     match orb.registry().enter(key, operation) {
-        Err(refusal) => match orb.plain_key(key) {
-            None => Err(refusal),
-            Some(object) => match object.local_key(orb) {
-                Some(key) => {
-                    let key = scope.slice(&key).map_err(SystemException::from)?;
-                    orb.registry().enter(key, operation)
-                }
-                None => Err(Refusal::Forward { to: object, permanent: false }),
-            },
-        },
-        entered => entered,
+        Ok(entered) => Ok(entered),
+        Err(refusal) => enter_by_plain_key(orb, key, operation, scope, refusal),
+    }
+}
+
+#[cold]
+fn enter_by_plain_key<'u>(
+    orb: &Orb,
+    key: &'u [u8],
+    operation: &'u str,
+    scope: &'u Scope<'u>,
+    refusal: Refusal,
+) -> Result<Entered<'u>, Refusal> {
+    let Some(object) = orb.plain_key(key) else { return Err(refusal) };
+    match object.local_key(orb) {
+        Some(key) => {
+            let key = scope.slice(&key).map_err(SystemException::from)?;
+            orb.registry().enter(key, operation)
+        }
+        None => Err(Refusal::Forward { to: object, permanent: false }),
     }
 }
 

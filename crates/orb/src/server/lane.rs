@@ -11,7 +11,6 @@ use crate::workspace::Work;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
-use isorb_transport::Wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +29,8 @@ struct Member {
     connection: Arc<Connection>,
     owned: AtomicBool,
     again: AtomicBool,
+    /// The peer will send no more; what it has sent may still be there.
+    closed: AtomicBool,
     /// Part of a reply waits for the peer to read; no request is read meanwhile.
     stuffed: AtomicBool,
 }
@@ -45,6 +46,7 @@ impl Lane {
             connection,
             owned: AtomicBool::new(false),
             again: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             stuffed: AtomicBool::new(false),
         });
         let token = {
@@ -73,7 +75,7 @@ impl Lane {
                     return;
                 }
                 if let Some(member) = self.member(event.token)
-                    && member.on_event(orb, &mut work) == Next::Close
+                    && member.on_event(orb, &mut work, event.closed) == Next::Close
                 {
                     member.connection.break_off();
                     let _ = self.poller.delete(member.connection.stream().fd());
@@ -108,7 +110,11 @@ impl Lane {
 }
 
 impl Member {
-    fn on_event(&self, orb: &Orb, work: &mut Work) -> Next {
+    fn on_event(&self, orb: &Orb, work: &mut Work, closed: bool) -> Next {
+        // Before the flags below, so that an owner who misses this sees `again`.
+        if closed {
+            self.closed.store(true, Ordering::SeqCst);
+        }
         if self.owned.swap(true, Ordering::SeqCst) {
             self.again.store(true, Ordering::SeqCst);
             // The owner may have let go between the two: then the event is ours after all.
@@ -128,7 +134,9 @@ impl Member {
         }
     }
 
-    /// Serves what has arrived, until the socket has no more or the peer does not take replies.
+    /// Serves what has arrived, until the socket has no more or the peer does not take replies. A message with nothing
+    /// behind it is taken for the last, which saves a receive that would find nothing: whatever comes later is another
+    /// event. Only the end of the stream has to be looked for, once it was announced.
     fn drain(&self, orb: &Orb, work: &mut Work) -> Next {
         let connection = &self.connection;
         if self.stuffed.load(Ordering::Acquire) {
@@ -139,7 +147,8 @@ impl Member {
             }
         }
         loop {
-            match connection.read(Wait::No, &mut work.block) {
+            let (read, last) = connection.read_arrived(&mut work.block);
+            match read {
                 Ok(arrived) => {
                     let mut send = |message: &isorb_cdr::Message<'_>| {
                         if !connection.send_or_keep(message)? {
@@ -150,7 +159,9 @@ impl Member {
                     if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
                         return Next::Close;
                     }
-                    if self.stuffed.load(Ordering::Acquire) {
+                    work.trim();
+                    let done = last && !self.closed.load(Ordering::SeqCst);
+                    if done || self.stuffed.load(Ordering::Acquire) {
                         return Next::Continue;
                     }
                 }

@@ -17,6 +17,7 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
                 if on_message(orb, connection, arrived, &mut work, &mut send) == Next::Close {
                     break;
                 }
+                work.trim();
             }
             Err(error) => return finish(connection, error),
         }

@@ -148,9 +148,10 @@ impl Echo for Parrot {
         self.fed.fetch_add(o.len() as u64, Ordering::SeqCst);
         Ok(())
     }
-    fn fail(&self, _: Upcall<'_>, how: u32) -> Result<()> {
+    fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()> {
         match how {
             0 => panic!("a servant that panics"),
+            99 => cx.orb().scope(|_| panic!("a servant that panics in a scope of its own")),
             _ => Err(SystemException::from(isorb::Kind::NoPermission).minor(how)),
         }
     }
