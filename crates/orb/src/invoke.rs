@@ -560,9 +560,6 @@ impl<'a> Call<'_, 'a> {
         let Answer { arrived, bytes, text } = answer;
         let mut d = message::start_whole(bytes, &arrived.header, scope);
         let reply = message::Reply::read(&mut d)?;
-        if let Some(exchange) = self.exchange {
-            exchange.note(&reply.contexts);
-        }
         d.set_text(text);
         message::body(&mut d);
         if d.remaining() > 0 {
@@ -578,6 +575,9 @@ impl<'a> Call<'_, 'a> {
     #[cold]
     fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
         let (reply, d) = self.open(answer, scope)?;
+        if let Some(exchange) = self.exchange {
+            exchange.note(&reply.contexts);
+        }
         self.other_reply(reply, d)
     }
 
