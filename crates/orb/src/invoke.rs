@@ -662,6 +662,7 @@ fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
     error.into()
 }
 
+#[cold]
 fn lost(peer: &str, completed: Completion) -> SystemException {
     SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
         .detail(format!("the connection to {peer} was lost"))

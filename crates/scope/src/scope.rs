@@ -493,8 +493,7 @@ mod tests {
                     (0..3000).map(|i| scope.format(format_args!("text {i}")).unwrap()).collect();
                 scope.keep(Counted(dropped.clone())).unwrap();
                 let long = scope.slice(&vec![7u64; 30_000]).unwrap();
-                let rows =
-                    scope.fill(100, |i| scope.slice(&[i; 50]).map(|row| &*row).map_err(Full::from)).unwrap();
+                let rows = scope.fill(100, |i| scope.slice(&[i; 50]).map(|row| &*row)).unwrap();
                 assert!(pool.out() > 240_000 && scope.used() > 240_000);
                 assert_eq!(small, "small");
                 assert!(texts.iter().enumerate().all(|(i, text)| *text == alloc::format!("text {i}")));

@@ -314,6 +314,7 @@ impl Connection {
         };
         let last = inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
         self.note(&read);
+        self.note_close(&read);
         drop(inbox);
         // What was read may take long, or wait for one who waits here.
         if self.bidirectional.load(Ordering::Relaxed) {
@@ -325,6 +326,17 @@ impl Connection {
     /// Tells by which poller the connection is watched.
     pub fn watched_by(&self, poller: &Arc<Poller>, token: u64) {
         let _ = self.watch.set((poller.clone(), token));
+    }
+
+    /// Takes note of CloseConnection while the inbox is held: who reads next finds the end of the stream, and must know that it
+    /// was an orderly one.
+    #[inline]
+    fn note_close(&self, read: &Result<Arrived, ReadError>) {
+        if let Ok(arrived) = read
+            && arrived.header.kind == MessageKind::CloseConnection
+        {
+            self.close_in_order();
+        }
     }
 
     /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
@@ -380,6 +392,7 @@ impl Connection {
                 self.slots.deliver(*arrived, into, &self.pool);
                 continue;
             }
+            self.note_close(&read);
             drop(inbox);
             self.hand_over();
             match read {

@@ -9,6 +9,7 @@ use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// What a POA manager does with requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub enum State {
     /// The client gets OBJ_ADAPTER with minor code OMG|1. The last state, for ever.
     Inactive,
 }
+
+/// How long a request waits for a manager that nobody has touched before that is said.
+const HINT_AFTER: Duration = Duration::from_secs(2);
 
 /// Lets requests of the POAs that belong to it run, wait, or turns them away. Cheap to clone: all clones are one manager.
 #[derive(Clone)]
@@ -199,6 +203,7 @@ impl PoaManager {
     /// # Real-time
     /// Blocks while the manager holds.
     pub(super) fn await_active(&self, gate: &Gate) -> Result<(), SystemException> {
+        let mut hinted = false;
         let mut body = self.0.body.lock();
         loop {
             match body.state {
@@ -209,8 +214,17 @@ impl PoaManager {
                 State::Holding if body.waiting >= self.0.limit => return Err(DISCARDED),
                 State::Holding => {
                     body.waiting += 1;
-                    self.0.changed.wait_until(&mut body, Deadline::NONE);
+                    let patient =
+                        if body.touched || hinted { Deadline::NONE } else { Deadline::after(HINT_AFTER) };
+                    let changed = self.0.changed.wait_until(&mut body, patient);
                     body.waiting -= 1;
+                    if !changed && !hinted && body.state == State::Holding {
+                        hinted = true;
+                        crate::log::note(format_args!(
+                            "a request waits because nobody activated POA manager {}: call activate() on it, or Orb::run",
+                            self.0.id
+                        ));
+                    }
                 }
             }
         }
