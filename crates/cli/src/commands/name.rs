@@ -15,7 +15,7 @@ const DEPTH: usize = 64;
 /// What to do with which names. Further arguments go to the ORB (`-ORB…`).
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The naming service: a URL, or host[:port] [default: -ORBInitRef NameService, else 127.0.0.1:2809].
+    /// The naming service: a URL, host or host:port; -ORBInitRef NameService unless given, else 127.0.0.1:2809.
     #[arg(long, value_name = "URL", global = true)]
     ns: Option<String>,
     #[command(subcommand)]
