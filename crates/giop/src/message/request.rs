@@ -4,7 +4,7 @@ use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, w
 use crate::cursor::terminated;
 use crate::octets::{put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
-use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
+use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Version};
 
 /// What the caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,16 +55,21 @@ impl<'m> Request<'m> {
 
     #[inline(always)]
     fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
-        let id = d.get()?;
-        // Six bits of the octet and three octets are reserved: ignored.
-        let response = match d.get::<u8>()? & 3 {
+        // What has a fixed length, in one piece: the id, the flags with three reserved octets, and the address disposition with
+        // its padding, which comes before whatever kind of address.
+        let [id, flags, disposition] = d.get::<[u32; 3]>()?;
+        let (flags, disposition) = match d.order() {
+            Order::Little => (flags as u8, disposition as u16),
+            Order::Big => ((flags >> 24) as u8, (disposition >> 16) as u16),
+        };
+        // Six bits of the octet are reserved too: ignored.
+        let response = match flags & 3 {
             0 => Response::None,
             1 => Response::Server,
             3 => Response::Target,
             _ => return Err(d.error(ErrorKind::Value)),
         };
-        d.take(3)?;
-        let target = Target::read(d)?;
+        let target = Target::read_as(d, disposition)?;
         let operation = operation(d)?;
         let contexts = ServiceContexts::read(d)?;
         Ok(Request { id, response, target, operation, contexts })
@@ -85,7 +90,7 @@ impl<'m> Request<'m> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
     let name = octets(d)?;
     terminated(name).map_err(|kind| d.error(kind))
