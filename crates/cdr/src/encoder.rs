@@ -163,9 +163,22 @@ impl<'v> Encoder<'v> {
         if bytes.contains(&0) {
             return self.fail(ErrorKind::Text);
         }
-        self.count(bytes.len() + 1);
-        self.raw(bytes);
-        self.raw(&[0]);
+        self.terminated(bytes);
+    }
+
+    /// Writes octets, none of them zero, as a string is written: their count, the terminator included, the octets, zero.
+    #[inline]
+    pub fn terminated(&mut self, octets: &[u8]) {
+        let Ok(count) = u32::try_from(octets.len() + 1) else { return self.fail(ErrorKind::TooLarge) };
+        self.align(4);
+        let written = size_of::<u32>() + octets.len() + 1;
+        if self.room(written) {
+            let buffer = &mut self.message.buffer;
+            buffer.reserve(written);
+            buffer.extend_from_slice(count.as_bytes());
+            buffer.extend_from_slice(octets);
+            buffer.push(0);
+        }
     }
 
     fn latin1(&mut self, s: &str) {
