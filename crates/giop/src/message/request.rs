@@ -1,7 +1,6 @@
 //! Request (clause 9.4.2).
 
-use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
-use crate::cursor::terminated;
+use super::{OperationName, ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
 use crate::octets::{put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Version};
@@ -35,7 +34,7 @@ pub struct Request<'m> {
     /// The object.
     pub target: Target<'m>,
     /// Name of the operation.
-    pub operation: &'m str,
+    pub operation: OperationName<'m>,
     /// Service contexts.
     pub contexts: ServiceContexts<'m>,
 }
@@ -70,7 +69,7 @@ impl<'m> Request<'m> {
             _ => return Err(d.error(ErrorKind::Value)),
         };
         let target = Target::read_as(d, disposition)?;
-        let operation = operation(d)?;
+        let operation = OperationName::read(d)?;
         let contexts = ServiceContexts::read(d)?;
         Ok(Request { id, response, target, operation, contexts })
     }
@@ -83,17 +82,11 @@ impl<'m> Request<'m> {
             d.take(3)?;
         }
         let target = Target::read(d)?;
-        let operation = operation(d)?;
+        let operation = OperationName::read(d)?;
         // The principal, long since without meaning.
         octets(d)?;
         Ok(Request { id, response, target, operation, contexts })
     }
-}
-
-#[inline(always)]
-fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
-    let name = octets(d)?;
-    terminated(name).map_err(|kind| d.error(kind))
 }
 
 /// Another way to name the object of a request than its key, for a server that asked for it with NEEDS_ADDRESSING_MODE

@@ -127,7 +127,7 @@ fn requests_are_read() {
                 let request = Request::read(d).unwrap();
                 assert_eq!((request.id, request.response), (7, Response::Target));
                 assert_eq!(request.target, Target::Key(b"tower"));
-                assert_eq!(request.operation, "sum");
+                assert_eq!(request.operation.text(), Ok("sum"));
                 assert!(request.contexts.iter().eq([PRIORITY]));
                 assert_eq!(request.contexts.get(10), Some(PRIORITY.data));
                 assert_eq!(request.contexts.get(11), None);
@@ -177,7 +177,7 @@ fn requests_by_profile_and_reference() {
             let request = Request::read(d).unwrap();
             assert_eq!(request.target.key(), Some(&b"tower"[..]));
             assert!(matches!((i, request.target), (0, Target::Profile(_)) | (1, Target::Reference(_))));
-            assert_eq!((request.operation, request.contexts.len()), ("sum", 1));
+            assert_eq!((request.operation.text(), request.contexts.len()), (Ok("sum"), 1));
             body(d);
             assert_eq!(d.get(), Ok(99));
         });
@@ -255,7 +255,7 @@ fn other_targets() {
             assert_eq!(request.response, Response::None);
             assert!(matches!(request.target, Target::Profile(_)));
             assert_eq!(request.target.key(), Some(&b"key"[..]));
-            assert_eq!(request.operation, "sum");
+            assert_eq!(request.operation.text(), Ok("sum"));
         });
         let by_reference = |selected| {
             let hand = Hand::new(2, order, 0).u32(1).raw(&[3, 0, 0, 0]).u16(2).raw(&[0, 0]);
@@ -433,7 +433,7 @@ proptest! {
         finish_header(&mut message).unwrap();
         with(message.into_buffer(), |_, d| {
             let request = Request::read(d).unwrap();
-            assert_eq!((request.id, request.target.key(), request.operation), (id, Some(&key[..]), &operation[..]));
+            assert_eq!((request.id, request.target.key(), request.operation.text()), (id, Some(&key[..]), Ok(&operation[..])));
             assert!(request.contexts.iter().eq(contexts.iter().copied()));
             body(d);
             assert_eq!(d.get(), Ok(argument));
