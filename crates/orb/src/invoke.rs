@@ -519,9 +519,10 @@ impl<'a> Call<'_, 'a> {
         contexts: &[ServiceContext<'_>],
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
-        match target.addressing.load(Ordering::Relaxed) {
-            0 => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
-            way => self.address_otherwise(e, target, id, way, contexts),
+        match (target.addressing.load(Ordering::Relaxed), &target.head) {
+            (0, Some(head)) => head.write(e, id, self.response, self.operation, contexts),
+            (0, None) => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
+            (way, _) => self.address_otherwise(e, target, id, way, contexts),
         }
         let body = message::begin_body(e);
         (self.arguments)(e);

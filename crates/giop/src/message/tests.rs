@@ -362,6 +362,26 @@ fn hostile_counts_end_at_once() {
     }
 }
 
+#[test]
+fn a_head_that_was_prepared_makes_no_difference() {
+    for key in [&b""[..], b"k", b"tower", b"twelve octet"] {
+        let head = RequestHead::new(key).unwrap();
+        for response in [Response::None, Response::Server, Response::Target] {
+            let data = &[0, 1][..];
+            for contexts in [&[][..], &[ServiceContext { id: 7, data }][..]] {
+                let mut prepared = Encoder::new(Vec::new(), Text::DEFAULT);
+                head.write(&mut prepared, 0x0102_0304, response, "sum", contexts);
+                let mut plain = Encoder::new(Vec::new(), Text::DEFAULT);
+                write_request(&mut plain, 0x0102_0304, response, key, "sum", contexts);
+                assert_eq!(prepared.flatten().unwrap(), plain.flatten().unwrap());
+            }
+        }
+    }
+    let mut old = Encoder::new(Vec::new(), Text::fallback(Version::V1_1));
+    RequestHead::new(b"key").unwrap().write(&mut old, 1, Response::Target, "sum", &[]);
+    assert_eq!(old.error().unwrap().kind, ErrorKind::NotRemotable);
+}
+
 /// An operation name without its zero octet, or with one inside.
 #[test]
 fn operations_are_terminated() {
