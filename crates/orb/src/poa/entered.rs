@@ -82,6 +82,7 @@ enum Subject {
 pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> Entered<'k> {
+    #[inline]
     pub(super) fn active(
         visit: Visit,
         active: Arc<Active>,

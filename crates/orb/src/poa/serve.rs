@@ -26,15 +26,13 @@ impl Visit {
     pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<Entered<'k>, Refusal> {
         let policies = &self.poa.0.policies;
         if policies.retain() {
-            let active = enter_active(&self.poa.lock(), id);
-            if let Some(active) = active {
-                return Ok(Entered::active(self, active, id, operation));
+            let mut active = enter_active(&self.poa.lock(), id);
+            if active.is_none() && policies.servant_manager() {
+                let _marker = Marker::new(&self.poa);
+                active = Some(self.poa.incarnate(id)?);
             }
-            if policies.servant_manager() {
-                let active = {
-                    let _marker = Marker::new(&self.poa);
-                    self.poa.incarnate(id)?
-                };
+            // In one place, so that it is compiled in line and made where it is handed up.
+            if let Some(active) = active {
                 return Ok(Entered::active(self, active, id, operation));
             }
         }
