@@ -382,6 +382,22 @@ fn a_head_that_was_prepared_makes_no_difference() {
     assert_eq!(old.error().unwrap().kind, ErrorKind::NotRemotable);
 }
 
+#[test]
+fn a_name_that_is_no_text_is_read_as_octets() {
+    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    write_request(&mut e, 1, Response::Target, b"key", "sum", &[]);
+    let mut message = e.finish().unwrap();
+    finish_header(&mut message).unwrap();
+    let mut message = message.into_buffer();
+    let at = message.windows(3).position(|octets| octets == b"sum").unwrap();
+    message[at + 1] = 0xff;
+    with(message, |_, d| {
+        let operation = Request::read(d).unwrap().operation;
+        assert_eq!(operation.as_bytes(), b"s\xffm");
+        assert_eq!(operation.text().unwrap_err().kind, ErrorKind::Text);
+    });
+}
+
 /// An operation name without its zero octet, or with one inside.
 #[test]
 fn operations_are_terminated() {
