@@ -199,7 +199,7 @@ impl<'m> Decoder<'m> {
     ///
     /// # Errors
     /// [`ErrorKind::Length`] when the octets that are left cannot hold so many.
-    #[inline]
+    #[inline(always)]
     pub fn count(&mut self, min_wire: usize) -> Result<usize> {
         let n = self.get::<u32>()? as usize;
         if n > self.rest.len() / min_wire.max(1) && n > self.remaining() / min_wire.max(1) {

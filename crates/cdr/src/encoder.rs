@@ -32,7 +32,7 @@ impl<'v> Encoder<'v> {
     pub fn new(mut buffer: Vec<u8>, text: Text) -> Encoder<'v> {
         buffer.clear();
         Encoder {
-            message: Message { buffer, lent: [(0, &[]); LENT_SLICES], lent_count: 0, lent_bytes: 0 },
+            message: Message { buffer, lent: [None; LENT_SLICES], lent_count: 0, lent_bytes: 0 },
             origin: 0,
             text,
             limit: u32::MAX as usize,
@@ -118,7 +118,7 @@ impl<'v> Encoder<'v> {
             return self.raw(bytes);
         }
         if self.room(bytes.len()) {
-            self.message.lent[self.message.lent_count] = (self.message.buffer.len(), bytes);
+            self.message.lent[self.message.lent_count] = Some((self.message.buffer.len(), bytes));
             self.message.lent_count += 1;
             self.message.lent_bytes += bytes.len();
         }
@@ -163,9 +163,22 @@ impl<'v> Encoder<'v> {
         if bytes.contains(&0) {
             return self.fail(ErrorKind::Text);
         }
-        self.count(bytes.len() + 1);
-        self.raw(bytes);
-        self.raw(&[0]);
+        self.terminated(bytes);
+    }
+
+    /// Writes octets, none of them zero, as a string is written: their count, the terminator included, the octets, zero.
+    #[inline]
+    pub fn terminated(&mut self, octets: &[u8]) {
+        let Ok(count) = u32::try_from(octets.len() + 1) else { return self.fail(ErrorKind::TooLarge) };
+        self.align(4);
+        let written = size_of::<u32>() + octets.len() + 1;
+        if self.room(written) {
+            let buffer = &mut self.message.buffer;
+            buffer.reserve(written);
+            buffer.extend_from_slice(count.as_bytes());
+            buffer.extend_from_slice(octets);
+            buffer.push(0);
+        }
     }
 
     fn latin1(&mut self, s: &str) {
@@ -349,7 +362,8 @@ pub struct Counted {
 #[derive(Debug)]
 pub struct Message<'v> {
     buffer: Vec<u8>,
-    lent: [(usize, &'v [u8]); LENT_SLICES],
+    /// Where in the buffer, and what. Options, since an array of those is made with fewer stores in each message.
+    lent: [Option<(usize, &'v [u8])>; LENT_SLICES],
     lent_count: usize,
     lent_bytes: usize,
 }
@@ -378,11 +392,11 @@ impl<'v> Message<'v> {
 
     /// The pieces in order, none empty, at most [`Message::MAX_PIECES`].
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let lent = &self.lent[..self.lent_count];
-        let starts = core::iter::once(0).chain(lent.iter().map(|(at, _)| *at));
-        let ends = lent.iter().map(|(at, _)| *at).chain(core::iter::once(self.buffer.len()));
+        let lent = self.lent[..self.lent_count].iter().flatten();
+        let starts = core::iter::once(0).chain(lent.clone().map(|(at, _)| *at));
+        let ends = lent.clone().map(|(at, _)| *at).chain(core::iter::once(self.buffer.len()));
         let between = starts.zip(ends).map(|(start, end)| &self.buffer[start..end]);
-        let after = lent.iter().map(|(_, piece)| *piece).chain(core::iter::once(&[][..]));
+        let after = lent.map(|(_, piece)| *piece).chain(core::iter::once(&[][..]));
         between.zip(after).flat_map(|(own, lent)| [own, lent]).filter(|piece| !piece.is_empty())
     }
 

@@ -104,15 +104,21 @@ impl<'a> Cursor<'a> {
 
 /// The text in the octets of a CDR string.
 #[inline]
+pub(crate) fn terminated(octets: &[u8]) -> Result<&str, ErrorKind> {
+    core::str::from_utf8(unterminated(octets)?).map_err(|_| ErrorKind::Text)
+}
+
+/// The octets of a CDR string without their terminator, which is the only zero.
+#[inline]
 #[expect(
     clippy::manual_contains,
     reason = "names are short: octet by octet is faster than a search made for long texts"
 )]
-pub(crate) fn terminated(octets: &[u8]) -> Result<&str, ErrorKind> {
+pub(crate) fn unterminated(octets: &[u8]) -> Result<&[u8], ErrorKind> {
     // Some peers send an empty string without its terminator.
-    let Some((last, text)) = octets.split_last() else { return Ok("") };
+    let Some((last, text)) = octets.split_last() else { return Ok(&[]) };
     if *last != 0 || text.iter().any(|octet| *octet == 0) {
         return Err(ErrorKind::Terminator);
     }
-    core::str::from_utf8(text).map_err(|_| ErrorKind::Text)
+    Ok(text)
 }

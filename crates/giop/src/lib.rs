@@ -25,7 +25,7 @@
 //! let mut d = message::start(&mut bytes, &header, &scope).unwrap();
 //! let request = Request::read(&mut d).unwrap();
 //! message::body(&mut d);
-//! assert_eq!((request.operation, d.get::<i32>()), ("sample", Ok(3)));
+//! assert_eq!((request.operation.text(), d.get::<i32>()), (Ok("sample"), Ok(3)));
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]

@@ -11,14 +11,13 @@ pub(crate) fn put_octets(e: &mut Encoder<'_>, octets: &[u8]) {
 }
 
 /// A string that is ASCII by its nature (an operation, a host, a repository id) in whatever code set.
+#[inline]
 pub(crate) fn put_name(e: &mut Encoder<'_>, name: &str) {
     // Names are short: octet by octet is faster than a search that is made for long texts.
     if name.bytes().any(|octet| octet == 0) {
         return e.fail(ErrorKind::Text);
     }
-    e.count(name.len() + 1);
-    e.raw(name.as_bytes());
-    e.put(0u8);
+    e.terminated(name.as_bytes());
 }
 
 /// The octets of an encapsulation, byte-order octet first.

@@ -211,11 +211,12 @@ fn whole(header: &Header, octets: &mut [u8]) -> Result<Seen, String> {
     let contexts = match header.kind {
         MessageKind::Request => {
             let request = Request::read(&mut d).map_err(read)?;
-            if request.operation.is_empty() || request.target.key().is_none() {
+            let operation = request.operation.text().map_err(read)?;
+            if operation.is_empty() || request.target.key().is_none() {
                 return Err(format!("a request without an operation or key: {request:?}"));
             }
             seen.id = Some(request.id);
-            seen.operation = Some(request.operation.into());
+            seen.operation = Some(operation.into());
             seen.response = Some(request.response);
             request.contexts
         }

@@ -42,9 +42,16 @@ impl Operations {
     /// One multiplication an octet, one look-up, one comparison; the same for any number of operations.
     #[inline]
     pub fn find(&self, name: &str) -> Option<u16> {
-        let slot = operation_hash(self.seed, name.as_bytes()) as usize & (self.slots.len() - 1);
+        self.look_up(name.as_bytes()).map(|(index, _)| index)
+    }
+
+    /// The index of an operation, and its name, by the octets of a name that need not be text.
+    #[inline]
+    pub(crate) fn look_up(&self, name: &[u8]) -> Option<(u16, &'static str)> {
+        let slot = operation_hash(self.seed, name) as usize & (self.slots.len() - 1);
         let index = self.slots[slot];
-        (self.names.get(usize::from(index)).copied() == Some(name)).then_some(index)
+        let known = self.names.get(usize::from(index)).copied()?;
+        (known.as_bytes() == name).then_some((index, known))
     }
 
     /// The names by index.

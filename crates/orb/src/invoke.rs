@@ -152,7 +152,9 @@ impl Object {
         let outcome = match call.attempt(&target, scope, &policies) {
             // Opened here, not in a function further down, since results are large to hand up.
             Ok(Some(answer)) => {
-                let (reply, d) = call.open(answer, scope)?;
+                let Answer { arrived, bytes, text } = answer;
+                let mut d = message::start_whole(bytes, &arrived.header, scope);
+                let reply = call.open(&mut d, text, scope)?;
                 if reply.status == ReplyStatus::NoException {
                     return Ok(Reply::Results(d));
                 }
@@ -519,9 +521,10 @@ impl<'a> Call<'_, 'a> {
         contexts: &[ServiceContext<'_>],
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
-        match target.addressing.load(Ordering::Relaxed) {
-            0 => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
-            way => self.address_otherwise(e, target, id, way, contexts),
+        match (target.addressing.load(Ordering::Relaxed), &target.head) {
+            (0, Some(head)) => head.write(e, id, self.response, self.operation, contexts),
+            (0, None) => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
+            (way, _) => self.address_otherwise(e, target, id, way, contexts),
         }
         let body = message::begin_body(e);
         (self.arguments)(e);
@@ -552,16 +555,10 @@ impl<'a> Call<'_, 'a> {
 
     /// Reads the header of a reply; the decoder is at its body.
     #[inline(always)]
-    fn open<'s>(
-        &self,
-        answer: Answer<'s>,
-        scope: &'s Scope<'s>,
-    ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
-        let Answer { arrived, bytes, text } = answer;
-        let mut d = message::start_whole(bytes, &arrived.header, scope);
-        let reply = message::Reply::read(&mut d)?;
+    fn open<'s>(&self, d: &mut Decoder<'s>, text: Text, scope: &'s Scope<'s>) -> Result<message::Reply<'s>> {
+        let reply = message::Reply::read(d)?;
         d.set_text(text);
-        message::body(&mut d);
+        message::body(d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
             let orb = scope
@@ -569,12 +566,14 @@ impl<'a> Call<'_, 'a> {
                 .map_err(|full| SystemException::from(full).completed(Completion::Maybe))?;
             d.set_context(orb);
         }
-        Ok((reply, d))
+        Ok(reply)
     }
 
     #[cold]
     fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
-        let (reply, d) = self.open(answer, scope)?;
+        let Answer { arrived, bytes, text } = answer;
+        let mut d = message::start_whole(bytes, &arrived.header, scope);
+        let reply = self.open(&mut d, text, scope)?;
         if let Some(exchange) = self.exchange {
             exchange.note(&reply.contexts);
         }

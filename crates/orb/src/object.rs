@@ -6,6 +6,7 @@ use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
 use isorb_giop::codeset::negotiate;
 use isorb_giop::component::ORB_TYPE_OMNIORB;
+use isorb_giop::message::RequestHead;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
@@ -41,6 +42,8 @@ pub(crate) struct Target {
     /// The reference that was resolved.
     pub ior: Arc<Ior>,
     pub key: Box<[u8]>,
+    /// What requests by key begin with, in GIOP 1.2.
+    pub head: Option<RequestHead>,
     pub version: Version,
     /// What to announce on a connection that has agreed on nothing yet.
     pub code_sets: Option<(Narrow, Wide)>,
@@ -232,6 +235,7 @@ impl Object {
 
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
+        let head = RequestHead::new(&key);
         let key = key.into();
         let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
         let addressing = AtomicU8::new(0);
@@ -239,6 +243,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             place,
             ior,
             key,
+            head,
             version,
             code_sets: None,
             cancel: false,
@@ -262,6 +267,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             place: Place::There(peer),
             ior: ior.clone(),
             key: profile.key.clone().into(),
+            head: if version == Version::V1_2 { RequestHead::new(&profile.key) } else { None },
             version,
             code_sets,
             cancel: profile.orb_type().is_some_and(|orb| orb != ORB_TYPE_OMNIORB),

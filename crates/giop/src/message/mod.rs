@@ -7,6 +7,7 @@
 mod contexts;
 mod control;
 mod locate;
+mod operation;
 mod reply;
 mod request;
 mod target;
@@ -14,8 +15,9 @@ mod target;
 pub use contexts::{ServiceContext, ServiceContextIter, ServiceContexts};
 pub use control::{cancel_request, close_connection, message_error, read_cancel};
 pub use locate::{LocateReply, LocateRequest, LocateStatus, write_locate_reply, write_locate_request};
+pub use operation::OperationName;
 pub use reply::{Reply, ReplyStatus, write_reply};
-pub use request::{Addressed, Request, Response, write_request, write_request_to};
+pub use request::{Addressed, Request, RequestHead, Response, write_request, write_request_to};
 pub use target::{RawProfile, Target};
 
 use crate::{Header, MessageKind};

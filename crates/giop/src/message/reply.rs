@@ -55,20 +55,20 @@ impl<'m> Reply<'m> {
     #[inline(always)]
     pub fn read(d: &mut Decoder<'m>) -> Result<Reply<'m>> {
         if d.text().version >= Version::V1_2 {
-            let id = d.get()?;
-            let status = status(d)?;
+            let [id, status] = d.get::<[u32; 2]>()?;
+            let status = known(d, status)?;
             Ok(Reply { id, status, contexts: ServiceContexts::read(d)? })
         } else {
             let contexts = ServiceContexts::read(d)?;
             let id = d.get()?;
-            Ok(Reply { id, status: status(d)?, contexts })
+            let status = d.get()?;
+            Ok(Reply { id, status: known(d, status)?, contexts })
         }
     }
 }
 
 #[inline]
-fn status(d: &mut Decoder<'_>) -> Result<ReplyStatus> {
-    let status = d.get::<u32>()?;
+fn known(d: &Decoder<'_>, status: u32) -> Result<ReplyStatus> {
     // The last two exist in GIOP 1.2 only.
     let known = if d.text().version >= Version::V1_2 { 6 } else { 4 };
     match ReplyStatus::ALL[..known].get(status as usize) {

@@ -1,10 +1,10 @@
 //! Request (clause 9.4.2).
 
-use super::{ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
-use crate::cursor::terminated;
+use super::{OperationName, ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
 use crate::octets::{put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
-use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
+use alloc::boxed::Box;
+use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Version};
 
 /// What the caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ pub struct Request<'m> {
     /// The object.
     pub target: Target<'m>,
     /// Name of the operation.
-    pub operation: &'m str,
+    pub operation: OperationName<'m>,
     /// Service contexts.
     pub contexts: ServiceContexts<'m>,
 }
@@ -55,17 +55,22 @@ impl<'m> Request<'m> {
 
     #[inline(always)]
     fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
-        let id = d.get()?;
-        // Six bits of the octet and three octets are reserved: ignored.
-        let response = match d.get::<u8>()? & 3 {
+        // What has a fixed length, in one piece: the id, the flags with three reserved octets, and the address disposition with
+        // its padding, which comes before whatever kind of address.
+        let [id, flags, disposition] = d.get::<[u32; 3]>()?;
+        let (flags, disposition) = match d.order() {
+            Order::Little => (flags as u8, disposition as u16),
+            Order::Big => ((flags >> 24) as u8, (disposition >> 16) as u16),
+        };
+        // Six bits of the octet are reserved too: ignored.
+        let response = match flags & 3 {
             0 => Response::None,
             1 => Response::Server,
             3 => Response::Target,
             _ => return Err(d.error(ErrorKind::Value)),
         };
-        d.take(3)?;
-        let target = Target::read(d)?;
-        let operation = operation(d)?;
+        let target = Target::read_as(d, disposition)?;
+        let operation = OperationName::read(d)?;
         let contexts = ServiceContexts::read(d)?;
         Ok(Request { id, response, target, operation, contexts })
     }
@@ -78,17 +83,11 @@ impl<'m> Request<'m> {
             d.take(3)?;
         }
         let target = Target::read(d)?;
-        let operation = operation(d)?;
+        let operation = OperationName::read(d)?;
         // The principal, long since without meaning.
         octets(d)?;
         Ok(Request { id, response, target, operation, contexts })
     }
-}
-
-#[inline]
-fn operation<'m>(d: &mut Decoder<'m>) -> Result<&'m str> {
-    let name = octets(d)?;
-    terminated(name).map_err(|kind| d.error(kind))
 }
 
 /// Another way to name the object of a request than its key, for a server that asked for it with NEEDS_ADDRESSING_MODE
@@ -140,6 +139,55 @@ pub fn write_request_to(
     contexts::write(e, contexts);
 }
 
+/// Offsets in a request of GIOP 1.2.
+const ID_AT: usize = Header::LEN;
+const RESPONSE_AT: usize = ID_AT + 4;
+
+/// What has a fixed length in a request of GIOP 1.2: up to the address disposition (0, a key) and its padding.
+const fn fixed() -> [u8; 24] {
+    let mut fixed = [0; 24];
+    let (header, _) = fixed.split_at_mut(Header::LEN);
+    header.copy_from_slice(&Header::new(Version::V1_2, MessageKind::Request).write());
+    fixed
+}
+
+/// What all requests of GIOP 1.2 to one object begin with, written once: up to the object key.
+#[derive(Clone, Debug)]
+pub struct RequestHead(Box<[u8]>);
+
+impl RequestHead {
+    /// The head of requests to the object with this key; `None` for a key of 4 GiB or more.
+    pub fn new(key: &[u8]) -> Option<RequestHead> {
+        let length = u32::try_from(key.len()).ok()?.to_ne_bytes();
+        let mut head = [&fixed()[..], &length, key].concat();
+        // The name of the operation comes next, with its length.
+        head.resize(head.len().next_multiple_of(4), 0);
+        Some(RequestHead(head.into()))
+    }
+
+    /// As [`write_request`], which writes the same. GIOP 1.2 only.
+    ///
+    /// # Real-time
+    /// As [`write_request`]: the head is copied.
+    pub fn write(
+        &self,
+        e: &mut Encoder<'_>,
+        id: u32,
+        response: Response,
+        operation: &str,
+        contexts: &[ServiceContext<'_>],
+    ) {
+        if e.text().version < Version::V1_2 {
+            return e.fail(ErrorKind::NotRemotable);
+        }
+        e.raw(&self.0);
+        e.patch(ID_AT, id);
+        e.patch(RESPONSE_AT, u32::from_ne_bytes([response as u8, 0, 0, 0]));
+        put_name(e, operation);
+        contexts::write(e, contexts);
+    }
+}
+
 /// Writes the message header and the request header in the version of the encoder's text; then
 /// [`begin_body`](super::begin_body). The encoder must be at position 0.
 ///
@@ -155,11 +203,9 @@ pub fn write_request(
 ) {
     match e.text().version {
         Version::V1_2 => {
-            // What has a fixed length, in one piece: up to the address disposition (0, a key) and its padding.
-            let mut fixed = [0; 24];
-            fixed[..Header::LEN].copy_from_slice(&Header::new(Version::V1_2, MessageKind::Request).write());
-            fixed[12..16].copy_from_slice(&id.to_ne_bytes());
-            fixed[16] = response as u8;
+            let mut fixed = fixed();
+            fixed[ID_AT..RESPONSE_AT].copy_from_slice(&id.to_ne_bytes());
+            fixed[RESPONSE_AT] = response as u8;
             e.raw(&fixed);
             put_octets(e, key);
             put_name(e, operation);

@@ -57,7 +57,14 @@ impl<'m> Target<'m> {
         if d.text().version < Version::V1_2 {
             return Ok(Target::Key(super::octets(d)?));
         }
-        match d.get::<u16>()? {
+        let disposition = d.get()?;
+        Target::read_as(d, disposition)
+    }
+
+    /// Reads what comes behind the address disposition of GIOP 1.2.
+    #[inline(always)]
+    pub(super) fn read_as(d: &mut Decoder<'m>, disposition: u16) -> Result<Target<'m>> {
+        match disposition {
             0 => Ok(Target::Key(super::octets(d)?)),
             kind => other(d, kind),
         }

@@ -127,7 +127,7 @@ fn requests_are_read() {
                 let request = Request::read(d).unwrap();
                 assert_eq!((request.id, request.response), (7, Response::Target));
                 assert_eq!(request.target, Target::Key(b"tower"));
-                assert_eq!(request.operation, "sum");
+                assert_eq!(request.operation.text(), Ok("sum"));
                 assert!(request.contexts.iter().eq([PRIORITY]));
                 assert_eq!(request.contexts.get(10), Some(PRIORITY.data));
                 assert_eq!(request.contexts.get(11), None);
@@ -177,7 +177,7 @@ fn requests_by_profile_and_reference() {
             let request = Request::read(d).unwrap();
             assert_eq!(request.target.key(), Some(&b"tower"[..]));
             assert!(matches!((i, request.target), (0, Target::Profile(_)) | (1, Target::Reference(_))));
-            assert_eq!((request.operation, request.contexts.len()), ("sum", 1));
+            assert_eq!((request.operation.text(), request.contexts.len()), (Ok("sum"), 1));
             body(d);
             assert_eq!(d.get(), Ok(99));
         });
@@ -255,7 +255,7 @@ fn other_targets() {
             assert_eq!(request.response, Response::None);
             assert!(matches!(request.target, Target::Profile(_)));
             assert_eq!(request.target.key(), Some(&b"key"[..]));
-            assert_eq!(request.operation, "sum");
+            assert_eq!(request.operation.text(), Ok("sum"));
         });
         let by_reference = |selected| {
             let hand = Hand::new(2, order, 0).u32(1).raw(&[3, 0, 0, 0]).u16(2).raw(&[0, 0]);
@@ -362,6 +362,42 @@ fn hostile_counts_end_at_once() {
     }
 }
 
+#[test]
+fn a_head_that_was_prepared_makes_no_difference() {
+    for key in [&b""[..], b"k", b"tower", b"twelve octet"] {
+        let head = RequestHead::new(key).unwrap();
+        for response in [Response::None, Response::Server, Response::Target] {
+            let data = &[0, 1][..];
+            for contexts in [&[][..], &[ServiceContext { id: 7, data }][..]] {
+                let mut prepared = Encoder::new(Vec::new(), Text::DEFAULT);
+                head.write(&mut prepared, 0x0102_0304, response, "sum", contexts);
+                let mut plain = Encoder::new(Vec::new(), Text::DEFAULT);
+                write_request(&mut plain, 0x0102_0304, response, key, "sum", contexts);
+                assert_eq!(prepared.flatten().unwrap(), plain.flatten().unwrap());
+            }
+        }
+    }
+    let mut old = Encoder::new(Vec::new(), Text::fallback(Version::V1_1));
+    RequestHead::new(b"key").unwrap().write(&mut old, 1, Response::Target, "sum", &[]);
+    assert_eq!(old.error().unwrap().kind, ErrorKind::NotRemotable);
+}
+
+#[test]
+fn a_name_that_is_no_text_is_read_as_octets() {
+    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    write_request(&mut e, 1, Response::Target, b"key", "sum", &[]);
+    let mut message = e.finish().unwrap();
+    finish_header(&mut message).unwrap();
+    let mut message = message.into_buffer();
+    let at = message.windows(3).position(|octets| octets == b"sum").unwrap();
+    message[at + 1] = 0xff;
+    with(message, |_, d| {
+        let operation = Request::read(d).unwrap().operation;
+        assert_eq!(operation.as_bytes(), b"s\xffm");
+        assert_eq!(operation.text().unwrap_err().kind, ErrorKind::Text);
+    });
+}
+
 /// An operation name without its zero octet, or with one inside.
 #[test]
 fn operations_are_terminated() {
@@ -433,7 +469,7 @@ proptest! {
         finish_header(&mut message).unwrap();
         with(message.into_buffer(), |_, d| {
             let request = Request::read(d).unwrap();
-            assert_eq!((request.id, request.target.key(), request.operation), (id, Some(&key[..]), &operation[..]));
+            assert_eq!((request.id, request.target.key(), request.operation.text()), (id, Some(&key[..]), Ok(&operation[..])));
             assert!(request.contexts.iter().eq(contexts.iter().copied()));
             body(d);
             assert_eq!(d.get(), Ok(argument));

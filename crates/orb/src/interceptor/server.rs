@@ -105,6 +105,7 @@ pub(super) enum Sending {
 pub struct ServerRequestInfo<'r> {
     pub(super) orb: &'r Orb,
     pub(super) request: Request<'r>,
+    pub(super) operation: &'r str,
     pub(super) point: Point,
     pub(super) status: ReplyStatus,
     /// The request's slots, until they are the thread's.
@@ -128,7 +129,7 @@ impl ServerRequestInfo<'_> {
 
     /// The operation's name on the wire.
     pub fn operation(&self) -> &str {
-        self.request.operation
+        self.operation
     }
 
     /// Whether the client waits for a reply.
@@ -332,7 +333,7 @@ impl fmt::Debug for ServerRequestInfo<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerRequestInfo")
             .field("id", &self.request.id)
-            .field("operation", &self.request.operation)
+            .field("operation", &self.operation)
             .field("point", &self.point)
             .finish_non_exhaustive()
     }

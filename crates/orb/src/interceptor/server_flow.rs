@@ -38,11 +38,15 @@ impl ServerChain {
     }
 
     /// A request that came in.
+    ///
+    /// # Errors
+    /// That its operation's name is no text.
     #[inline(never)]
-    pub fn serve<'r>(&'r self, orb: &'r Orb, request: &Request<'r>) -> Serving<'r> {
+    pub fn serve<'r>(&'r self, orb: &'r Orb, request: &Request<'r>) -> isorb_cdr::Result<Serving<'r>> {
         let info = ServerRequestInfo {
             orb,
             request: *request,
+            operation: request.operation.text()?,
             point: Point::ReceiveRequestServiceContexts,
             status: ReplyStatus::Successful,
             slots: Some(self.current.empty()),
@@ -51,7 +55,7 @@ impl ServerChain {
             sending: Sending::Nothing,
             forward: None,
         };
-        Serving { chain: self, info, flow: 0, slots: None, forward: None, answered: false }
+        Ok(Serving { chain: self, info, flow: 0, slots: None, forward: None, answered: false })
     }
 }
 

@@ -6,7 +6,8 @@ use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
 use super::poa::Poa;
-use crate::{Result, Servant};
+use crate::{Result, Servant, SystemException};
+use isorb_giop::message::OperationName;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ impl Drop for Visit {
 pub(crate) struct Entered<'k> {
     subject: Subject,
     object_id: &'k [u8],
-    operation: &'k str,
+    operation: OperationName<'k>,
     /// Last, so that the servant is let go before a destruction that waits for this request goes on.
     visit: Visit,
     /// It has a frame on this thread's stack.
@@ -81,7 +82,13 @@ enum Subject {
 pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> Entered<'k> {
-    pub(super) fn active(visit: Visit, active: Arc<Active>, object_id: &'k [u8], operation: &'k str) -> Self {
+    #[inline]
+    pub(super) fn active(
+        visit: Visit,
+        active: Arc<Active>,
+        object_id: &'k [u8],
+        operation: OperationName<'k>,
+    ) -> Self {
         current::push_active(active.clone());
         let subject = Subject::Active(active);
         Entered { subject, object_id, operation, visit, here: PhantomData }
@@ -92,7 +99,7 @@ impl<'k> Entered<'k> {
         servant: Servant,
         located: Located,
         object_id: &'k [u8],
-        operation: &'k str,
+        operation: OperationName<'k>,
     ) -> Self {
         current::push_servant(visit.poa.clone(), servant.clone(), object_id);
         let subject = Subject::Servant(servant, RefCell::new(located));
@@ -149,10 +156,9 @@ impl<'k> Entered<'k> {
     fn tell_locator(&self, servant: &Servant, located: Located) -> Result<()> {
         let Some((locator, cookie)) = located else { return Ok(()) };
         let poa = self.poa();
+        let operation = self.operation.text().map_err(SystemException::from)?;
         let _permit = poa.permit()?;
-        guarded("postinvoke", || {
-            locator.postinvoke(self.object_id, poa, self.operation, cookie, servant.clone())
-        })
+        guarded("postinvoke", || locator.postinvoke(self.object_id, poa, operation, cookie, servant.clone()))
     }
 }
 

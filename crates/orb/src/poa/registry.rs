@@ -12,6 +12,7 @@ use super::poa::Poa;
 use super::policies::PoaPolicies;
 use super::table::Table;
 use crate::{Orb, Result};
+use isorb_giop::message::OperationName;
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
@@ -126,9 +127,13 @@ impl Registry {
     /// # Real-time
     /// As the [module](super) says.
     #[inline]
-    pub fn enter<'k>(&self, key: &'k [u8], operation: &'k str) -> Result<Entered<'k>, Refusal> {
+    pub fn enter<'k>(
+        &self,
+        key: &'k [u8],
+        operation: impl Into<OperationName<'k>>,
+    ) -> Result<Entered<'k>, Refusal> {
         let (poa, id) = self.find(key)?;
-        Visit::new(poa)?.serve(id, operation)
+        Visit::new(poa)?.serve(id, operation.into())
     }
 
     /// Whether there is, as far as can be known without asking a servant manager, an object behind a key: for

@@ -10,7 +10,8 @@ use super::poa::{Body, Poa};
 use super::policies::RequestProcessing;
 use super::threads::holds;
 use super::{ObjectId, PoaManager};
-use crate::Result;
+use crate::{Result, SystemException};
+use isorb_giop::message::OperationName;
 use isorb_giop::{Kind, minor};
 use isorb_rt::time::Deadline;
 use std::sync::Arc;
@@ -22,18 +23,16 @@ impl Visit {
     /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for what the application did not set or did wrong; what a
     /// servant manager raises.
     #[inline]
-    pub fn serve<'k>(self, id: &'k [u8], operation: &'k str) -> Result<Entered<'k>, Refusal> {
+    pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<Entered<'k>, Refusal> {
         let policies = &self.poa.0.policies;
         if policies.retain() {
-            let active = enter_active(&self.poa.lock(), id);
-            if let Some(active) = active {
-                return Ok(Entered::active(self, active, id, operation));
+            let mut active = enter_active(&self.poa.lock(), id);
+            if active.is_none() && policies.servant_manager() {
+                let _marker = Marker::new(&self.poa);
+                active = Some(self.poa.incarnate(id)?);
             }
-            if policies.servant_manager() {
-                let active = {
-                    let _marker = Marker::new(&self.poa);
-                    self.poa.incarnate(id)?
-                };
+            // In one place, so that it is compiled in line and made where it is handed up.
+            if let Some(active) = active {
                 return Ok(Entered::active(self, active, id, operation));
             }
         }
@@ -49,10 +48,11 @@ impl Visit {
                 let Some(ServantManager::Locator(locator)) = manager else {
                     return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER).into());
                 };
+                let name = operation.text().map_err(SystemException::from)?;
                 let (servant, cookie) = {
                     let _marker = Marker::new(&self.poa);
                     let _permit = self.poa.permit()?;
-                    guarded("preinvoke", || locator.preinvoke(id, &self.poa, operation))?
+                    guarded("preinvoke", || locator.preinvoke(id, &self.poa, name))?
                 };
                 Ok(Entered::servant_of(self, servant, Some((locator, cookie)), id, operation))
             }

@@ -8,7 +8,9 @@ use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::Work;
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
-use isorb_giop::message::{self, LocateStatus, ReplyStatus, Request, Response, ServiceContext};
+use isorb_giop::message::{
+    self, LocateStatus, OperationName, ReplyStatus, Request, Response, ServiceContext,
+};
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,7 +60,10 @@ pub(crate) fn request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    let mut intercepted = orb.interceptors().server().map(|chain| chain.serve(orb, &request));
+    let mut intercepted = match orb.interceptors().server() {
+        Some(chain) => Some(chain.serve(orb, &request)?),
+        None => None,
+    };
     let mut started = match &mut intercepted {
         Some(serving) if acceptable.is_ok() && request.target.key().is_some() => serving.start(),
         _ => Ok(()),
@@ -95,10 +100,15 @@ pub(crate) fn request(
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
+                let known = entered.servant().interface().operations.look_up(request.operation.as_bytes());
                 upcall = UpcallRequest {
                     scope: &scope,
                     orb,
-                    operation: request.operation,
+                    // What is no text is no operation of any object.
+                    operation: match known {
+                        Some((_, name)) => name,
+                        None => request.operation.text().unwrap_or_default(),
+                    },
                     object_id: entered.object_id(),
                     poa: Some(entered.poa()),
                     contexts: request.contexts,
@@ -110,7 +120,7 @@ pub(crate) fn request(
                     if let Some(serving) = &mut intercepted {
                         serving.reach(servant, &entered)?;
                     }
-                    run(servant, request.operation, &upcall, &mut arguments, &mut e)
+                    run(servant, known.map(|(index, _)| index), &upcall, &mut arguments, &mut e)
                 });
                 // What postinvoke raises takes the place of what the servant gave.
                 let outcome = entered.postinvoke().and(outcome.flatten());
@@ -166,7 +176,7 @@ fn answer_early(
 fn enter<'u>(
     orb: &Orb,
     key: &'u [u8],
-    operation: &'u str,
+    operation: OperationName<'u>,
     scope: &'u Scope<'u>,
 ) -> Result<Entered<'u>, Refusal> {
     match orb.registry().enter(key, operation) {
@@ -179,7 +189,7 @@ fn enter<'u>(
 fn enter_by_plain_key<'u>(
     orb: &Orb,
     key: &'u [u8],
-    operation: &'u str,
+    operation: OperationName<'u>,
     scope: &'u Scope<'u>,
     refusal: Refusal,
 ) -> Result<Entered<'u>, Refusal> {
@@ -206,18 +216,16 @@ fn find(orb: &Orb, key: &[u8]) -> Result<(), Refusal> {
 /// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
 fn run<'u>(
     servant: &'u crate::Servant,
-    operation: &str,
+    operation: Option<u16>,
     upcall: &'u UpcallRequest<'u>,
     d: &mut Decoder<'u>,
     e: &mut Encoder<'u>,
 ) -> Result<Outcome> {
-    let Some(index) = servant.interface().operations.find(operation) else {
-        return pseudo(servant.interface(), operation, d, e);
-    };
+    let Some(index) = operation else { return pseudo(servant.interface(), upcall.operation, d, e) };
     let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
     called.unwrap_or_else(|_| {
         Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
-            .detail(format!("the servant panicked in {operation}")))
+            .detail(format!("the servant panicked in {}", upcall.operation)))
     })
 }
 
