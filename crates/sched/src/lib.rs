@@ -1,0 +1,2 @@
+//! Scheduling without an ORB: task graphs, priority assignment, schedulability analysis.
+#![forbid(unsafe_code)]
