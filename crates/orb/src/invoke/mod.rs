@@ -11,9 +11,9 @@ use crate::object::Target;
 use crate::policy::{Policies, Rebind, SyncScope};
 use crate::workspace::with_scope;
 use crate::{Object, Operation, Result, SystemException};
-use attempt::{Answer, Call};
+use attempt::Call;
 use isorb_cdr::Encoder;
-use isorb_giop::message::{self, ReplyStatus, Response};
+use isorb_giop::message::{ReplyStatus, Response};
 use isorb_giop::{Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::Scope;
@@ -62,9 +62,7 @@ impl Object {
         let outcome = match call.attempt(&target, scope, &policies) {
             // Opened here, not in a function further down, since results are large to hand up.
             Ok(Some(answer)) => {
-                let Answer { arrived, bytes, text } = answer;
-                let mut d = message::start_whole(bytes, &arrived.header, scope);
-                let reply = call.open(&mut d, text, scope)?;
+                let (reply, d) = call.open(answer, scope)?;
                 if reply.status == ReplyStatus::NoException {
                     return Ok(Reply::Results(d));
                 }

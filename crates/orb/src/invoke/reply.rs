@@ -4,7 +4,7 @@ use super::attempt::{Answer, Call};
 use crate::connection::{Connection, ReadError};
 use crate::object::Target;
 use crate::{Result, SystemException, server};
-use isorb_cdr::{Decoder, Message, Text};
+use isorb_cdr::{Decoder, Message};
 use isorb_giop::message::{self, ReplyStatus};
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Scope};
@@ -89,16 +89,16 @@ impl From<isorb_cdr::Error> for Failure {
 }
 
 impl Call<'_, '_> {
+    /// Reads the header of a reply; the decoder is at its body.
     #[inline(always)]
     pub fn open<'s>(
         &self,
-        d: &mut Decoder<'s>,
-        text: Text,
+        answer: Answer<'s>,
         scope: &'s Scope<'s>,
-    ) -> Result<message::Reply<'s>> {
-        let reply = message::Reply::read(d)?;
+    ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
+        let Answer { arrived, bytes, text } = answer;
+        let (reply, mut d) = message::Reply::open(bytes, &arrived.header, scope)?;
         d.set_text(text);
-        message::body(d);
         if d.remaining() > 0 {
             // References among the results belong to this ORB.
             let orb = scope
@@ -106,14 +106,12 @@ impl Call<'_, '_> {
                 .map_err(|full| SystemException::from(full).completed(Completion::Maybe))?;
             d.set_context(orb);
         }
-        Ok(reply)
+        Ok((reply, d))
     }
 
     #[cold]
     pub fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
-        let Answer { arrived, bytes, text } = answer;
-        let mut d = message::start_whole(bytes, &arrived.header, scope);
-        let reply = self.open(&mut d, text, scope)?;
+        let (reply, d) = self.open(answer, scope)?;
         if let Some(exchange) = self.exchange {
             exchange.note(&reply.contexts);
         }
