@@ -13,6 +13,8 @@ use std::time::Duration;
 const HEADER: usize = 12;
 /// First block of a connection.
 const SMALL: usize = 4096;
+/// Block of a connection on which messages came faster than they were read: one system call gets many.
+const WIDE: usize = 32 << 10;
 /// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
 /// one large message does not cost memory for ever.
 pub(crate) const STAY: usize = 128 << 10;
@@ -82,9 +84,12 @@ enum Step {
 
 pub(crate) struct Inbox {
     block: Buffer,
-    filled: usize,
-    /// Whether the message that `next` gave last was received with nothing behind it, by a receive that got less than
-    /// there was room for.
+    /// What is here lies in the block from `start` to `end`; both are 0 when nothing is.
+    start: usize,
+    end: usize,
+    /// How long a block to receive to is at least.
+    room: usize,
+    /// Whether the last receive got less than there was room for.
     pub emptied: bool,
     /// Made when the first fragment comes.
     assembler: Option<Box<Assembler>>,
@@ -95,15 +100,18 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub fn new(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-        Inbox { block: fresh_block(pool), filled: 0, emptied: false, assembler: None, timeout: None, limit }
+        let block = fresh_block(pool);
+        let (start, end, room, emptied) = (0, 0, SMALL, false);
+        Inbox { block, start, end, room, emptied, assembler: None, timeout: None, limit }
     }
 
-    /// The next whole message, put at the start of `into`; the two blocks change places, nothing is copied but what was
-    /// read beyond the message. A message that is not complete stays here, whoever asks next.
+    /// The next whole message, put at the start of `into`. Where nothing else is here it is received there at once; one of
+    /// several that came together is copied there. A message that is not complete stays here, whoever asks next.
     ///
     /// # Real-time
-    /// One system call for a message that arrives whole; a block is taken from the pool when the message outgrows the
-    /// present one.
+    /// One system call for a message that arrives whole, none for one that came with another; a block is taken from the pool
+    /// when the message outgrows the present one.
+    #[inline]
     pub fn next(
         &mut self,
         stream: &dyn Stream,
@@ -113,15 +121,59 @@ impl Inbox {
         timeout: Option<Duration>,
         into: &mut Buffer,
     ) -> Result<Arrived, ReadError> {
+        let room = into.capacity();
+        let mut got = None;
+        if self.is_empty()
+            && (self.room..=STAY).contains(&room)
+            && (wait == Wait::No || self.timeout == timeout)
+        {
+            let received = stream.recv(into.bytes_mut(), wait);
+            if let Ok(n) = received
+                && let Some(arrived) = self.ordinary(into.bytes(), n)
+            {
+                self.emptied = n < room;
+                return Ok(arrived);
+            }
+            std::mem::swap(&mut self.block, into);
+            got = Some(received);
+        }
+        self.next_any(stream, pool, (wait, deadline, timeout), got, into)
+    }
+
+    /// If the first `n` octets are one whole ordinary message and no more.
+    #[inline(always)]
+    fn ordinary(&self, bytes: &[u8], n: usize) -> Option<Arrived> {
+        let message = bytes.get(..n)?;
+        let header = Header::ordinary(message.first_chunk()?)?;
+        if header.total() != n || n > self.limit {
+            return None;
+        }
+        // A request's is read with the rest of its header.
+        let request_id =
+            if header.kind == MessageKind::Reply { number(&header, message, HEADER)? } else { 0 };
+        Some(Arrived { header, len: n, request_id })
+    }
+
+    /// As [`Inbox::next`], in all cases; `got` is what was received already, to the start of an empty block.
+    fn next_any(
+        &mut self,
+        stream: &dyn Stream,
+        pool: &Arc<BufferPool>,
+        (wait, deadline, timeout): (Wait, Deadline, Option<Duration>),
+        mut got: Option<io::Result<usize>>,
+        into: &mut Buffer,
+    ) -> Result<Arrived, ReadError> {
         if wait == Wait::Block && self.timeout != timeout {
             stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
-        let mut received = false;
-        self.emptied = false;
+        let mut received = got.is_some();
         loop {
+            if let Some(got) = got.take() {
+                self.note(got, wait)?;
+            }
             // A fragment leaves room for the next, which may be here already.
-            while self.filled >= HEADER {
+            while self.end - self.start >= HEADER {
                 match self.complete(pool, into)? {
                     Step::Message(arrived) => return Ok(arrived),
                     Step::Fragment => {}
@@ -132,23 +184,44 @@ impl Inbox {
                 self.hurry(stream, deadline)?;
             }
             received = true;
-            let room = &mut self.block.bytes_mut()[self.filled..];
-            let most = room.len();
-            match stream.recv(room, wait) {
-                Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
-                Ok(n) => {
-                    self.filled += n;
-                    self.emptied = n < most;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
-                    return Err(ReadError::WouldBlock);
-                }
-                // The deadline is looked at before the next receive.
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                }
-                Err(_) => return Err(ReadError::Lost),
-            }
+            self.make_room(pool);
+            got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait));
         }
+    }
+
+    /// Takes note of what was received behind what was here.
+    fn note(&mut self, got: io::Result<usize>, wait: Wait) -> Result<(), ReadError> {
+        match got {
+            Ok(0) => Err(if self.is_empty() { ReadError::End } else { ReadError::Lost }),
+            Ok(n) => {
+                self.end += n;
+                self.emptied = self.end < self.block.capacity();
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
+                Err(ReadError::WouldBlock)
+            }
+            // The deadline is looked at before the next receive.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(())
+            }
+            Err(_) => Err(ReadError::Lost),
+        }
+    }
+
+    /// Moves what is here to the start of the block, so that as much as possible is received behind it. Where several
+    /// messages filled a block, the next is larger.
+    fn make_room(&mut self, pool: &Arc<BufferPool>) {
+        let kept = self.start..self.end;
+        if self.block.capacity() < self.room
+            && let Some(mut larger) = pool.take(self.room)
+        {
+            larger.bytes_mut()[..kept.len()].copy_from_slice(&self.block.bytes()[kept.clone()]);
+            self.block = larger;
+        } else if self.start > 0 {
+            self.block.bytes_mut().copy_within(kept.clone(), 0);
+        }
+        (self.start, self.end) = (0, kept.len());
     }
 
     /// The receive time-out for what is left until `deadline`: the present one where that is about right, since setting
@@ -177,15 +250,17 @@ impl Inbox {
     }
 
     /// Whether no part of a further message is here.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.filled == 0
+        self.start == self.end
     }
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
     #[inline]
     fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Step, ReadError> {
+        let here = &self.block.bytes()[self.start..self.end];
         let header = {
-            let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
+            let Some(head) = here.first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
             Header::parse(head).map_err(ReadError::Protocol)?
         };
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
@@ -193,18 +268,26 @@ impl Inbox {
         if len > self.block.capacity() {
             self.grow(len, pool)?;
         }
-        if self.filled < len {
-            return Ok(Step::Incomplete);
+        let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Step::Incomplete) };
+        let copied = if self.start > 0 || beyond > len { len } else { beyond };
+        if into.capacity() < copied.max(SMALL) || into.capacity() > STAY {
+            *into = pool.take(copied.max(SMALL)).ok_or(ReadError::NoMemory)?;
         }
-        let beyond = self.filled - len;
-        if into.capacity() < beyond.max(SMALL) || into.capacity() > STAY {
-            *into = pool.take(beyond.max(SMALL)).ok_or(ReadError::NoMemory)?;
-        }
-        std::mem::swap(&mut self.block, into);
-        if beyond > 0 {
+        if self.start > 0 || beyond > len {
+            let message = self.start..self.start + len;
+            into.bytes_mut()[..len].copy_from_slice(&self.block.bytes()[message]);
+            self.start += len;
+            if !self.emptied {
+                self.room = WIDE;
+            }
+        } else {
+            std::mem::swap(&mut self.block, into);
             self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
+            (self.start, self.end) = (0, beyond);
         }
-        self.filled = beyond;
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+        }
         if header.more_fragments || header.kind == MessageKind::Fragment {
             return self.assemble(header, len, pool, into);
         }
@@ -218,14 +301,16 @@ impl Inbox {
         Ok(Step::Message(Arrived { header, len, request_id }))
     }
 
-    /// Makes room for more of a message of `len` octets.
+    /// Makes room for more of a message of `len` octets, which begins where the inbox begins.
     fn grow(&mut self, len: usize, pool: &Arc<BufferPool>) -> Result<(), ReadError> {
-        let room = len.min(ON_TRUST.max(4 * self.filled));
-        let full = self.filled == self.block.capacity();
+        let here = self.start..self.end;
+        let room = len.min(ON_TRUST.max(4 * here.len()));
+        let full = here.len() == self.block.capacity();
         if full || self.block.capacity() < len.min(ON_TRUST) {
             let mut larger = pool.take(room).ok_or(ReadError::NoMemory)?;
-            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
+            larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
             self.block = larger;
+            (self.start, self.end) = (0, here.len());
         }
         Ok(())
     }
@@ -287,4 +372,132 @@ fn reply_id(header: &Header, message: &[u8]) -> u32 {
 /// A small block; from the heap in the rare case that the pool's limit is reached.
 pub(crate) fn fresh_block(pool: &Arc<BufferPool>) -> Buffer {
     pool.take(SMALL).unwrap_or_else(|| Buffer::unpooled(SMALL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_scope::BufferPool;
+    use std::cell::Cell;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::sync::Mutex;
+
+    /// Octets that come in pieces of given lengths, then the end.
+    #[derive(Debug)]
+    struct Pieces {
+        octets: Vec<u8>,
+        lengths: Vec<usize>,
+        at: Mutex<(usize, usize)>,
+        fd: OwnedFd,
+    }
+
+    impl Pieces {
+        fn new(octets: Vec<u8>, lengths: Vec<usize>) -> Pieces {
+            let fd = std::fs::File::open("/dev/null").unwrap().into();
+            Pieces { octets, lengths, at: Mutex::default(), fd }
+        }
+    }
+
+    impl Stream for Pieces {
+        fn recv(&self, into: &mut [u8], _: Wait) -> io::Result<usize> {
+            let (at, piece) = &mut *self.at.lock().unwrap();
+            let n = self.lengths[*piece % self.lengths.len()].min(into.len()).min(self.octets.len() - *at);
+            into[..n].copy_from_slice(&self.octets[*at..*at + n]);
+            (*at, *piece) = (*at + n, *piece + 1);
+            Ok(n)
+        }
+        fn send(&self, _: &[io::IoSlice<'_>], _: Wait) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn set_recv_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            Ok(())
+        }
+        fn set_send_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            Ok(())
+        }
+        fn shutdown(&self) {}
+        fn peer(&self) -> &str {
+            "nobody"
+        }
+        fn fd(&self) -> BorrowedFd<'_> {
+            self.fd.as_fd()
+        }
+    }
+
+    /// A numbered message of `len` octets, each of them told by the number.
+    fn message(number: usize, len: usize) -> Vec<u8> {
+        let kind = [MessageKind::Request, MessageKind::Reply, MessageKind::LocateRequest][number % 3];
+        let mut header = Header::new(Version::V1_2, kind);
+        header.size = (len - HEADER) as u32;
+        let mut message = header.write().to_vec();
+        message.resize(len, number as u8);
+        message
+    }
+
+    /// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole and in order.
+    #[test]
+    fn messages_are_put_together() {
+        let seed = Cell::new(1u64);
+        let random = |below: usize| {
+            seed.set(seed.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+            (seed.get() >> 33) as usize % below
+        };
+        let limit = 1 << 20;
+        for round in 0..30 {
+            let long = [64, 1100, 5_000, 40_000, 300_000][round % 5];
+            let messages: Vec<_> = (0..40).map(|n| message(n, HEADER + 4 + random(long))).collect();
+            let most = [1, 11, 13, 5_000, 100_000][random(5)] + 1;
+            let lengths = (0..97).map(|_| 1 + random(most)).collect();
+            let stream = Pieces::new(messages.concat(), lengths);
+            let pool = BufferPool::new(64 << 20, 1 << 20);
+            let mut inbox = Inbox::new(&pool, limit);
+            let mut block = fresh_block(&pool);
+            for (n, expected) in messages.iter().enumerate() {
+                let wait = if random(2) == 0 { Wait::No } else { Wait::Block };
+                let got = inbox.next(&stream, &pool, wait, Deadline::NONE, None, &mut block);
+                let arrived = got.unwrap_or_else(|error| panic!("round {round}, message {n}: {error:?}"));
+                assert_eq!(arrived.len, expected.len());
+                assert!(block.bytes()[..arrived.len] == expected[..], "round {round}, message {n}");
+                let id = if arrived.is_reply() { u32::from_ne_bytes([n as u8; 4]) } else { 0 };
+                assert_eq!(arrived.request_id, id);
+            }
+            assert!(inbox.is_empty());
+            let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block);
+            assert_eq!(end.unwrap_err(), ReadError::End);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_no_message_is_refused() {
+        let next = |octets: Vec<u8>| {
+            let pool = BufferPool::new(1 << 20, 1 << 20);
+            let mut inbox = Inbox::new(&pool, 100);
+            let mut block = fresh_block(&pool);
+            let stream = Pieces::new(octets, vec![4096]);
+            inbox
+                .next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block)
+                .map(|arrived| arrived.len)
+        };
+        assert_eq!(next(message(0, 100)), Ok(100));
+        assert!(matches!(next(message(0, 101)), Err(ReadError::Protocol(ProtocolError::TooLarge { .. }))));
+        assert!(matches!(next(b"GET / HTTP/1.1".to_vec()), Err(ReadError::Protocol(_))));
+        assert_eq!(next(b"GIOP".to_vec()), Err(ReadError::Lost));
+        assert_eq!(next(message(0, 40)[..39].to_vec()), Err(ReadError::Lost));
+    }
+
+    /// Who reads many messages at a time is given more at a time.
+    #[test]
+    fn bursts_are_received_in_large_pieces() {
+        let messages: Vec<_> = (0..300).map(|n| message(3 * n, 1064)).collect();
+        let stream = Pieces::new(messages.concat(), vec![usize::MAX]);
+        let pool = BufferPool::new(1 << 20, 1 << 20);
+        let mut inbox = Inbox::new(&pool, 1 << 20);
+        let mut block = fresh_block(&pool);
+        for expected in &messages {
+            let arrived = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block).unwrap();
+            assert!(block.bytes()[..arrived.len] == expected[..]);
+        }
+        let receives = stream.at.lock().unwrap().1;
+        assert!(receives <= 300 * 1064 / WIDE + 3, "{receives} receives");
+    }
 }
