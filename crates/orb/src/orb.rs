@@ -6,6 +6,8 @@ use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedCo
 use crate::peer::{Addresses, Peer, Peers};
 use crate::poa::{Poa, Registry};
 use crate::policy::{Policies, SharedPolicies};
+use crate::rt::Route;
+use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
@@ -37,11 +39,28 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Orb(Arc<Inner>);
 
+/// A connection over which an ORB serves requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServedConnection {
+    /// Who opened it.
+    pub peer: String,
+    /// The band of priorities that the peer said it uses it for.
+    pub band: Option<PriorityBand>,
+}
+
+impl ServedConnection {
+    fn of(connection: &Connection) -> ServedConnection {
+        ServedConnection { peer: connection.peer().into(), band: connection.band() }
+    }
+}
+
 struct Inner {
     config: Config,
     arguments: Vec<String>,
     policies: SharedPolicies,
     interceptors: Interceptors,
+    rt_client: crate::rt::ClientState,
     registry: Registry,
     peers: Peers,
     pool: Arc<BufferPool>,
@@ -131,6 +150,7 @@ impl Orb {
             arguments,
             policies: SharedPolicies::new(policies),
             interceptors: initial.interceptors,
+            rt_client: crate::rt::ClientState::default(),
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
             pool,
@@ -174,6 +194,15 @@ impl Orb {
     /// Host and port of each open endpoint, as references name them; none before [`Orb::root_poa`].
     pub fn endpoint_addresses(&self) -> Vec<(String, u16)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
+    }
+
+    /// The connections over which this ORB serves requests, for those who look after a system.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn served_connections(&self) -> Vec<ServedConnection> {
+        let open = self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.open_connections());
+        open.iter().map(|connection| ServedConnection::of(connection)).collect()
     }
 
     /// Serves until [`Orb::shutdown`]. Activates the root POA's manager if the program has not touched it.
@@ -437,6 +466,11 @@ impl Orb {
         &self.0.interceptors
     }
 
+    #[inline]
+    pub(crate) fn rt_client(&self) -> &crate::rt::ClientState {
+        &self.0.rt_client
+    }
+
     pub(crate) fn registry(&self) -> &Registry {
         &self.0.registry
     }
@@ -446,7 +480,12 @@ impl Orb {
     }
 
     pub(crate) fn peer(&self, addresses: Addresses) -> Arc<Peer> {
-        self.0.peers.get(addresses)
+        self.peer_by(addresses, Route::default())
+    }
+
+    /// The peer whose connections are apart from others to these addresses.
+    pub(crate) fn peer_by(&self, addresses: Addresses, route: Route) -> Arc<Peer> {
+        self.0.peers.get(addresses, route)
     }
 
     /// A connection that served requests has ended.

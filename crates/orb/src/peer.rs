@@ -1,6 +1,7 @@
 //! Servers that this ORB calls, and the connections to them.
 
 use crate::connection::{Connection, Side};
+use crate::rt::Route;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
@@ -17,27 +18,28 @@ pub(crate) type Addresses = Vec<(String, u16)>;
 /// With so many, those that nobody uses are looked for.
 const SWEEP_AT: usize = 64;
 
-/// All peers by their addresses.
+/// All peers by their addresses, and by what keeps their connections apart.
 #[derive(Default)]
 pub(crate) struct Peers(PiMutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    peers: HashMap<Addresses, Arc<Peer>>,
+    peers: HashMap<(Addresses, Route), Arc<Peer>>,
     /// How many there were after the last sweep.
     swept: usize,
 }
 
 impl Peers {
-    pub fn get(&self, addresses: Addresses) -> Arc<Peer> {
+    pub fn get(&self, addresses: Addresses, route: Route) -> Arc<Peer> {
+        let key = (addresses, route);
         let mut known = self.0.lock();
-        if let Some(peer) = known.peers.get(&addresses) {
+        if let Some(peer) = known.peers.get(&key) {
             return peer.clone();
         }
         let unused =
             if known.peers.len() >= SWEEP_AT.max(2 * known.swept) { sweep(&mut known) } else { Vec::new() };
-        let peer = Arc::new(Peer::new(addresses.clone()));
-        known.peers.insert(addresses, peer.clone());
+        let peer = Arc::new(Peer::new(key.0.clone(), key.1.clone()));
+        known.peers.insert(key, peer.clone());
         drop(known);
         unused.iter().for_each(|connection| connection.break_off());
         peer
@@ -53,7 +55,7 @@ impl Peers {
     /// Uses a connection that a client opened for calls to the objects that it serves (bidirectional GIOP).
     pub fn adopt(&self, addresses: Addresses, connection: &Arc<Connection>) {
         for address in addresses {
-            let peer = self.get(vec![address]);
+            let peer = self.get(vec![address], Route::default());
             let mut connections = peer.connections.lock();
             connections.open.retain(|other| other.is_open() && !Arc::ptr_eq(other, connection));
             connections.open.insert(0, connection.clone());
@@ -96,6 +98,7 @@ const REST_NS: u64 = 10_000_000;
 /// One server, by its addresses in order of preference.
 pub(crate) struct Peer {
     addresses: Addresses,
+    route: Route,
     connections: PiMutex<Connections>,
     /// A connection was opened, or could not be.
     opened: PiCondvar,
@@ -140,8 +143,17 @@ impl Wish {
 }
 
 impl Peer {
-    fn new(addresses: Addresses) -> Peer {
-        Peer { addresses, connections: PiMutex::default(), opened: PiCondvar::new() }
+    fn new(addresses: Addresses, route: Route) -> Peer {
+        Peer { addresses, route, connections: PiMutex::default(), opened: PiCondvar::new() }
+    }
+
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// What keeps its connections apart from others to these addresses.
+    pub fn route(&self) -> &Route {
+        &self.route
     }
 
     /// A connection for one call: one that no call uses, else a new one while there are fewer than the limit, else the one
@@ -255,6 +267,7 @@ impl Peer {
                 if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
             match Tcp.connect(&address, left) {
                 Ok(stream) => {
+                    crate::rt::prepare(&*stream, &self.route)?;
                     let limits = config.limits();
                     return Ok(Arc::new(Connection::new(
                         stream,
@@ -285,6 +298,15 @@ impl Lease {
     fn new(connection: Arc<Connection>, waited: bool) -> Lease {
         connection.in_flight.fetch_add(1, Ordering::Relaxed);
         Lease { connection, waited }
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer")
+            .field("addresses", &self.addresses)
+            .field("route", &self.route)
+            .finish_non_exhaustive()
     }
 }
 

@@ -219,7 +219,7 @@ fn run<'u>(
     d: &mut Decoder<'u>,
     e: &mut Encoder<'u>,
 ) -> Result<Outcome> {
-    let Some(index) = operation else { return pseudo(servant.interface(), upcall.operation, d, e) };
+    let Some(index) = operation else { return pseudo(servant.interface(), upcall, d, e) };
     let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
     called.unwrap_or_else(|_| {
         Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
@@ -231,11 +231,19 @@ fn run<'u>(
 #[cold]
 fn pseudo(
     interface: &Interface,
-    operation: &str,
+    upcall: &UpcallRequest<'_>,
     d: &mut Decoder<'_>,
     e: &mut Encoder<'_>,
 ) -> Result<Outcome> {
+    let operation = upcall.operation;
     match operation {
+        // What the band is was noted with the request's contexts.
+        crate::rt::BIND_PRIORITY_BAND => {
+            if upcall.contexts.get(context::RT_CORBA_PRIORITY_RANGE).is_none() {
+                return Err(SystemException::from(Kind::Marshal)
+                    .detail(format!("{operation} came without the context that says which band")));
+            }
+        }
         "_is_a" => e.put(u8::from(interface.is_a(d.string()?))),
         "_non_existent" | "_not_existent" => e.put(0u8),
         "_repository_id" => e.string(interface.id),
@@ -295,7 +303,7 @@ pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     }
 }
 
-/// Contexts that change what is known of the connection: code sets, bidirectional listen points.
+/// Contexts that change what is known of the connection: code sets, bidirectional listen points, its band of priorities.
 #[cold]
 fn note_contexts(
     orb: &Orb,
@@ -313,6 +321,15 @@ fn note_contexts(
     }
     if let Some(data) = request.contexts.get(context::BI_DIR_IIOP) {
         orb.accept_bidirectional(connection, data);
+    }
+    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE) {
+        match context::PriorityRange::read(data) {
+            Ok(band) if request.operation.as_bytes() == crate::rt::BIND_PRIORITY_BAND.as_bytes() => {
+                connection.set_band(band);
+            }
+            Ok(_) => {}
+            Err(exception) => return Ok(Err(exception)),
+        }
     }
     Ok(Ok(()))
 }

@@ -108,6 +108,12 @@ impl Endpoints {
         }
     }
 
+    /// The connections that are open, the oldest first.
+    pub fn open_connections(&self) -> Vec<Arc<Connection>> {
+        let connections = self.connections.lock();
+        connections.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_open()).collect()
+    }
+
     /// Room for one more connection; forgets the ended ones.
     fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
         let mut connections = self.connections.lock();
