@@ -3,10 +3,11 @@
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
-use crate::peer::{Addresses, Peer, Peers};
+use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
 use crate::policy::{Policies, SharedPolicies};
 use crate::server::Endpoints;
+use crate::transports::{Route, Transports};
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
@@ -44,6 +45,7 @@ struct Inner {
     interceptors: Interceptors,
     registry: Registry,
     peers: Peers,
+    transports: Transports,
     pool: Arc<BufferPool>,
     rt: crate::rt::State,
     endpoints: OnceLock<Arc<Endpoints>>,
@@ -133,6 +135,7 @@ impl Orb {
             interceptors: initial.interceptors,
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
+            transports: initial.transports,
             pool,
             rt,
             endpoints: OnceLock::new(),
@@ -171,9 +174,14 @@ impl Orb {
         self.0.registry.root(self)
     }
 
-    /// Host and port of each open endpoint, as references name them; none before [`Orb::root_poa`].
+    /// Host and port of each open TCP endpoint, as references name them; none before [`Orb::root_poa`].
     pub fn endpoint_addresses(&self) -> Vec<(String, u16)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
+    }
+
+    /// Transport and address of each open endpoint, in the transport's own form; none before [`Orb::root_poa`].
+    pub fn endpoint_names(&self) -> Vec<(&'static str, String)> {
+        self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
     }
 
     /// Serves until [`Orb::shutdown`]. Activates the root POA's manager if the program has not touched it.
@@ -405,16 +413,27 @@ impl Orb {
 
     /// A reference to an object of this ORB.
     pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>, added: &[TaggedComponent]) -> Object {
-        let mut endpoints = self.endpoint_addresses().into_iter();
-        let (host, port) = endpoints.next().unwrap_or_else(|| ("127.0.0.1".into(), 0));
-        let more = endpoints.map(|(host, port)| Component::AlternateAddress { host, port });
         let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
-        let ours = ours.into_iter().chain(more).flat_map(|component| component.to_tagged());
-        let components = ours.chain(added.iter().cloned()).collect();
+        let ours = ours.into_iter().flat_map(|component| component.to_tagged());
         let version = self.config().giop_version();
-        let profile = IiopProfile { version, host, port, key, components };
-        // Only a host with a zero octet cannot be written, and no socket listens there.
-        Object::new(self, Ior::iiop(type_id, &profile).unwrap_or_default())
+        let mut profiles = Vec::new();
+        let open = self.endpoints();
+        let mut tcp = self.endpoint_addresses().into_iter();
+        // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
+        let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
+        if let Some((host, port)) = tcp.next().or_else(nowhere) {
+            let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
+            let more = more.flat_map(|component| component.to_tagged());
+            let components = ours.clone().chain(more).chain(added.iter().cloned()).collect();
+            let profile = IiopProfile { version, host, port, key: key.clone(), components };
+            // Only a host with a zero octet cannot be written, and no socket listens there.
+            profiles.extend(profile.to_tagged());
+        }
+        for way in open.iter().flat_map(|open| &open.local) {
+            let components = ours.clone().chain(added.iter().cloned()).collect();
+            profiles.extend(way.profile(version, key.clone(), components));
+        }
+        Object::new(self, Ior { type_id: type_id.into(), profiles })
     }
 
     /// The object key in a reference to an object of this ORB.
@@ -424,7 +443,11 @@ impl Orb {
         let mut ours = profiles.filter(|profile| {
             endpoints.published.iter().any(|(host, port)| (host, *port) == (&profile.host, profile.port))
         });
-        ours.next().map(|profile| profile.key)
+        let local = || {
+            let mut ways = endpoints.local.iter();
+            ways.find_map(|way| ior.profiles.iter().find_map(|profile| way.key(profile)))
+        };
+        ours.next().map(|profile| profile.key).or_else(local)
     }
 
     /// The calling thread's slots, in which services pass what they know to their interceptors (PICurrent).
@@ -445,8 +468,12 @@ impl Orb {
         &self.0.pool
     }
 
-    pub(crate) fn peer(&self, addresses: Addresses) -> Arc<Peer> {
-        self.0.peers.get(addresses)
+    pub(crate) fn transports(&self) -> &Transports {
+        &self.0.transports
+    }
+
+    pub(crate) fn peer(&self, routes: Routes) -> Arc<Peer> {
+        self.0.peers.get(routes)
     }
 
     /// A connection that served requests has ended.
@@ -490,7 +517,7 @@ impl Orb {
         }
         if let Ok(points) = read_listen_points(data) {
             self.0.peers.adopt(
-                points.into_iter().map(|point| (point.host, point.port)).take(16).collect(),
+                points.iter().map(|point| Route::tcp(&point.host, point.port)).take(16).collect(),
                 connection,
             );
         }

@@ -1,43 +1,43 @@
 //! Servers that this ORB calls, and the connections to them.
 
 use crate::connection::{Connection, Side};
+use crate::transports::Route;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
-use isorb_transport::{Tcp, Transport};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) type Addresses = Vec<(String, u16)>;
+pub(crate) type Routes = Vec<Route>;
 
 /// With so many, those that nobody uses are looked for.
 const SWEEP_AT: usize = 64;
 
-/// All peers by their addresses.
+/// All peers by the routes to them.
 #[derive(Default)]
 pub(crate) struct Peers(PiMutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    peers: HashMap<Addresses, Arc<Peer>>,
+    peers: HashMap<Routes, Arc<Peer>>,
     /// How many there were after the last sweep.
     swept: usize,
 }
 
 impl Peers {
-    pub fn get(&self, addresses: Addresses) -> Arc<Peer> {
+    pub fn get(&self, routes: Routes) -> Arc<Peer> {
         let mut known = self.0.lock();
-        if let Some(peer) = known.peers.get(&addresses) {
+        if let Some(peer) = known.peers.get(&routes) {
             return peer.clone();
         }
         let unused =
             if known.peers.len() >= SWEEP_AT.max(2 * known.swept) { sweep(&mut known) } else { Vec::new() };
-        let peer = Arc::new(Peer::new(addresses.clone()));
-        known.peers.insert(addresses, peer.clone());
+        let peer = Arc::new(Peer::new(routes.clone()));
+        known.peers.insert(routes, peer.clone());
         drop(known);
         unused.iter().for_each(|connection| connection.break_off());
         peer
@@ -51,9 +51,9 @@ impl Peers {
     }
 
     /// Uses a connection that a client opened for calls to the objects that it serves (bidirectional GIOP).
-    pub fn adopt(&self, addresses: Addresses, connection: &Arc<Connection>) {
-        for address in addresses {
-            let peer = self.get(vec![address]);
+    pub fn adopt(&self, routes: Routes, connection: &Arc<Connection>) {
+        for route in routes {
+            let peer = self.get(vec![route]);
             let mut connections = peer.connections.lock();
             connections.open.retain(|other| other.is_open() && !Arc::ptr_eq(other, connection));
             connections.open.insert(0, connection.clone());
@@ -93,9 +93,9 @@ fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
 /// A connection that rested longer is looked at before a request is trusted to it, in nanoseconds.
 const REST_NS: u64 = 10_000_000;
 
-/// One server, by its addresses in order of preference.
+/// One server, by the routes to it in order of preference.
 pub(crate) struct Peer {
-    addresses: Addresses,
+    routes: Routes,
     connections: PiMutex<Connections>,
     /// A connection was opened, or could not be.
     opened: PiCondvar,
@@ -140,8 +140,8 @@ impl Wish {
 }
 
 impl Peer {
-    fn new(addresses: Addresses) -> Peer {
-        Peer { addresses, connections: PiMutex::default(), opened: PiCondvar::new() }
+    fn new(routes: Routes) -> Peer {
+        Peer { routes, connections: PiMutex::default(), opened: PiCondvar::new() }
     }
 
     /// A connection for one call: one that no call uses, else a new one while there are fewer than the limit, else the one
@@ -246,14 +246,13 @@ impl Peer {
         let config = orb.config();
         let limit = config.connect_timeout();
         let mut why = String::from("the reference has no address");
-        for (host, port) in &self.addresses {
+        for Route { tag, address } in &self.routes {
+            let Some(transport) = orb.transports().by_tag(*tag) else { continue };
             let left = match (deadline.remaining(), limit) {
                 (Some(left), Some(limit)) => Some(left.min(limit)),
                 (left, limit) => left.or(limit),
             };
-            let address =
-                if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-            match Tcp.connect(&address, left) {
+            match transport.connect(address, left) {
                 Ok(stream) => {
                     let limits = config.limits();
                     return Ok(Arc::new(Connection::new(
@@ -263,7 +262,7 @@ impl Peer {
                         orb.pool().clone(),
                     )));
                 }
-                Err(error) => why = format!("cannot connect to {address}: {error}"),
+                Err(error) => why = format!("cannot connect to {address} by {}: {error}", transport.name()),
             }
         }
         if deadline.is_past() {

@@ -53,6 +53,15 @@ pub struct Capabilities {
     pub notices_death: bool,
 }
 
+/// What an address that is good on one host means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host, as it runs now.
+    pub host: String,
+    /// The spot on it that the address leads to.
+    pub spot: String,
+}
+
 /// Makes connections of one kind.
 pub trait Transport: Send + Sync + Debug {
     /// Its name in endpoint strings, such as `tcp`.
@@ -64,12 +73,12 @@ pub trait Transport: Send + Sync + Debug {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// What the address means here: two processes that get the same text for an address mean the same place by it. `None`
-    /// where an address means the same everywhere, or nothing is there.
+    /// What the address means here: two processes that get the same place for an address mean the same by it. `None` where an
+    /// address means the same everywhere, or nothing is there.
     ///
     /// # Real-time
     /// May look at the file system; allocates. Not for the request path.
-    fn place(&self, address: &str) -> Option<String> {
+    fn place(&self, address: &str) -> Option<Place> {
         let _ = address;
         None
     }

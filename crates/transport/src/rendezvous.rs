@@ -4,6 +4,7 @@
 //! text that [`place`] gives says both, so that a reference which came from another host, another container or an
 //! earlier server at the same path is not taken for one to what happens to listen there.
 
+use crate::Place;
 use rustix::fs::{Mode, chmod, stat, unlink};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -79,14 +80,15 @@ fn fresh() -> String {
 }
 
 /// What `path` means to this process: the running kernel, and the file that the path leads to.
-pub(crate) fn place(path: &str) -> Option<String> {
+pub(crate) fn place(path: &str) -> Option<Place> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
     let boot = BOOT.get_or_init(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(id.trim().to_string()).filter(|id| !id.is_empty())
     });
     let (device, number, seconds, nanoseconds) = file(path).ok()?;
-    Some(format!("{}:{device:x}:{number:x}:{seconds:x}.{nanoseconds:x}", boot.as_ref()?))
+    let spot = format!("{device:x}:{number:x}:{seconds:x}.{nanoseconds:x}");
+    Some(Place { host: boot.clone()?, spot })
 }
 
 /// The process at the other end, for logs and checks: its id and its user.

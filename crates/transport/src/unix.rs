@@ -2,7 +2,7 @@
 
 use crate::rendezvous::{self, Path};
 use crate::socket::{Accepting, SocketStream};
-use crate::{Capabilities, Listener, Stream, Transport, Wait};
+use crate::{Capabilities, Listener, Place, Stream, Transport, Wait};
 use isorb_rt::net::connect_unix;
 use isorb_rt::time::Deadline;
 use socket2::Type;
@@ -41,7 +41,7 @@ impl Transport for Unix {
         Capabilities { reliable: true, pollable: true, crosses_hosts: false, notices_death: true }
     }
 
-    fn place(&self, address: &str) -> Option<String> {
+    fn place(&self, address: &str) -> Option<Place> {
         rendezvous::place(address)
     }
 

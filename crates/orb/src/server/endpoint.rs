@@ -4,11 +4,12 @@ use super::lane::Lane;
 use super::session;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
+use crate::transports::{Published, Route, TAG_TCP};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;
-use isorb_transport::{Listener, Tcp, Transport, Wait};
+use isorb_transport::{Listener, Wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,14 +17,17 @@ use std::time::Duration;
 /// The endpoints of an ORB, open.
 pub(crate) struct Endpoints {
     listeners: Vec<Arc<Door>>,
-    /// Host and port of each endpoint, as references name them.
+    /// Host and port of each TCP endpoint, as references name them.
     pub published: Vec<(String, u16)>,
+    /// The endpoints of other transports than TCP.
+    pub local: Vec<Published>,
     connections: PiMutex<Vec<Weak<Connection>>>,
     closed: AtomicBool,
 }
 
 /// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
 struct Door {
+    protocol: &'static str,
     listener: Box<dyn Listener>,
     lane: Option<Lane>,
     threads: usize,
@@ -35,34 +39,45 @@ impl Endpoints {
         let config = orb.config();
         let mut listeners = Vec::new();
         let mut published = Vec::new();
+        let mut local = Vec::new();
         for endpoint in &config.endpoints {
-            let Endpoint { address, lane } = config.endpoint(endpoint)?;
-            let listener = Tcp.listen(&address).map_err(|error| {
-                SystemException::from(Kind::CommFailure)
-                    .detail(format!("cannot listen at {address}: {error}"))
+            let Endpoint { protocol, address, publish, lane } = config.endpoint(endpoint)?;
+            let transport = orb.transports().by_name(&protocol).ok_or_else(|| {
+                let sentence = format!("endpoint {endpoint}: this ORB has no transport named {protocol}");
+                SystemException::from(Kind::BadParam).detail(sentence)
             })?;
-            let (host, port) = listener.local();
-            let wildcard = matches!(host.as_str(), "0.0.0.0" | "::" | "*");
-            let host = match &config.publish {
-                Some(publish) => publish.clone(),
-                None if wildcard => {
-                    return Err(SystemException::from(Kind::BadParam).detail(format!(
-                        "{endpoint} listens at every address; say with -ORBPublish HOST which one references shall name"
-                    )));
-                }
-                None => host,
-            };
-            published.push((host, port));
+            let listener = transport.listen(&address).map_err(|error| {
+                SystemException::from(Kind::CommFailure)
+                    .detail(format!("cannot listen at {endpoint}: {error}"))
+            })?;
+            if transport.profile_tag() == TAG_TCP {
+                published.push(public_address(
+                    listener.address(),
+                    publish,
+                    config.publish.as_ref(),
+                    endpoint,
+                )?);
+            } else {
+                let address = listener.address().to_string();
+                let place = transport.place(&address);
+                local.push(Published { route: Route { tag: transport.profile_tag(), address }, place });
+            }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map_err(os_error)).transpose()?;
-            listeners.push(Arc::new(Door { listener, lane, threads }));
+            listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
         }
         Ok(Endpoints {
             listeners,
             published,
+            local,
             connections: PiMutex::default(),
             closed: AtomicBool::new(false),
         })
+    }
+
+    /// Transport and address of each endpoint.
+    pub fn names(&self) -> Vec<(&'static str, String)> {
+        self.listeners.iter().map(|door| (door.protocol, door.listener.address().to_string())).collect()
     }
 
     /// Starts the threads: one that accepts for each endpoint, and those of the lane.
@@ -119,6 +134,28 @@ impl Endpoints {
         }
         connections.push(Arc::downgrade(connection));
         true
+    }
+}
+
+/// Host and port that references name for a TCP endpoint: its own option's, else the ORB's, else its own.
+fn public_address(
+    listens_at: &str,
+    own: Option<(String, Option<u16>)>,
+    all: Option<&String>,
+    endpoint: &str,
+) -> Result<(String, u16)> {
+    let (host, port) = listens_at.rsplit_once(':').unwrap_or((listens_at, "0"));
+    let (host, port) = (host.trim_start_matches('[').trim_end_matches(']'), port.parse().unwrap_or(0));
+    match (own, all) {
+        (Some((host, other)), _) => Ok((host, other.unwrap_or(port))),
+        (None, Some(host)) => Ok((host.clone(), port)),
+        (None, None) if matches!(host, "0.0.0.0" | "::" | "*") => {
+            Err(SystemException::from(Kind::BadParam).detail(format!(
+                "{endpoint} listens at every address; say which one references shall name, with -ORBPublish HOST or with \
+                 ;publish=HOST behind the endpoint"
+            )))
+        }
+        _ => Ok((host.into(), port)),
     }
 }
 

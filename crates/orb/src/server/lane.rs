@@ -57,6 +57,7 @@ impl Lane {
             u64::from(members.places[place].0) << 32 | place as u64
         };
         member.connection.watched_by(&self.poller, token);
+        member.connection.stream().watched();
         let added = self.poller.add(member.connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
         if added.is_err() {
             self.remove(token);
