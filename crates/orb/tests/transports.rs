@@ -28,7 +28,7 @@ fn exercise(far: &EchoRef) {
     assert_eq!(far.text("grüße").unwrap(), "grüße");
     let orb = far.object().orb().clone();
     for n in [0, 1, 5000, 60_000, 70_000, 3_000_000] {
-        let octets: Vec<u8> = (0..n).map(|i| (i * 7 >> 3) as u8).collect();
+        let octets: Vec<u8> = (0..n).map(|i| ((i * 7) >> 3) as u8).collect();
         orb.scope(|scope| -> isorb::Result<()> {
             assert!(far.octets_in(scope, &octets)? == octets);
             Ok(())
