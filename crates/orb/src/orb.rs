@@ -1,7 +1,7 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
 use crate::config::Config;
-use crate::connection::Connection;
+use crate::connection::{Connection, Roll};
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
 use crate::peer::{Addresses, Peer, Peers};
 use crate::poa::{Poa, Registry};
@@ -45,6 +45,7 @@ struct Inner {
     registry: Registry,
     peers: Peers,
     pool: Arc<BufferPool>,
+    accepted: Arc<Roll>,
     endpoints: OnceLock<Arc<Endpoints>>,
     opening: PiMutex<()>,
     references: PiMutex<HashMap<String, Object>>,
@@ -126,6 +127,7 @@ impl Orb {
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
             pool,
+            accepted: Arc::default(),
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
             references: PiMutex::new(initial.references.into_iter().collect()),
@@ -167,7 +169,8 @@ impl Orb {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
     }
 
-    /// Serves until [`Orb::shutdown`]. Activates the root POA's manager if the program has not touched it.
+    /// Serves until [`Orb::shutdown`], and until what ran then has been answered. Activates the root POA's manager if the program has
+    /// not touched it.
     ///
     /// # Real-time
     /// Blocks the calling thread, which serves only the requests of POAs with the main-thread model.
@@ -180,6 +183,11 @@ impl Orb {
         let mut ended = ended.lock();
         while !*ended {
             bell.wait_until(&mut ended, Deadline::NONE);
+        }
+        drop(ended);
+        // Who returns from here may end the process.
+        while self.0.accepted.all().iter().any(|connection| connection.is_closing()) {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -218,7 +226,7 @@ impl Orb {
             return Err(exception);
         }
         if let Some(endpoints) = self.0.endpoints.get() {
-            endpoints.close();
+            endpoints.close(self);
         }
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
@@ -424,6 +432,11 @@ impl Orb {
 
     pub(crate) fn pool(&self) -> &Arc<BufferPool> {
         &self.0.pool
+    }
+
+    /// The connections that this ORB has accepted.
+    pub(crate) fn accepted(&self) -> &Arc<Roll> {
+        &self.0.accepted
     }
 
     pub(crate) fn peer(&self, addresses: Addresses) -> Arc<Peer> {

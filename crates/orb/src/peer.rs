@@ -261,6 +261,7 @@ impl Peer {
                         Side::Connector,
                         limits,
                         orb.pool().clone(),
+                        orb.accepted(),
                     )));
                 }
                 Err(error) => why = format!("cannot connect to {address}: {error}"),

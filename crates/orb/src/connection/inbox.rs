@@ -1,9 +1,10 @@
 //! Bytes from the stream to whole messages.
 
+use super::holding::Holding;
 use isorb_cdr::{Order, Version};
 use isorb_giop::fragment::{self, Assembled, Assembler};
 use isorb_giop::{Header, MessageKind, ProtocolError};
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
 use std::io;
@@ -69,6 +70,8 @@ pub(crate) enum ReadError {
     Protocol(ProtocolError),
     /// No block for a message of this size.
     NoMemory,
+    /// A message has begun and was not whole in time.
+    Stalled,
 }
 
 /// What became of the bytes at the start of an inbox.
@@ -91,11 +94,31 @@ pub(crate) struct Inbox {
     /// What the stream's receive time-out is set to.
     timeout: Option<Duration>,
     limit: usize,
+    /// When the message that is not whole yet began, in nanoseconds; 0 when there is none.
+    begun: u64,
+    /// How long after that it must be whole.
+    message_timeout: Option<Duration>,
+    holding: Arc<Holding>,
 }
 
 impl Inbox {
-    pub fn new(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-        Inbox { block: fresh_block(pool), filled: 0, emptied: false, assembler: None, timeout: None, limit }
+    pub fn new(
+        pool: &Arc<BufferPool>,
+        limit: usize,
+        message_timeout: Option<Duration>,
+        holding: Arc<Holding>,
+    ) -> Inbox {
+        Inbox {
+            block: fresh_block(pool),
+            filled: 0,
+            emptied: false,
+            assembler: None,
+            timeout: None,
+            limit,
+            begun: 0,
+            message_timeout,
+            holding,
+        }
     }
 
     /// The next whole message, put at the start of `into`; the two blocks change places, nothing is copied but what was
@@ -113,28 +136,30 @@ impl Inbox {
         timeout: Option<Duration>,
         into: &mut Buffer,
     ) -> Result<Arrived, ReadError> {
-        if wait == Wait::Block && self.timeout != timeout {
+        // One that is not wanted any more may stay until it wakes somebody.
+        if wait == Wait::Block && self.timeout != timeout && timeout.is_some() {
             stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
-        let mut received = false;
+        // Of a message of which a part is here already, the rest must come in time.
+        let mut begun = self.filled > 0 || self.assembler.as_ref().is_some_and(|a| a.pending() > 0);
+        // Whether the rest was looked for before it was waited for: mostly it is there.
+        let mut looked = false;
         self.emptied = false;
         loop {
             // A fragment leaves room for the next, which may be here already.
             while self.filled >= HEADER {
-                match self.complete(pool, into)? {
+                match self.complete(pool, wait, into)? {
                     Step::Message(arrived) => return Ok(arrived),
                     Step::Fragment => {}
                     Step::Incomplete => break,
                 }
             }
-            if received && wait == Wait::Block {
-                self.hurry(stream, deadline)?;
-            }
-            received = true;
+            let wait_now = if begun { self.hurry(stream, wait, deadline, &mut looked)? } else { wait };
+            begun = true;
             let room = &mut self.block.bytes_mut()[self.filled..];
             let most = room.len();
-            match stream.recv(room, wait) {
+            match stream.recv(room, wait_now) {
                 Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
                 Ok(n) => {
                     self.filled += n;
@@ -161,19 +186,80 @@ impl Inbox {
         }
     }
 
-    /// Before another receive for the same message: a peer that sends it piece by piece has no more time for that than one
-    /// that sends nothing.
+    /// Before another receive for the same message, and how to make it: a peer that sends piece by piece has no more time for
+    /// that than one that sends nothing, and no message may take for ever.
     #[cold]
-    fn hurry(&mut self, stream: &dyn Stream, deadline: Deadline) -> Result<(), ReadError> {
-        let Some(left) = deadline.remaining() else { return Ok(()) };
-        if left.is_zero() {
+    fn hurry(
+        &mut self,
+        stream: &dyn Stream,
+        wait: Wait,
+        deadline: Deadline,
+        looked: &mut bool,
+    ) -> Result<Wait, ReadError> {
+        let now = now_ns();
+        let since = self.tell(now);
+        if wait == Wait::No {
+            return Ok(Wait::No);
+        }
+        let mut left = deadline.remaining();
+        if left == Some(Duration::ZERO) {
             return Err(ReadError::TimedOut);
         }
-        if self.timeout.is_none_or(|set| set > left + slack(left)) {
-            stream.set_recv_timeout(Some(left)).map_err(|_| ReadError::Lost)?;
-            self.timeout = Some(left);
+        if let (Some(since), Some(limit)) = (since, self.message_timeout) {
+            let limit = limit.saturating_sub(Duration::from_nanos(now.saturating_sub(since)));
+            if limit.is_zero() {
+                return Err(ReadError::Stalled);
+            }
+            left = Some(left.map_or(limit, |left| left.min(limit)));
         }
-        Ok(())
+        let Some(left) = left else {
+            if self.timeout.is_some() {
+                stream.set_recv_timeout(None).map_err(|_| ReadError::Lost)?;
+                self.timeout = None;
+            }
+            return Ok(Wait::Block);
+        };
+        if self.timeout.is_some_and(|set| set <= left + slack(left)) {
+            return Ok(Wait::Block);
+        }
+        if !*looked {
+            *looked = true;
+            return Ok(Wait::No);
+        }
+        stream.set_recv_timeout(Some(left)).map_err(|_| ReadError::Lost)?;
+        self.timeout = Some(left);
+        Ok(Wait::Block)
+    }
+
+    /// Tells what is held for messages that are not whole, and since when that is so.
+    fn tell(&mut self, now: u64) -> Option<u64> {
+        let mut since = None;
+        let (mut moved, mut held) = (0, 0);
+        if self.filled > 0 {
+            if self.begun == 0 {
+                self.begun = now;
+            }
+            since = Some(self.begun);
+            (moved, held) = (self.filled, self.block.capacity());
+        }
+        if let Some(assembler) = &self.assembler
+            && let Some(oldest) = assembler.oldest()
+        {
+            since = Some(since.map_or(oldest, |since| since.min(oldest)));
+            moved += assembler.arrived();
+            held += assembler.held();
+        }
+        match since {
+            Some(since) => self.holding.arriving.note(since, now, moved, held),
+            None => self.holding.arriving.clear(),
+        }
+        since
+    }
+
+    /// Forgets what has arrived, and returns its blocks.
+    pub fn discard(&mut self, pool: &Arc<BufferPool>) {
+        (self.block, self.filled, self.begun, self.assembler) = (fresh_block(pool), 0, 0, None);
+        self.holding.arriving.clear();
     }
 
     /// Whether no part of a further message is here.
@@ -183,7 +269,7 @@ impl Inbox {
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
     #[inline]
-    fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Step, ReadError> {
+    fn complete(&mut self, pool: &Arc<BufferPool>, wait: Wait, into: &mut Buffer) -> Result<Step, ReadError> {
         let header = {
             let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
             Header::parse(head).map_err(ReadError::Protocol)?
@@ -191,7 +277,7 @@ impl Inbox {
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
         let len = header.total();
         if len > self.block.capacity() {
-            self.grow(len, pool)?;
+            self.grow(len, wait)?;
         }
         if self.filled < len {
             return Ok(Step::Incomplete);
@@ -205,6 +291,9 @@ impl Inbox {
             self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
         }
         self.filled = beyond;
+        if self.begun != 0 {
+            self.arrived();
+        }
         if header.more_fragments || header.kind == MessageKind::Fragment {
             return self.assemble(header, len, pool, into);
         }
@@ -218,12 +307,21 @@ impl Inbox {
         Ok(Step::Message(Arrived { header, len, request_id }))
     }
 
+    /// The message that had begun is whole.
+    #[cold]
+    fn arrived(&mut self) {
+        self.begun = 0;
+        if self.assembler.is_none() {
+            self.holding.arriving.clear();
+        }
+    }
+
     /// Makes room for more of a message of `len` octets.
-    fn grow(&mut self, len: usize, pool: &Arc<BufferPool>) -> Result<(), ReadError> {
+    fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
         let room = len.min(ON_TRUST.max(4 * self.filled));
         let full = self.filled == self.block.capacity();
         if full || self.block.capacity() < len.min(ON_TRUST) {
-            let mut larger = pool.take(room).ok_or(ReadError::NoMemory)?;
+            let mut larger = self.holding.take(room, wait).ok_or(ReadError::NoMemory)?;
             larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
             self.block = larger;
         }
@@ -240,11 +338,19 @@ impl Inbox {
     ) -> Result<Step, ReadError> {
         let limits = fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL };
         let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
+        // It takes blocks of its own.
+        self.holding.make_way();
+        let now = now_ns();
+        assembler.set_time(now);
         let pushed = assembler.push(&header, &into.bytes()[..len]).map_err(ReadError::Protocol)?;
         let (header, block, len) = match pushed {
             Assembled::Complete(header, buffer) => (header, buffer, header.total()),
-            Assembled::Whole | Assembled::Pending | Assembled::Ignored => return Ok(Step::Fragment),
+            Assembled::Whole | Assembled::Pending | Assembled::Ignored => {
+                self.tell(now);
+                return Ok(Step::Fragment);
+            }
         };
+        self.tell(now);
         *into = block;
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
