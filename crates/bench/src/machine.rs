@@ -1,13 +1,14 @@
 //! The machine speaks first: what a reader must know of it before he believes a figure.
 
 use std::fmt;
-use std::fs;
 
+use isorb_doctor::{Root, facts};
 use isorb_rt::sched::current_cpus;
 use rustix::system::uname;
+use serde::Serialize;
 
 /// What /proc and /sys say of the machine. What cannot be read is `None`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// Name and release of the kernel, and the hardware's architecture.
     pub kernel: String,
@@ -36,23 +37,22 @@ pub struct Machine {
 impl Machine {
     /// Reads what there is to read.
     pub fn read(fifo: Option<u8>) -> Machine {
-        let name = uname();
-        let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let root = Root::system();
         let cpus: Vec<usize> = current_cpus().map(|cpus| cpus.iter().collect()).unwrap_or_default();
         let first = cpus.first().copied().unwrap_or(0);
+        let (rt_runtime_us, rt_period_us) = facts::throttling(&root).unzip();
+        let kernel = facts::kernel(&root).unwrap_or_default();
         Machine {
-            kernel: format!("{} {} {}", text(name.sysname()), text(name.release()), text(name.machine())),
-            preemption: preemption(&text(name.version())),
-            processor: field(&cpuinfo, "model name").map(str::to_owned),
-            virtual_machine: field(&cpuinfo, "flags")
-                .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor")),
+            kernel: format!("{kernel} {}", uname().machine().to_string_lossy()),
+            preemption: facts::preemption(&root).map(|model| model.name().to_owned()),
+            processor: facts::processor(&root),
+            virtual_machine: facts::virtual_machine(&root),
             cpus,
-            rt_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us"),
-            rt_period_us: number("/proc/sys/kernel/sched_rt_period_us"),
-            governor: line(&format!("/sys/devices/system/cpu/cpu{first}/cpufreq/scaling_governor")),
-            clocksource: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            load: line("/proc/loadavg").and_then(|l| Some(l.split(' ').next()?.to_owned())),
+            rt_runtime_us,
+            rt_period_us,
+            governor: facts::governor(&root, first),
+            clocksource: facts::clock_source(&root),
+            load: facts::load(&root),
             fifo,
         }
     }
@@ -87,47 +87,9 @@ impl fmt::Display for Machine {
     }
 }
 
-fn preemption(version: &str) -> Option<String> {
-    if line("/sys/kernel/realtime").as_deref() == Some("1") {
-        return Some("PREEMPT_RT".to_owned());
-    }
-    let built = version.split(' ').find(|word| word.starts_with("PREEMPT")).map(str::to_owned);
-    // Of a dynamic kernel, the word in parentheses is the one in force; debugfs is often not mounted.
-    let chosen = line("/sys/kernel/debug/sched/preempt")
-        .and_then(|l| Some(l.split_once('(')?.1.split_once(')')?.0.to_owned()));
-    match (built, chosen) {
-        (Some(built), Some(chosen)) => Some(format!("{built}, now {chosen}")),
-        (built, chosen) => built.or(chosen),
-    }
-}
-
-fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
-    cpuinfo.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then_some(value.trim())
-    })
-}
-
-fn line(path: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.lines().next()?.trim().to_owned())
-}
-
-fn number(path: &str) -> Option<i64> {
-    line(path)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_of_cpuinfo() {
-        let text = "processor\t: 0\nmodel name\t: A chip: fast\nflags\t\t: fpu hypervisor\n";
-        assert_eq!(field(text, "model name"), Some("A chip: fast"));
-        assert_eq!(field(text, "flags"), Some("fpu hypervisor"));
-        assert_eq!(field(text, "model"), None);
-    }
 
     #[test]
     fn every_line_is_there_whatever_could_be_read() {
@@ -138,6 +100,5 @@ mod tests {
             assert!(text.contains(word), "{word} is not in\n{text}");
         }
         assert!(Machine::read(Some(40)).to_string().contains("SCHED_FIFO 40"));
-        assert!(preemption("#1 SMP PREEMPT_DYNAMIC today").unwrap().starts_with("PREEMPT"));
     }
 }

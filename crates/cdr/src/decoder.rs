@@ -41,6 +41,18 @@ impl<'m> Decoder<'m> {
         }
     }
 
+    /// A decoder that goes on behind the first `position` octets of a message, which were read in another way.
+    #[inline]
+    pub fn behind(
+        position: usize,
+        rest: &'m mut [u8],
+        order: Order,
+        text: Text,
+        scope: &'m Scope<'m>,
+    ) -> Decoder<'m> {
+        Decoder { position, ..Decoder::new(rest, order, text, scope) }
+    }
+
     /// Hands something through to [`Handle`](crate::Handle)s that are read, such as the ORB that they belong to.
     #[inline]
     pub fn with_context(mut self, context: &'m dyn Any) -> Decoder<'m> {

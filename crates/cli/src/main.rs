@@ -29,6 +29,8 @@ enum Command {
     Naming(commands::naming::Args),
     /// Lists, resolves and changes names in a naming service.
     Name(commands::name::Args),
+    /// Says what of this machine stands in the way of real time, and what to do about it.
+    Doctor(commands::doctor::Args),
     /// Measures calls beside raw sockets and omniORB.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }

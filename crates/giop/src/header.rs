@@ -115,7 +115,37 @@ impl Header {
     ///
     /// # Real-time
     /// A few compares; allocates nothing.
+    #[inline]
     pub fn parse(bytes: &[u8; Header::LEN]) -> Result<Header, ProtocolError> {
+        match Header::ordinary(bytes) {
+            Some(header) => Ok(header),
+            None => Header::parse_any(bytes),
+        }
+    }
+
+    /// Reads the header of a Request or Reply of GIOP 1.2 that came in one piece, which nearly all messages are. `None` for
+    /// any other, and for what is no header.
+    ///
+    /// # Real-time
+    /// One compare; allocates nothing.
+    #[inline]
+    pub fn ordinary(bytes: &[u8; Header::LEN]) -> Option<Header> {
+        // Magic, version, flags and kind at once. What differs are the byte order, and Request (0) from Reply (1).
+        const SAME: u64 = u64::from_le_bytes(*b"GIOP\x01\x02\0\0");
+        const DIFFERS: u64 = u64::from_le_bytes([0, 0, 0, 0, 0, 0, 1, 1]);
+        let (first, size) = bytes.split_first_chunk::<8>()?;
+        let size = *size.first_chunk::<4>()?;
+        let first = u64::from_le_bytes(*first);
+        if first & !DIFFERS != SAME {
+            return None;
+        }
+        let order = if first & 1 << 48 != 0 { Order::Little } else { Order::Big };
+        let kind = if first & 1 << 56 != 0 { MessageKind::Reply } else { MessageKind::Request };
+        let size = if order == Order::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
+        Some(Header { version: Version::V1_2, order, more_fragments: false, kind, size, seams: 0 })
+    }
+
+    fn parse_any(bytes: &[u8; Header::LEN]) -> Result<Header, ProtocolError> {
         let [g, i, o, p, major, minor, flags, kind, size @ ..] = *bytes;
         if [g, i, o, p] != *b"GIOP" {
             return Err(ProtocolError::Magic([g, i, o, p]));
@@ -146,6 +176,7 @@ impl Header {
     ///
     /// # Errors
     /// [`ProtocolError::TooLarge`].
+    #[inline]
     pub fn check_limit(&self, limit: usize) -> Result<(), ProtocolError> {
         if self.total() > limit { Err(ProtocolError::TooLarge { size: self.size }) } else { Ok(()) }
     }
@@ -229,6 +260,15 @@ mod tests {
         #[test]
         fn any_bytes(bytes: [u8; 12]) {
             let _ = Header::parse(&bytes);
+        }
+
+        #[test]
+        fn the_ordinary_case_is_no_other(flags: u8, kind in 0..3u8, minor in 0..4u8, size: [u8; 4]) {
+            let mut bytes = *b"GIOP\x01\0\0\0\0\0\0\0";
+            (bytes[5], bytes[6], bytes[7]) = (minor, flags, kind);
+            bytes[8..].copy_from_slice(&size);
+            prop_assert_eq!(Header::parse(&bytes), Header::parse_any(&bytes));
+            prop_assert_eq!(Header::ordinary(&bytes).is_some(), minor == 2 && flags < 2 && kind < 2);
         }
 
         #[test]

@@ -45,6 +45,7 @@ pub mod ior;
 pub mod message;
 pub mod name;
 mod octets;
+pub mod policy;
 pub mod profile;
 pub mod url;
 

@@ -68,6 +68,8 @@ pub struct Config {
     pub init_refs: BTreeMap<String, String>,
     /// Prefix of an URL for initial references that are not in `init_refs`, such as `corbaloc::host`.
     pub default_init_ref: Option<String>,
+    /// The table `[real_time]`.
+    pub real_time: crate::rt::RealTimeConfig,
 }
 
 impl Default for Config {
@@ -91,6 +93,7 @@ impl Default for Config {
             giop: "1.2".into(),
             init_refs: BTreeMap::new(),
             default_init_ref: None,
+            real_time: crate::rt::RealTimeConfig::default(),
         }
     }
 }
@@ -173,6 +176,10 @@ impl Config {
             "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
             "-ORBMessageTimeout" => self.message_timeout_ms = number(name, &value)?,
             "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
+            "-ORBRealTime" => {
+                self.real_time.mode =
+                    value.parse().map_err(|error| bad(format!("-ORBRealTime {value}: {error}")))?;
+            }
             "-ORBNativeCharCodeSet" => self.char_code_set = value,
             "-ORBGiop" => self.giop = value,
             "-ORBId" | "-ORBServerId" => {}
@@ -198,6 +205,7 @@ impl Config {
         if self.message_limit < 1024 {
             return Err(bad("message_limit must be at least 1024 bytes".into()));
         }
+        self.real_time.check().map_err(bad)?;
         if self.fragment != 0 && self.fragment < 64 {
             return Err(bad("fragment must be 0 or at least 64 bytes".into()));
         }

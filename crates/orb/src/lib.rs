@@ -29,6 +29,7 @@ pub mod poa;
 mod policy;
 mod pseudo;
 mod reference;
+pub mod rt;
 mod servant;
 mod server;
 mod upcall;

@@ -46,6 +46,7 @@ struct Inner {
     peers: Peers,
     pool: Arc<BufferPool>,
     accepted: Arc<Roll>,
+    rt: crate::rt::State,
     endpoints: OnceLock<Arc<Endpoints>>,
     opening: PiMutex<()>,
     references: PiMutex<HashMap<String, Object>>,
@@ -66,7 +67,8 @@ impl Orb {
     /// [`Config`](crate::Config).
     ///
     /// # Errors
-    /// BAD_PARAM, with a sentence that says which argument or line is wrong.
+    /// BAD_PARAM, with a sentence that says which argument or line is wrong; NO_PERMISSION when the configuration requires a
+    /// real-time right that the process lacks, with the commands that grant it.
     pub fn init(args: impl IntoIterator<Item = String>) -> Result<Orb> {
         let (config, arguments) = Config::from_args(args)?;
         Orb::build(config, arguments, |_| Ok(()))
@@ -110,11 +112,17 @@ impl Orb {
         let mut info = OrbInitInfo::new(config, arguments);
         register(&mut info)?;
         let (config, arguments, initial) = info.finish();
-        Ok(Orb::new(config, arguments, initial))
+        let require = config.real_time.mode == isorb_rt::sched::RealTime::Require;
+        let orb = Orb::new(config, arguments, initial);
+        if require {
+            orb.0.rt.priorities.granted()?;
+        }
+        Ok(orb)
     }
 
     fn new(config: Config, arguments: Vec<String>, initial: Initial) -> Orb {
         let policies = config.policies();
+        let rt = crate::rt::State::new(&config.real_time);
         let pool = BufferPool::new(config.memory_limit, RETAIN.min(config.memory_limit));
         // Transient references of an earlier process must not find objects of this one.
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -128,6 +136,7 @@ impl Orb {
             peers: Peers::default(),
             pool,
             accepted: Arc::default(),
+            rt,
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
             references: PiMutex::new(initial.references.into_iter().collect()),
@@ -270,6 +279,16 @@ impl Orb {
     /// Allocates.
     pub fn extract<T: AnyValue>(&self, any: &Any) -> Option<T> {
         any.get_with(Some(self))
+    }
+
+    /// The real-time face of this ORB: thread pools, mutexes, priority mappings.
+    pub fn rt(&self) -> crate::rt::RtOrb {
+        crate::rt::RtOrb::new(self.clone())
+    }
+
+    #[inline]
+    pub(crate) fn rt_state(&self) -> &crate::rt::State {
+        &self.0.rt
     }
 
     /// The ORB's policies, the widest scope.

@@ -1,2 +1,30 @@
-//! Scheduling without an ORB: task graphs, priority assignment, schedulability analysis.
+//! Scheduling without an ORB: will every deadline be met, who goes first, and may one more come in?
+//!
+//! Pure: no clock, no thread, no file, no CORBA. It computes; others run what it computed. It is not a proof of a program: the costs
+//! and the blocking that it is given are the caller's word, which budgets at run time hold the caller to.
+//!
+//! ```text
+//!   Task (C, T, D, J, B, priority)            what there is to do
+//!     ├ fixed_priority                        exact response times, a verdict a task
+//!     └ Admission, Link                       one more? yes with bounds, or no with numbers
+//! ```
+//!
+//! All arithmetic is on integers of nanoseconds, and saturates towards the worse verdict.
 #![forbid(unsafe_code)]
+
+mod admission;
+mod analysis;
+mod link;
+mod load;
+mod response;
+mod table;
+mod task;
+mod time;
+
+pub use admission::{Admission, AdmissionConfig, Admitted, Assignment, Nearest, Reason, Refusal, TaskId};
+pub use analysis::{Analysis, Verdict, fixed_priority};
+pub use link::Link;
+pub use load::Utilisation;
+pub use response::{Preemption, Response};
+pub use task::{Criticality, Fault, Importance, Task, TaskError};
+pub use time::Nanos;

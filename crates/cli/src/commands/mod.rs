@@ -1,6 +1,7 @@
 //! The commands, one module each.
 
 pub mod demo;
+pub mod doctor;
 pub mod idl;
 pub mod ior;
 pub mod name;

@@ -17,6 +17,16 @@ impl<'m> OperationName<'m> {
         unterminated(name).map(OperationName).map_err(|kind| d.error(kind))
     }
 
+    /// From octets without a zero; `None` for others.
+    #[inline(always)]
+    #[expect(
+        clippy::manual_contains,
+        reason = "names are short: octet by octet is faster than a search made for long texts"
+    )]
+    pub(super) fn new(octets: &'m [u8]) -> Option<OperationName<'m>> {
+        if octets.iter().any(|octet| *octet == 0) { None } else { Some(OperationName(octets)) }
+    }
+
     /// Its octets.
     #[inline]
     pub fn as_bytes(self) -> &'m [u8] {

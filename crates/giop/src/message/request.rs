@@ -4,7 +4,8 @@ use super::{OperationName, ServiceContext, ServiceContexts, Target, contexts, oc
 use crate::octets::{put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
 use alloc::boxed::Box;
-use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Version};
+use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Order, Result, Text, Version};
+use isorb_scope::Scope;
 
 /// What the caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +20,17 @@ pub enum Response {
 }
 
 impl Response {
+    /// From the response flags of GIOP 1.2. Six bits of the octet are reserved: ignored.
+    #[inline]
+    const fn from_flags(flags: u8) -> Option<Response> {
+        match flags & 3 {
+            0 => Some(Response::None),
+            1 => Some(Response::Server),
+            3 => Some(Response::Target),
+            _ => None,
+        }
+    }
+
     /// Whether there will be a reply.
     pub const fn expected(self) -> bool {
         !matches!(self, Response::None)
@@ -40,7 +52,94 @@ pub struct Request<'m> {
     pub contexts: ServiceContexts<'m>,
 }
 
+/// Where the parts of an ordinary request lie; see [`Request::open`].
+struct Ordinary {
+    id: u32,
+    response: Response,
+    key_ends: usize,
+    name_at: usize,
+    name_ends: usize,
+    body_at: usize,
+}
+
+impl Ordinary {
+    /// `None` for whatever is not as most requests are: of GIOP 1.2, by key, without service contexts, and well formed.
+    #[inline(always)]
+    fn find(message: &[u8], header: &Header) -> Option<Ordinary> {
+        if header.version != Version::V1_2 || header.seams != 0 {
+            return None;
+        }
+        let foreign = header.order.is_foreign();
+        let number = |at: usize| {
+            let number = u32::from_ne_bytes(*message.get(at..)?.first_chunk()?);
+            Some(if foreign { number.swap_bytes() } else { number })
+        };
+        let (fixed, _) = message.split_first_chunk::<{ KEY_AT }>()?;
+        let response = Response::from_flags(fixed[RESPONSE_AT])?;
+        // The address disposition is 0 in either byte order; the two octets behind it are padding.
+        if fixed[DISPOSITION_AT..DISPOSITION_AT + 2] != [0, 0] {
+            return None;
+        }
+        let (id, key) = (number(ID_AT)?, number(KEY_AT - 4)? as usize);
+        let key_ends = KEY_AT.checked_add(key)?;
+        let name_at = key_ends.checked_add(3 + 4)? & !3;
+        let name = number(name_at - 4)? as usize;
+        let after = name_at.checked_add(name)?;
+        // The number of contexts, behind the terminator of the name.
+        let contexts_at = after.checked_add(3)? & !3;
+        if name == 0 || number(contexts_at)? != 0 || *message.get(after - 1)? != 0 {
+            return None;
+        }
+        let body_at = ((contexts_at + 4 + 7) & !7).min(message.len());
+        Some(Ordinary { id, response, key_ends, name_at, name_ends: after - 1, body_at })
+    }
+}
+
 impl<'m> Request<'m> {
+    /// Reads the header of a request in a whole message: the request, and a decoder at its body. It gives what
+    /// [`start_whole`](super::start_whole), [`Request::read`] and [`body`](super::body) give, in fewer steps for a message
+    /// that is as most are.
+    ///
+    /// # Errors
+    /// [`isorb_cdr::Error`] for a malformed header.
+    ///
+    /// # Real-time
+    /// Linear in the header's length; allocates nothing and needs no scope.
+    #[inline(always)]
+    pub fn open(
+        message: &'m mut [u8],
+        header: &Header,
+        scope: &'m Scope<'m>,
+    ) -> Result<(Request<'m>, Decoder<'m>)> {
+        let text = Text::fallback(header.version);
+        let Some(found) = Ordinary::find(message, header) else {
+            return Request::open_any(message, header, scope);
+        };
+        let Ordinary { id, response, key_ends, name_at, name_ends, body_at } = found;
+        // In bounds, as `find` saw to.
+        let (head, rest) = message.split_at_mut(body_at);
+        let head: &'m [u8] = head;
+        let target = Target::Key(&head[KEY_AT..key_ends]);
+        let Some(operation) = OperationName::new(&head[name_at..name_ends]) else {
+            return Err(Error::new(ErrorKind::Terminator, name_at));
+        };
+        let request = Request { id, response, target, operation, contexts: ServiceContexts::EMPTY };
+        Ok((request, Decoder::behind(body_at, rest, header.order, text, scope)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open_any(
+        message: &'m mut [u8],
+        header: &Header,
+        scope: &'m Scope<'m>,
+    ) -> Result<(Request<'m>, Decoder<'m>)> {
+        let mut d = super::start_whole(message, header, scope);
+        let request = Request::read(&mut d)?;
+        super::body(&mut d);
+        Ok((request, d))
+    }
+
     /// Reads the header of a request; [`body`](super::body) comes next.
     ///
     /// # Errors
@@ -62,13 +161,7 @@ impl<'m> Request<'m> {
             Order::Little => (flags as u8, disposition as u16),
             Order::Big => ((flags >> 24) as u8, (disposition >> 16) as u16),
         };
-        // Six bits of the octet are reserved too: ignored.
-        let response = match flags & 3 {
-            0 => Response::None,
-            1 => Response::Server,
-            3 => Response::Target,
-            _ => return Err(d.error(ErrorKind::Value)),
-        };
+        let Some(response) = Response::from_flags(flags) else { return Err(d.error(ErrorKind::Value)) };
         let target = Target::read_as(d, disposition)?;
         let operation = OperationName::read(d)?;
         let contexts = ServiceContexts::read(d)?;
@@ -142,6 +235,9 @@ pub fn write_request_to(
 /// Offsets in a request of GIOP 1.2.
 const ID_AT: usize = Header::LEN;
 const RESPONSE_AT: usize = ID_AT + 4;
+const DISPOSITION_AT: usize = RESPONSE_AT + 4;
+/// Behind the length of the key.
+const KEY_AT: usize = DISPOSITION_AT + 8;
 
 /// What has a fixed length in a request of GIOP 1.2: up to the address disposition (0, a key) and its padding.
 const fn fixed() -> [u8; 24] {

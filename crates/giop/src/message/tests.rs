@@ -413,9 +413,104 @@ fn operations_are_terminated() {
     }
 }
 
+/// What is read in one step is what is read in many: header, body and what is wrong.
+fn opens_as_it_reads(bytes: &[u8], header: &Header) {
+    fn both<T: PartialEq + core::fmt::Debug>(
+        bytes: &[u8],
+        header: &Header,
+        read: impl for<'m> Fn(&mut Decoder<'m>, &'m Scope<'m>) -> Result<T>,
+        open: impl for<'m> Fn(&'m mut [u8], &'m Scope<'m>) -> Result<(T, Decoder<'m>)>,
+    ) {
+        let (mut first, mut second) = (bytes.to_vec(), bytes.to_vec());
+        let (mut region, mut other) = (Region::new(512), Region::new(512));
+        let (scope, other) = (region.enter(), other.enter());
+        let mut d = start_whole(&mut first, header, &scope);
+        let read = read(&mut d, &scope);
+        body(&mut d);
+        let open = open(&mut second, &other);
+        match (read, open) {
+            (Ok(read), Ok((open, at))) => {
+                assert_eq!(read, open);
+                assert_eq!((d.position(), d.rest(), d.order()), (at.position(), at.rest(), at.order()));
+                assert_eq!(d.text(), at.text());
+            }
+            (read, open) => {
+                assert_eq!(read.map_err(|error| error.kind).err(), open.map_err(|error| error.kind).err());
+            }
+        }
+    }
+    let request = |request: Request<'_>| {
+        let contexts: Vec<_> =
+            request.contexts.iter().map(|context| (context.id, context.data.to_vec())).collect();
+        let name = request.operation.as_bytes().to_vec();
+        (request.id, request.response, request.target.key().map(<[u8]>::to_vec), name, contexts)
+    };
+    let reply = |reply: Reply<'_>| {
+        let contexts: Vec<_> =
+            reply.contexts.iter().map(|context| (context.id, context.data.to_vec())).collect();
+        (reply.id, reply.status, contexts)
+    };
+    match header.kind {
+        MessageKind::Request => both(
+            bytes,
+            header,
+            |d, _| Request::read(d).map(request),
+            |message, scope| Request::open(message, header, scope).map(|(read, d)| (request(read), d)),
+        ),
+        MessageKind::Reply => both(
+            bytes,
+            header,
+            |d, _| Reply::read(d).map(reply),
+            |message, scope| Reply::open(message, header, scope).map(|(read, d)| (reply(read), d)),
+        ),
+        _ => {}
+    }
+}
+
+/// An ordinary message: GIOP 1.2, by key, no contexts.
+fn ordinary(kind: u8, order: Order) -> Vec<u8> {
+    let hand = Hand::new(2, order, kind).u32(7);
+    match kind {
+        0 => hand
+            .raw(&[3, 0, 0, 0])
+            .raw(&[0; 4])
+            .u32(5)
+            .raw(b"tower\0\0\0")
+            .u32(4)
+            .raw(b"sum\0")
+            .u32(0)
+            .u32(99)
+            .done(),
+        _ => hand.u32(0).u32(0).u32(99).done(),
+    }
+}
+
+#[test]
+fn ordinary_messages_open() {
+    for order in ORDERS {
+        let mut region = Region::new(0);
+        let scope = region.enter();
+        let (mut request, mut reply) = (ordinary(0, order), ordinary(1, order));
+        let header = Header::parse(request.first_chunk().unwrap()).unwrap();
+        opens_as_it_reads(&request, &header);
+        let (read, mut d) = Request::open(&mut request, &header, &scope).unwrap();
+        assert_eq!(
+            (read.id, read.target, read.operation.as_bytes()),
+            (7, Target::Key(b"tower"), &b"sum"[..])
+        );
+        assert_eq!((d.get(), d.remaining()), (Ok(99), 0));
+        let header = Header::parse(reply.first_chunk().unwrap()).unwrap();
+        opens_as_it_reads(&reply, &header);
+        let (read, mut d) = Reply::open(&mut reply, &header, &scope).unwrap();
+        assert_eq!((read.id, read.status), (7, ReplyStatus::NoException));
+        assert_eq!((d.get(), d.remaining()), (Ok(99), 0));
+    }
+}
+
 fn read_any(mut bytes: Vec<u8>) {
     let Some(head) = bytes.first_chunk() else { return };
     let Ok(header) = Header::parse(head) else { return };
+    opens_as_it_reads(&bytes, &header);
     let mut region = Region::new(512);
     let scope = region.enter();
     let Ok(mut d) = start(&mut bytes, &header, &scope) else { return };
@@ -448,6 +543,19 @@ proptest! {
     fn damaged_messages(minor in 0u8..3, little: bool, at in 12usize..68, value: u8, cut in 12usize..68) {
         let order = if little { Order::Little } else { Order::Big };
         let mut bytes = request(minor, order);
+        if let Some(byte) = bytes.get_mut(at) { *byte = value; }
+        read_any(bytes.clone());
+        bytes.truncate(cut);
+        read_any(bytes);
+    }
+
+    #[test]
+    fn damaged_ordinary_messages(
+        kind in 0u8..2, little: bool, at in 12usize..56, value: u8, cut in 12usize..60,
+    ) {
+        let order = if little { Order::Little } else { Order::Big };
+        let mut bytes = ordinary(kind, order);
+        read_any(bytes.clone());
         if let Some(byte) = bytes.get_mut(at) { *byte = value; }
         read_any(bytes.clone());
         bytes.truncate(cut);

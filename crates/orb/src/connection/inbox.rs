@@ -14,6 +14,8 @@ use std::time::Duration;
 const HEADER: usize = 12;
 /// First block of a connection.
 const SMALL: usize = 4096;
+/// Block of a connection on which messages came faster than they were read: one system call gets many.
+const WIDE: usize = 32 << 10;
 /// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
 /// one large message does not cost memory for ever.
 pub(crate) const STAY: usize = 128 << 10;
@@ -85,9 +87,12 @@ enum Step {
 
 pub(crate) struct Inbox {
     block: Buffer,
-    filled: usize,
-    /// Whether the message that `next` gave last was received with nothing behind it, by a receive that got less than
-    /// there was room for.
+    /// What is here lies in the block from `start` to `end`; both are 0 when nothing is.
+    start: usize,
+    end: usize,
+    /// How long a block to receive to is at least.
+    room: usize,
+    /// Whether the last receive got less than there was room for.
     pub emptied: bool,
     /// Made when the first fragment comes.
     assembler: Option<Box<Assembler>>,
@@ -96,7 +101,9 @@ pub(crate) struct Inbox {
     limit: usize,
     /// When the message that is not whole yet began, in nanoseconds; 0 when there is none.
     begun: u64,
-    /// How long after that it must be whole.
+    /// Whether fragments have come of a message of which others are to come.
+    parted: bool,
+    /// How long after its beginning a message must be whole.
     message_timeout: Option<Duration>,
     holding: Arc<Holding>,
 }
@@ -110,23 +117,27 @@ impl Inbox {
     ) -> Inbox {
         Inbox {
             block: fresh_block(pool),
-            filled: 0,
+            start: 0,
+            end: 0,
+            room: SMALL,
             emptied: false,
             assembler: None,
             timeout: None,
             limit,
             begun: 0,
+            parted: false,
             message_timeout,
             holding,
         }
     }
 
-    /// The next whole message, put at the start of `into`; the two blocks change places, nothing is copied but what was
-    /// read beyond the message. A message that is not complete stays here, whoever asks next.
+    /// The next whole message, put at the start of `into`. Where nothing else is here it is received there at once; one of
+    /// several that came together is copied there. A message that is not complete stays here, whoever asks next.
     ///
     /// # Real-time
-    /// One system call for a message that arrives whole; a block is taken from the pool when the message outgrows the
-    /// present one.
+    /// One system call for a message that arrives whole, none for one that came with another; a block is taken from the pool
+    /// when the message outgrows the present one.
+    #[inline]
     pub fn next(
         &mut self,
         stream: &dyn Stream,
@@ -136,19 +147,63 @@ impl Inbox {
         timeout: Option<Duration>,
         into: &mut Buffer,
     ) -> Result<Arrived, ReadError> {
-        // One that is not wanted any more may stay until it wakes somebody.
-        if wait == Wait::Block && self.timeout != timeout && timeout.is_some() {
+        let room = into.capacity();
+        let mut got = None;
+        if self.is_empty()
+            && !self.parted
+            && (self.room..=STAY).contains(&room)
+            && (wait == Wait::No || self.timeout == timeout)
+        {
+            let received = stream.recv(into.bytes_mut(), wait);
+            if let Ok(n) = received
+                && let Some(arrived) = self.ordinary(into.bytes(), n)
+            {
+                self.emptied = n < room;
+                return Ok(arrived);
+            }
+            std::mem::swap(&mut self.block, into);
+            got = Some(received);
+        }
+        self.next_any(stream, pool, (wait, deadline, timeout), got, into)
+    }
+
+    /// If the first `n` octets are one whole ordinary message and no more.
+    #[inline(always)]
+    fn ordinary(&self, bytes: &[u8], n: usize) -> Option<Arrived> {
+        let message = bytes.get(..n)?;
+        let header = Header::ordinary(message.first_chunk()?)?;
+        if header.total() != n || n > self.limit {
+            return None;
+        }
+        // A request's is read with the rest of its header.
+        let request_id =
+            if header.kind == MessageKind::Reply { number(&header, message, HEADER)? } else { 0 };
+        Some(Arrived { header, len: n, request_id })
+    }
+
+    /// As [`Inbox::next`], in all cases; `got` is what was received already, to the start of an empty block.
+    fn next_any(
+        &mut self,
+        stream: &dyn Stream,
+        pool: &Arc<BufferPool>,
+        (wait, deadline, timeout): (Wait, Deadline, Option<Duration>),
+        mut got: Option<io::Result<usize>>,
+        into: &mut Buffer,
+    ) -> Result<Arrived, ReadError> {
+        if wait == Wait::Block && self.timeout != timeout {
             stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
         // Of a message of which a part is here already, the rest must come in time.
-        let mut begun = self.filled > 0 || self.assembler.as_ref().is_some_and(|a| a.pending() > 0);
+        let mut begun = got.is_some() || self.parted || !self.is_empty();
         // Whether the rest was looked for before it was waited for: mostly it is there.
         let mut looked = false;
-        self.emptied = false;
         loop {
+            if let Some(got) = got.take() {
+                self.note(got, wait)?;
+            }
             // A fragment leaves room for the next, which may be here already.
-            while self.filled >= HEADER {
+            while self.end - self.start >= HEADER {
                 match self.complete(pool, wait, into)? {
                     Step::Message(arrived) => return Ok(arrived),
                     Step::Fragment => {}
@@ -157,23 +212,44 @@ impl Inbox {
             }
             let wait_now = if begun { self.hurry(stream, wait, deadline, &mut looked)? } else { wait };
             begun = true;
-            let room = &mut self.block.bytes_mut()[self.filled..];
-            let most = room.len();
-            match stream.recv(room, wait_now) {
-                Ok(0) => return Err(if self.filled == 0 { ReadError::End } else { ReadError::Lost }),
-                Ok(n) => {
-                    self.filled += n;
-                    self.emptied = n < most;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
-                    return Err(ReadError::WouldBlock);
-                }
-                // The deadline is looked at before the next receive.
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                }
-                Err(_) => return Err(ReadError::Lost),
-            }
+            self.make_room(pool);
+            got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait_now));
         }
+    }
+
+    /// Takes note of what was received behind what was here.
+    fn note(&mut self, got: io::Result<usize>, wait: Wait) -> Result<(), ReadError> {
+        match got {
+            Ok(0) => Err(if self.is_empty() { ReadError::End } else { ReadError::Lost }),
+            Ok(n) => {
+                self.end += n;
+                self.emptied = self.end < self.block.capacity();
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
+                Err(ReadError::WouldBlock)
+            }
+            // The deadline is looked at before the next receive.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(())
+            }
+            Err(_) => Err(ReadError::Lost),
+        }
+    }
+
+    /// Moves what is here to the start of the block, so that as much as possible is received behind it. Where several
+    /// messages filled a block, the next is larger.
+    fn make_room(&mut self, pool: &Arc<BufferPool>) {
+        let kept = self.start..self.end;
+        if self.block.capacity() < self.room
+            && let Some(mut larger) = pool.take(self.room)
+        {
+            larger.bytes_mut()[..kept.len()].copy_from_slice(&self.block.bytes()[kept.clone()]);
+            self.block = larger;
+        } else if self.start > 0 {
+            self.block.bytes_mut().copy_within(kept.clone(), 0);
+        }
+        (self.start, self.end) = (0, kept.len());
     }
 
     /// The receive time-out for what is left until `deadline`: the present one where that is about right, since setting
@@ -212,13 +288,7 @@ impl Inbox {
             }
             left = Some(left.map_or(limit, |left| left.min(limit)));
         }
-        let Some(left) = left else {
-            if self.timeout.is_some() {
-                stream.set_recv_timeout(None).map_err(|_| ReadError::Lost)?;
-                self.timeout = None;
-            }
-            return Ok(Wait::Block);
-        };
+        let Some(left) = left else { return Ok(Wait::Block) };
         if self.timeout.is_some_and(|set| set <= left + slack(left)) {
             return Ok(Wait::Block);
         }
@@ -235,16 +305,16 @@ impl Inbox {
     fn tell(&mut self, now: u64) -> Option<u64> {
         let mut since = None;
         let (mut moved, mut held) = (0, 0);
-        if self.filled > 0 {
+        if !self.is_empty() {
             if self.begun == 0 {
                 self.begun = now;
             }
             since = Some(self.begun);
-            (moved, held) = (self.filled, self.block.capacity());
+            (moved, held) = (self.end - self.start, self.block.capacity());
         }
-        if let Some(assembler) = &self.assembler
-            && let Some(oldest) = assembler.oldest()
-        {
+        let parted = self.assembler.as_ref().and_then(|assembler| Some((assembler, assembler.oldest()?)));
+        self.parted = parted.is_some();
+        if let Some((assembler, oldest)) = parted {
             since = Some(since.map_or(oldest, |since| since.min(oldest)));
             moved += assembler.arrived();
             held += assembler.held();
@@ -258,20 +328,23 @@ impl Inbox {
 
     /// Forgets what has arrived, and returns its blocks.
     pub fn discard(&mut self, pool: &Arc<BufferPool>) {
-        (self.block, self.filled, self.begun, self.assembler) = (fresh_block(pool), 0, 0, None);
+        (self.block, self.assembler) = (fresh_block(pool), None);
+        (self.start, self.end, self.begun, self.parted) = (0, 0, 0, false);
         self.holding.arriving.clear();
     }
 
     /// Whether no part of a further message is here.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.filled == 0
+        self.start == self.end
     }
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
     #[inline]
     fn complete(&mut self, pool: &Arc<BufferPool>, wait: Wait, into: &mut Buffer) -> Result<Step, ReadError> {
+        let here = &self.block.bytes()[self.start..self.end];
         let header = {
-            let Some(head) = self.block.bytes().first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
+            let Some(head) = here.first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
             Header::parse(head).map_err(ReadError::Protocol)?
         };
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
@@ -279,18 +352,26 @@ impl Inbox {
         if len > self.block.capacity() {
             self.grow(len, wait)?;
         }
-        if self.filled < len {
-            return Ok(Step::Incomplete);
+        let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Step::Incomplete) };
+        let copied = if self.start > 0 || beyond > len { len } else { beyond };
+        if into.capacity() < copied.max(SMALL) || into.capacity() > STAY {
+            *into = pool.take(copied.max(SMALL)).ok_or(ReadError::NoMemory)?;
         }
-        let beyond = self.filled - len;
-        if into.capacity() < beyond.max(SMALL) || into.capacity() > STAY {
-            *into = pool.take(beyond.max(SMALL)).ok_or(ReadError::NoMemory)?;
-        }
-        std::mem::swap(&mut self.block, into);
-        if beyond > 0 {
+        if self.start > 0 || beyond > len {
+            let message = self.start..self.start + len;
+            into.bytes_mut()[..len].copy_from_slice(&self.block.bytes()[message]);
+            self.start += len;
+            if !self.emptied {
+                self.room = WIDE;
+            }
+        } else {
+            std::mem::swap(&mut self.block, into);
             self.block.bytes_mut()[..beyond].copy_from_slice(&into.bytes()[len..len + beyond]);
+            (self.start, self.end) = (0, beyond);
         }
-        self.filled = beyond;
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+        }
         if self.begun != 0 {
             self.arrived();
         }
@@ -302,6 +383,7 @@ impl Inbox {
             && let Some(id) = number(&header, into.bytes(), HEADER)
         {
             assembler.cancel(id);
+            self.tell(now_ns());
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
@@ -311,19 +393,21 @@ impl Inbox {
     #[cold]
     fn arrived(&mut self) {
         self.begun = 0;
-        if self.assembler.is_none() {
+        if !self.parted {
             self.holding.arriving.clear();
         }
     }
 
-    /// Makes room for more of a message of `len` octets.
+    /// Makes room for more of a message of `len` octets, which begins where the inbox begins.
     fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
-        let room = len.min(ON_TRUST.max(4 * self.filled));
-        let full = self.filled == self.block.capacity();
+        let here = self.start..self.end;
+        let room = len.min(ON_TRUST.max(4 * here.len()));
+        let full = here.len() == self.block.capacity();
         if full || self.block.capacity() < len.min(ON_TRUST) {
             let mut larger = self.holding.take(room, wait).ok_or(ReadError::NoMemory)?;
-            larger.bytes_mut()[..self.filled].copy_from_slice(&self.block.bytes()[..self.filled]);
+            larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
             self.block = larger;
+            (self.start, self.end) = (0, here.len());
         }
         Ok(())
     }
@@ -394,3 +478,6 @@ fn reply_id(header: &Header, message: &[u8]) -> u32 {
 pub(crate) fn fresh_block(pool: &Arc<BufferPool>) -> Buffer {
     pool.take(SMALL).unwrap_or_else(|| Buffer::unpooled(SMALL))
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,8 +154,9 @@ impl Connection {
         self.state.load(Ordering::Acquire) == OPEN
     }
 
+    /// Whether what is served is still answered: also while the connection closes in order.
     #[inline]
-    fn takes_replies(&self) -> bool {
+    pub fn takes_replies(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), OPEN | CLOSING)
     }
 
@@ -327,6 +328,7 @@ impl Connection {
 
     /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
     /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
+    #[inline]
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
         self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
@@ -359,9 +361,8 @@ impl Connection {
                 read => break read,
             }
         };
-        let last = inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
+        let last = wait == Wait::No && inbox.emptied && inbox.is_empty() && self.stream.short_is_all();
         self.note(&read);
-        self.note_close(&read);
         drop(inbox);
         // What was read may take long, or wait for one who waits here.
         if self.bidirectional.load(Ordering::Relaxed) {
@@ -373,17 +374,6 @@ impl Connection {
     /// Tells by which poller the connection is watched.
     pub fn watched_by(&self, poller: &Arc<Poller>, token: u64) {
         let _ = self.watch.set((poller.clone(), token));
-    }
-
-    /// Takes note of CloseConnection while the inbox is held: who reads next finds the end of the stream, and must know that it
-    /// was an orderly one.
-    #[inline]
-    fn note_close(&self, read: &Result<Arrived, ReadError>) {
-        if let Ok(arrived) = read
-            && arrived.header.kind == MessageKind::CloseConnection
-        {
-            self.close_in_order();
-        }
     }
 
     /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
@@ -439,7 +429,6 @@ impl Connection {
                 self.slots.deliver(*arrived, into, &self.pool);
                 continue;
             }
-            self.note_close(&read);
             drop(inbox);
             self.hand_over();
             match read {
@@ -522,10 +511,21 @@ impl Connection {
         }
     }
 
+    /// Takes note of the end of the connection while the inbox is held. Who reads next after CloseConnection finds the end of
+    /// the stream, and must know that it was an orderly one.
+    #[inline]
     fn note(&self, read: &Result<Arrived, ReadError>) {
+        if !matches!(read, Ok(arrived) if arrived.header.kind != MessageKind::CloseConnection) {
+            self.note_end(read);
+        }
+    }
+
+    #[cold]
+    fn note_end(&self, read: &Result<Arrived, ReadError>) {
         match read {
+            Ok(_) => self.close_in_order(),
             // A peer that broke the protocol is told so first, by whoever reads.
-            Ok(_) | Err(ReadError::TimedOut | ReadError::WouldBlock | ReadError::Protocol(_)) => {}
+            Err(ReadError::TimedOut | ReadError::WouldBlock | ReadError::Protocol(_)) => {}
             Err(_) => self.break_off(),
         }
     }

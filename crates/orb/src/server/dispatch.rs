@@ -39,9 +39,8 @@ pub(crate) fn request(
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let mut d = message::start_whole(bytes, &arrived.header, &scope);
+    let (request, mut d) = Request::open(bytes, &arrived.header, &scope)?;
     d.set_context(orb);
-    let request = Request::read(&mut d)?;
     let version = arrived.header.version;
     let mut acceptable = Ok(());
     let text = match connection {
@@ -54,7 +53,6 @@ pub(crate) fn request(
         None => Text::DEFAULT,
     };
     d.set_text(text);
-    message::body(&mut d);
 
     let mut e = Encoder::new(std::mem::take(encode), text);
     e.set_limit(orb.config().message_limit);

@@ -185,10 +185,9 @@ impl Member {
             match read {
                 Ok(arrived) => {
                     let mut send = |message: &isorb_cdr::Message<'_>| {
-                        if !connection.send_or_keep(message)? {
+                        if connection.send_or_keep(message) == Ok(false) {
                             self.stuffed.store(true, Ordering::Release);
                         }
-                        Ok(())
                     };
                     if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
                         return Next::Close;

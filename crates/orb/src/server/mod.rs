@@ -12,7 +12,7 @@ pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::Endpoints;
 
 use crate::Orb;
-use crate::connection::{Arrived, Connection, ReadError, SendError};
+use crate::connection::{Arrived, Connection, ReadError};
 use crate::workspace::{Work, with_work};
 use isorb_cdr::Message;
 use isorb_giop::{Answer, MessageKind, ProtocolError, message};
@@ -20,8 +20,8 @@ use isorb_scope::Buffer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Sends a finished message over the connection that it belongs to.
-type Send<'a> = dyn FnMut(&Message<'_>) -> Result<(), SendError> + 'a;
+/// Sends a finished message over the connection that it belongs to. When it cannot, the connection breaks.
+type Send<'a> = dyn FnMut(&Message<'_>) + 'a;
 
 /// Whether the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ enum Next {
 }
 
 /// Handles a message that a reading thread got; it lies in `work.block`.
+#[inline]
 fn on_message(
     orb: &Orb,
     connection: &Arc<Connection>,
@@ -39,22 +40,8 @@ fn on_message(
     send: &mut Send<'_>,
 ) -> Next {
     let handled = match arrived.header.kind {
-        MessageKind::Request => {
-            let mut sent = Ok(());
-            let served = request(orb, Some(connection), arrived, work, &mut |message| sent = send(message));
-            if sent.is_err() {
-                return Next::Close;
-            }
-            served
-        }
-        MessageKind::LocateRequest => {
-            let mut sent = Ok(());
-            let served = dispatch::locate(orb, arrived, work, &mut |message| sent = send(message));
-            if sent.is_err() {
-                return Next::Close;
-            }
-            served
-        }
+        MessageKind::Request => request(orb, Some(connection), arrived, work, send),
+        MessageKind::LocateRequest => dispatch::locate(orb, arrived, work, send),
         // Who reads has delivered it.
         MessageKind::Reply | MessageKind::LocateReply => Ok(()),
         // The request runs already, or was answered: nothing to stop (clause 9.4.4 allows a reply all the same).
@@ -67,7 +54,8 @@ fn on_message(
         MessageKind::Fragment => Err(ProtocolError::FragmentOrder),
     };
     match handled {
-        Ok(()) => Next::Continue,
+        Ok(()) if connection.takes_replies() => Next::Continue,
+        Ok(()) => Next::Close,
         Err(error) => {
             refuse(connection, error);
             Next::Close
@@ -93,7 +81,8 @@ pub(crate) fn off_path(orb: &Orb, connection: &Arc<Connection>, arrived: Arrived
         }
         _ => with_work(connection.pool(), |work| {
             std::mem::swap(&mut work.block, block);
-            let next = on_message(orb, connection, arrived, work, &mut |message| connection.send(message));
+            let mut send = |message: &Message<'_>| _ = connection.send(message);
+            let next = on_message(orb, connection, arrived, work, &mut send);
             std::mem::swap(&mut work.block, block);
             Ok(next)
         }),

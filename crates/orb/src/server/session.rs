@@ -9,22 +9,23 @@ use std::sync::Arc;
 /// Serves a connection until it ends. The thread blocks in receive, outside of a message for ever.
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut work = Work::new(connection.pool());
-    loop {
-        match connection.read(&mut work.block) {
-            Ok(arrived) => {
-                let mut send = |message: &isorb_cdr::Message<'_>| connection.send(message);
-                let served = || on_message(orb, connection, arrived, &mut work, &mut send);
-                if guarded(served) == Next::Close {
-                    break;
+    let mut send = |message: &isorb_cdr::Message<'_>| _ = connection.send(message);
+    guarded(|| {
+        loop {
+            match connection.read(&mut work.block) {
+                Ok(arrived) => {
+                    if on_message(orb, connection, arrived, &mut work, &mut send) == Next::Close {
+                        return Next::Close;
+                    }
+                    work.trim();
                 }
-                work.trim();
-            }
-            Err(error) => {
-                finish(connection, error);
-                break;
+                Err(error) => {
+                    finish(connection, error);
+                    return Next::Close;
+                }
             }
         }
-    }
+    });
     connection.break_off();
     orb.connection_ended(connection);
 }

@@ -1,0 +1,264 @@
+//! One attempt of a call: one request, and the message that answers it.
+
+use super::reply::{Failure, Outcome, copy_to_scope, lost, take_message};
+use crate::connection::{Arrived, SendError};
+use crate::interceptor::{Exchange, join};
+use crate::object::{Place, Target};
+use crate::peer::{Peer, Wish};
+use crate::policy::{Policies, Rebind};
+use crate::workspace::{Work, with_work};
+use crate::{Orb, Result, SystemException, server};
+use isorb_cdr::{Encoder, Message, Text, Version};
+use isorb_giop::context::CodeSets;
+use isorb_giop::message::{self, Addressed, Response, ServiceContext};
+use isorb_giop::profile::TAG_INTERNET_IOP;
+use isorb_giop::{Completion, Kind, minor};
+use isorb_rt::time::Deadline;
+use isorb_scope::{Buffer, Scope};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A call that was started.
+pub(super) struct Call<'c, 'a> {
+    pub orb: &'c Orb,
+    pub operation: &'c str,
+    pub response: Response,
+    pub arguments: &'c dyn Fn(&mut Encoder<'a>),
+    pub deadline: Deadline,
+    pub timeout: Option<Duration>,
+    /// A connection was closed under this call.
+    pub wary: Cell<bool>,
+    /// It is not the first attempt.
+    pub late: Cell<bool>,
+    /// Contexts of interceptors, where there are any.
+    pub exchange: Option<&'c Exchange>,
+}
+
+/// A reply as it came, in the caller's scope.
+pub(super) struct Answer<'s> {
+    pub arrived: Arrived,
+    pub bytes: &'s mut [u8],
+    pub text: Text,
+}
+
+impl<'a> Call<'_, 'a> {
+    /// The same call with contexts of interceptors.
+    pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
+        let Call { orb, operation, response, arguments, deadline, timeout, .. } = *self;
+        let (wary, late) = (self.wary.clone(), self.late.clone());
+        Call { orb, operation, response, arguments, deadline, timeout, wary, late, exchange: Some(exchange) }
+    }
+
+    /// One request and what its reply says.
+    #[cold]
+    pub fn whole<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Outcome<'s>, Failure> {
+        match self.attempt(target, scope, policies)? {
+            Some(answer) => self.outcome(answer, scope),
+            None => Ok(Outcome::Done),
+        }
+    }
+
+    /// One request and its reply.
+    #[inline]
+    pub fn attempt<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        match &target.place {
+            Place::Here => self.here(target, scope),
+            Place::There(peer) => self.there(target, peer, scope, policies),
+        }
+    }
+
+    /// A remote call.
+    #[inline(never)]
+    fn there<'s>(
+        &self,
+        target: &Target,
+        peer: &Peer,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let Call { deadline, timeout, .. } = *self;
+        let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
+        let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
+        // Less than all the time is left where some was spent on the way here.
+        let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
+        let Some(slot) = connection.claim() else {
+            return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
+        };
+        with_work(connection.pool(), |work| {
+            let announce = target.code_sets.filter(|_| connection.code_sets().is_none());
+            let text = match announce {
+                Some((narrow, wide)) => Text { version: target.version, narrow, wide },
+                None => connection.text(target.version),
+            };
+            let listen_points = match target.version {
+                Version::V1_2 => self.orb.offer_bidirectional(&connection),
+                _ => None,
+            };
+            let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
+            let encoded = if announce.is_none() && listen_points.is_none() && self.exchange.is_none() {
+                self.encode(&mut e, target, slot.id(), &[])
+            } else {
+                let code_sets = announce.map(|_| CodeSets::of(text));
+                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points), scope)
+            };
+            let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
+            Work::put_back(&mut work.encode, e.into_buffer());
+            match outcome? {
+                Ok(()) => {}
+                Err(SendError::NotSent) => {
+                    return Err(Failure::Final(self.timed_out(connection.peer()).completed(Completion::No)));
+                }
+                Err(SendError::TimedOut) => {
+                    return Err(Failure::Final(self.timed_out(connection.peer())));
+                }
+                Err(_) => return Err(Failure::NotProcessed(lost(connection.peer(), Completion::No))),
+            }
+            if announce.is_some() {
+                connection.set_code_sets(text.narrow, text.wide);
+            }
+            if self.response == Response::None {
+                return Ok(None);
+            }
+            let mut other = |arrived: Arrived, block: &mut Buffer| {
+                server::off_path(self.orb, &connection, arrived, block);
+            };
+            let read = connection.await_reply(&slot, deadline, timeout, &mut work.block, &mut other);
+            let arrived = match read {
+                Ok(arrived) => arrived,
+                Err(error) => {
+                    return Err(self.read_failure(error, &connection, slot.id(), target));
+                }
+            };
+            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
+                .map_err(|exception| exception.completed(Completion::Maybe))?;
+            let text = connection.text(arrived.header.version);
+            Ok(Some(Answer { arrived, bytes, text }))
+        })
+    }
+
+    /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
+    #[inline(never)]
+    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
+        let pool = self.orb.pool();
+        with_work(pool, |work| {
+            let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
+            let message = self.introduce(&mut e, target, 0, (None, None), scope)?;
+            let len = message.len();
+            if work.block.capacity() < len {
+                work.block = pool
+                    .take(len)
+                    .ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+            }
+            let mut at = 0;
+            for piece in message.pieces() {
+                work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
+                at += piece.len();
+            }
+            Work::put_back(&mut work.encode, e.into_buffer());
+            let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
+            let mut reply: Option<Result<&'s mut [u8]>> = None;
+            let served = server::request(self.orb, None, arrived, work, &mut |message| {
+                reply = Some(copy_to_scope(message, scope, pool));
+            });
+            work.trim();
+            served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
+            match reply {
+                Some(bytes) => {
+                    let bytes = bytes?;
+                    let arrived = Arrived::of_local(bytes)?;
+                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
+                }
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// A request with service contexts: a connection's first, which says what later ones take for granted, and those to which
+    /// interceptors added some.
+    #[cold]
+    fn introduce<'e>(
+        &self,
+        e: &'e mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        (code_sets, listen_points): (Option<CodeSets>, Option<Vec<u8>>),
+        scope: &Scope<'_>,
+    ) -> Result<&'e Message<'a>> {
+        let code_sets = code_sets.map(CodeSets::write);
+        let code_sets =
+            code_sets.as_ref().map(|data| ServiceContext { id: isorb_giop::context::CODE_SETS, data });
+        let listen_points =
+            listen_points.as_ref().map(|data| ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data });
+        let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
+        let mut n = 0;
+        for context in code_sets.into_iter().chain(listen_points) {
+            contexts[n] = context;
+            n += 1;
+        }
+        let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
+        self.encode(e, target, id, contexts)
+    }
+
+    fn encode<'e>(
+        &self,
+        e: &'e mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        contexts: &[ServiceContext<'_>],
+    ) -> Result<&'e Message<'a>> {
+        e.set_limit(self.orb.config().message_limit);
+        match (target.addressing.load(Ordering::Relaxed), &target.head) {
+            (0, Some(head)) => head.write(e, id, self.response, self.operation, contexts),
+            (0, None) => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
+            (way, _) => self.address_otherwise(e, target, id, way, contexts),
+        }
+        let body = message::begin_body(e);
+        (self.arguments)(e);
+        message::end_body(e, body);
+        let message = e.finished().map_err(|error| wide_text(error, target))?;
+        message::finish_header(message)?;
+        Ok(message)
+    }
+
+    /// A request that names its object as the server asked for.
+    #[cold]
+    fn address_otherwise(
+        &self,
+        e: &mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        way: u8,
+        contexts: &[ServiceContext<'_>],
+    ) {
+        let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
+        let selected = iiop.unwrap_or(0);
+        let address = match way {
+            1 => Addressed::Profile(&target.ior.profiles[selected]),
+            _ => Addressed::Reference { ior: &target.ior, selected: selected as u32 },
+        };
+        message::write_request_to(e, id, self.response, address, self.operation, contexts);
+    }
+}
+
+/// Wide text that the server named no code set for is the reference's fault (clause 7.10.2.6); in GIOP 1.0 there is none.
+#[cold]
+fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
+    if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
+        return SystemException::from(Kind::InvObjref)
+            .minor(minor::INV_OBJREF_WCHAR)
+            .detail("the server's reference names no code set for wide text");
+    }
+    error.into()
+}

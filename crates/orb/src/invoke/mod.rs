@@ -1,0 +1,246 @@
+//! A call, from the stub's arguments to the reply's results: its policies, and the attempts that it takes.
+
+mod attempt;
+mod reply;
+
+pub use reply::Reply;
+pub(crate) use reply::{Failure, Outcome};
+
+use crate::interceptor::{Attempt, ClientChain};
+use crate::object::Target;
+use crate::policy::{Policies, Rebind, SyncScope};
+use crate::workspace::with_scope;
+use crate::{Object, Operation, Result, SystemException};
+use attempt::Call;
+use isorb_cdr::Encoder;
+use isorb_giop::message::{ReplyStatus, Response};
+use isorb_giop::{Kind, minor};
+use isorb_rt::time::Deadline;
+use isorb_scope::Scope;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How often one call follows forwards.
+const MAX_FORWARDS: u32 = 16;
+
+/// Runs `f` with a scope of the calling thread: what stubs use that give owned results.
+///
+/// # Errors
+/// What `f` gives; IMP_LIMIT when calls are nested too deeply.
+///
+/// # Real-time
+/// Allocates on a thread's first call of each depth of nesting only.
+pub fn call_scope<T, E: From<SystemException>>(
+    f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
+) -> Result<T, E> {
+    with_scope(f)
+}
+
+impl Object {
+    /// Calls an operation and waits for its reply, which lies in `scope`.
+    ///
+    /// # Errors
+    /// The system exception that the call ended in.
+    ///
+    /// # Real-time
+    /// After a thread's and a connection's first calls: allocates nothing, one PI lock to choose the connection and one to
+    /// send, one send and (on a connection of its own) one receive system call; waits as long as the round-trip time-out says.
+    pub fn invoke<'s, 'a>(
+        &self,
+        operation: &Operation,
+        scope: &'s Scope<'s>,
+        arguments: &dyn Fn(&mut Encoder<'a>),
+    ) -> Result<Reply<'s>> {
+        let policies = self.effective_policies();
+        let call = self.call(operation, Response::Target, arguments, &policies)?;
+        if let Some(chain) = self.orb().interceptors().client() {
+            let reply = self.intercepted(chain, &call, scope, &policies)?;
+            return reply.ok_or(Kind::Internal.into());
+        }
+        let target = self.target()?;
+        let outcome = match call.attempt(&target, scope, &policies) {
+            // Opened here, not in a function further down, since results are large to hand up.
+            Ok(Some(answer)) => {
+                let (reply, d) = call.open(answer, scope)?;
+                if reply.status == ReplyStatus::NoException {
+                    return Ok(Reply::Results(d));
+                }
+                call.other_reply(reply, d)
+            }
+            Ok(None) => Ok(Outcome::Done),
+            Err(failure) => Err(failure),
+        };
+        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+        self.go_on(&call, target, outcome, &policies, &mut again)?.ok_or(Kind::Internal.into())
+    }
+
+    /// Sends a oneway call; returns as the sync scope says.
+    ///
+    /// # Errors
+    /// What could be known by then.
+    ///
+    /// # Real-time
+    /// As [`Object::invoke`], without the receive unless the sync scope asks for it.
+    pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
+        let policies = self.effective_policies();
+        let response = match policies.sync_scope.unwrap_or_default() {
+            SyncScope::None | SyncScope::WithTransport => Response::None,
+            SyncScope::WithServer => Response::Server,
+            SyncScope::WithTarget => Response::Target,
+        };
+        let call = self.call(operation, response, arguments, &policies)?;
+        call_scope(|scope| {
+            let reply = match self.orb().interceptors().client() {
+                Some(chain) => self.intercepted(chain, &call, scope, &policies)?,
+                None => {
+                    let target = self.target()?;
+                    let outcome = call.whole(&target, scope, &policies);
+                    if let Ok(Outcome::Done) = outcome {
+                        return Ok(());
+                    }
+                    let mut again =
+                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
+                    self.go_on(&call, target, outcome, &policies, &mut again)?
+                }
+            };
+            reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
+        })
+    }
+
+    /// A call that starts now.
+    #[inline(always)]
+    fn call<'c, 'a>(
+        &'c self,
+        operation: &Operation,
+        response: Response,
+        arguments: &'c dyn Fn(&mut Encoder<'a>),
+        policies: &Policies,
+    ) -> Result<Call<'c, 'a>> {
+        let orb = self.orb();
+        orb.check_running()?;
+        let timeout = policies.timeout();
+        let deadline = Deadline::after_opt(timeout);
+        let (wary, late) = (Cell::new(false), Cell::new(false));
+        let operation = operation.name;
+        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, late, exchange: None })
+    }
+
+    /// A call whose every attempt runs between the points of interceptors.
+    #[cold]
+    fn intercepted<'s>(
+        &self,
+        chain: &ClientChain,
+        call: &Call<'_, '_>,
+        scope: &'s Scope<'s>,
+        policies: &Policies,
+    ) -> Result<Option<Reply<'s>>> {
+        let mut again = |target: &Arc<Target>, progress: Progress| {
+            let attempt = Attempt {
+                object: self,
+                target,
+                operation: call.operation,
+                response: call.response,
+                sync_scope: policies.sync_scope.unwrap_or_default(),
+                retries: !progress.retried || target.forwarded(),
+                refuses_forward: &|| refuse_forward(policies, progress.forwards + 1, call.operation),
+            };
+            chain.around(attempt, |exchange| call.with(exchange).whole(target, scope, policies))
+        };
+        let target = self.target()?;
+        let outcome = again(&target, Progress::default())?;
+        self.go_on(call, target, outcome, policies, &mut again)
+    }
+
+    /// After an attempt that was not the last: follows forwards, tries `again`.
+    #[cold]
+    fn go_on<'s>(
+        &self,
+        call: &Call<'_, '_>,
+        mut target: Arc<Target>,
+        mut attempt: Result<Outcome<'s>, Failure>,
+        policies: &Policies,
+        again: &mut Again<'_, 's>,
+    ) -> Result<Option<Reply<'s>>> {
+        let Progress { mut forwards, mut retried } = Progress::default();
+        let mut readdressed = 0;
+        call.late.set(true);
+        loop {
+            match attempt {
+                Ok(Outcome::Reply(reply)) => return Ok(Some(reply)),
+                Ok(Outcome::Done) => return Ok(None),
+                Ok(Outcome::Forward(ior, permanent)) => {
+                    forwards += 1;
+                    if let Some(refusal) = refuse_forward(policies, forwards, call.operation) {
+                        return Err(refusal);
+                    }
+                    self.forward(&ior, permanent)?;
+                }
+                Ok(Outcome::Readdress(way)) => {
+                    let way = u8::try_from(way).unwrap_or(u8::MAX);
+                    // Each way once: a server that likes none of them would ask for ever.
+                    readdressed += 1;
+                    if way > 2 || readdressed > 2 || target.ior.profiles.is_empty() {
+                        return Err(SystemException::from(Kind::NoImplement)
+                            .detail(format!("the server wants the object addressed in way {way}, again")));
+                    }
+                    target.addressing.store(way, Ordering::Relaxed);
+                }
+                Err(Failure::NotProcessed(exception)) => {
+                    // Once more on a new connection; a forwarded object goes back to where it was first.
+                    let went_back = self.forget_forward(&target);
+                    if retried && !went_back {
+                        return Err(exception);
+                    }
+                    retried = true;
+                    call.wary.set(true);
+                }
+                Err(Failure::Unreachable(exception)) => {
+                    if !self.forget_forward(&target) {
+                        return Err(exception);
+                    }
+                    // It was forwarded there: back to who said so, who may know better by now.
+                    forwards += 1;
+                    if forwards > MAX_FORWARDS {
+                        return Err(exception);
+                    }
+                }
+                Err(Failure::Final(exception)) => {
+                    if exception.kind != Kind::ObjectNotExist || !self.forget_forward(&target) {
+                        return Err(exception);
+                    }
+                }
+            }
+            if call.deadline.is_past() {
+                return Err(call.timed_out("the ORB"));
+            }
+            target = self.target()?;
+            attempt = again(&target, Progress { forwards, retried })?;
+        }
+    }
+}
+
+/// Why a call does not follow its forward with this number.
+fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
+    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+        return Some(
+            SystemException::from(Kind::Rebind)
+                .detail("the object was forwarded, which the rebind policy forbids"),
+        );
+    }
+    (number > MAX_FORWARDS).then(|| {
+        SystemException::from(Kind::Transient)
+            .minor(minor::TRANSIENT_FORWARDS)
+            .detail(format!("{operation} was forwarded more than {MAX_FORWARDS} times"))
+    })
+}
+
+/// How far a call has come that needs more than one attempt.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    forwards: u32,
+    retried: bool,
+}
+
+/// One more attempt; an error of its own is the end of the call.
+type Again<'f, 's> = dyn FnMut(&Arc<Target>, Progress) -> Result<Result<Outcome<'s>, Failure>> + 'f;

@@ -1,0 +1,235 @@
+//! What came back from a call.
+
+use super::attempt::{Answer, Call};
+use crate::connection::{Connection, ReadError};
+use crate::object::Target;
+use crate::{Result, SystemException, server};
+use isorb_cdr::{Decoder, Message};
+use isorb_giop::message::{self, ReplyStatus};
+use isorb_giop::{Completion, Ior, Kind, minor};
+use isorb_scope::{Buffer, BufferPool, Scope};
+use std::sync::Arc;
+
+/// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
+const COPY_UP_TO: usize = 2048;
+
+/// What came back from a call, before the results are read.
+#[derive(Debug)]
+pub enum Reply<'s> {
+    /// At the results.
+    Results(Decoder<'s>),
+    /// The repository id of a user exception, and at its members.
+    Exception(&'s str, Decoder<'s>),
+}
+
+impl<'s> Reply<'s> {
+    /// Reads the results of an operation without `raises`.
+    ///
+    /// # Errors
+    /// MARSHAL and the like for malformed results, UNKNOWN for a user exception that nobody announced.
+    pub fn results<T>(self, read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>) -> Result<T> {
+        self.raises(read, |_, _| Ok(None::<SystemException>))
+    }
+
+    /// Reads the results or one of the exceptions that `known` knows.
+    ///
+    /// # Errors
+    /// As [`Reply::results`], and what `known` gives.
+    pub fn raises<T, E: From<SystemException>>(
+        self,
+        read: impl FnOnce(&mut Decoder<'s>) -> isorb_cdr::Result<T>,
+        known: impl FnOnce(&str, &mut Decoder<'s>) -> isorb_cdr::Result<Option<E>>,
+    ) -> Result<T, E> {
+        let in_reply = |error| SystemException::from(error).completed(Completion::Yes);
+        match self {
+            Reply::Results(mut d) => read(&mut d).map_err(|error| in_reply(error).into()),
+            Reply::Exception(id, mut d) => match known(id, &mut d) {
+                Ok(Some(exception)) => Err(exception),
+                Ok(None) => {
+                    Err(SystemException::new(Kind::Unknown, minor::UNKNOWN_USER_EXCEPTION, Completion::Maybe)
+                        .detail(format!("the peer raised {id}, which the operation does not list"))
+                        .into())
+                }
+                Err(error) => Err(in_reply(error).into()),
+            },
+        }
+    }
+}
+
+/// What one attempt gave.
+pub(crate) enum Outcome<'s> {
+    Reply(Reply<'s>),
+    /// The object is elsewhere; for good if so said.
+    Forward(Ior, bool),
+    /// The server wants the object named in another way (clause 9.4.3.1).
+    Readdress(u16),
+    Done,
+}
+
+/// Why one attempt failed.
+pub(crate) enum Failure {
+    /// It certainly was not processed and another connection may do.
+    NotProcessed(SystemException),
+    /// No connection could be had.
+    Unreachable(SystemException),
+    Final(SystemException),
+}
+
+impl From<SystemException> for Failure {
+    fn from(exception: SystemException) -> Failure {
+        Failure::Final(exception)
+    }
+}
+
+impl From<isorb_cdr::Error> for Failure {
+    /// For what is wrong in a reply: the request was processed, or may have been.
+    fn from(error: isorb_cdr::Error) -> Failure {
+        Failure::Final(SystemException::from(error).completed(Completion::Maybe))
+    }
+}
+
+impl Call<'_, '_> {
+    /// Reads the header of a reply; the decoder is at its body.
+    #[inline(always)]
+    pub fn open<'s>(
+        &self,
+        answer: Answer<'s>,
+        scope: &'s Scope<'s>,
+    ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
+        let Answer { arrived, bytes, text } = answer;
+        let (reply, mut d) = message::Reply::open(bytes, &arrived.header, scope)?;
+        d.set_text(text);
+        if d.remaining() > 0 {
+            // References among the results belong to this ORB.
+            let orb = scope
+                .keep(self.orb.clone())
+                .map_err(|full| SystemException::from(full).completed(Completion::Maybe))?;
+            d.set_context(orb);
+        }
+        Ok((reply, d))
+    }
+
+    #[cold]
+    pub fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let (reply, d) = self.open(answer, scope)?;
+        if let Some(exchange) = self.exchange {
+            exchange.note(&reply.contexts);
+        }
+        self.other_reply(reply, d)
+    }
+
+    /// What a reply says, results or anything else.
+    #[cold]
+    pub fn other_reply<'s>(
+        &self,
+        reply: message::Reply<'_>,
+        mut d: Decoder<'s>,
+    ) -> Result<Outcome<'s>, Failure> {
+        match reply.status {
+            ReplyStatus::NoException => Ok(Outcome::Reply(Reply::Results(d))),
+            ReplyStatus::UserException => {
+                let id = d.string()?;
+                Ok(Outcome::Reply(Reply::Exception(id, d)))
+            }
+            ReplyStatus::SystemException => {
+                let mut exception = SystemException::decode(&mut d)?;
+                if let Some(detail) = reply.contexts.get(isorb_giop::context::EXCEPTION_DETAIL_MESSAGE)
+                    && let Ok(text) = isorb_giop::context::read_exception_detail(detail)
+                {
+                    exception = exception.detail(text);
+                }
+                Err(Failure::Final(exception))
+            }
+            ReplyStatus::LocationForward => Ok(Outcome::Forward(Ior::decode(&mut d)?, false)),
+            ReplyStatus::LocationForwardPerm => Ok(Outcome::Forward(Ior::decode(&mut d)?, true)),
+            ReplyStatus::NeedsAddressingMode => Ok(Outcome::Readdress(d.get()?)),
+        }
+    }
+
+    #[cold]
+    pub fn read_failure(
+        &self,
+        error: ReadError,
+        connection: &Connection,
+        id: u32,
+        target: &Target,
+    ) -> Failure {
+        match error {
+            ReadError::TimedOut => {
+                if target.cancel {
+                    connection.cancel(target.version, id);
+                }
+                Failure::Final(self.timed_out(connection.peer()))
+            }
+            ReadError::ClosedInOrder => Failure::NotProcessed(
+                SystemException::from(Kind::Transient).minor(minor::TRANSIENT_CLOSED).detail(format!(
+                    "{} closed the connection before it took {}",
+                    connection.peer(),
+                    self.operation
+                )),
+            ),
+            ReadError::Protocol(error) => {
+                server::refuse(connection, error);
+                connection.break_off();
+                let sentence = format!("{}: {error}", connection.peer());
+                Failure::Final(lost(connection.peer(), Completion::Maybe).detail(sentence))
+            }
+            ReadError::NoMemory => Failure::Final(
+                SystemException::from(Kind::NoMemory)
+                    .minor(minor::NO_MEMORY_POOL)
+                    .completed(Completion::Maybe),
+            ),
+            _ => Failure::Final(lost(connection.peer(), Completion::Maybe)),
+        }
+    }
+
+    #[cold]
+    pub fn timed_out(&self, peer: &str) -> SystemException {
+        let limit = self.timeout.unwrap_or_default();
+        SystemException::from(Kind::Timeout)
+            .completed(Completion::Maybe)
+            .detail(format!("{peer} did not answer {} within {limit:?}", self.operation))
+    }
+}
+
+#[cold]
+pub(super) fn lost(peer: &str, completed: Completion) -> SystemException {
+    SystemException::new(Kind::CommFailure, minor::COMM_FAILURE_LOST, completed)
+        .detail(format!("the connection to {peer} was lost"))
+}
+
+/// Gives a message that lies in a thread's block to the caller's scope: copied when it is short, else with its block.
+pub(super) fn take_message<'s>(
+    scope: &'s Scope<'s>,
+    block: &mut Buffer,
+    len: usize,
+    pool: &Arc<BufferPool>,
+) -> Result<&'s mut [u8]> {
+    if len <= COPY_UP_TO && scope.left() > 2 * len {
+        return Ok(scope.aligned_copy(&block.bytes()[..len])?);
+    }
+    let fresh = pool.take(4096).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+    let kept = scope.keep(std::mem::replace(block, fresh))?;
+    Ok(&mut kept.bytes_mut()[..len])
+}
+
+pub(super) fn copy_to_scope<'s>(
+    message: &Message<'_>,
+    scope: &'s Scope<'s>,
+    pool: &Arc<BufferPool>,
+) -> Result<&'s mut [u8]> {
+    let len = message.len();
+    let bytes = if len <= COPY_UP_TO && scope.left() > 2 * len {
+        scope.bytes_mut(len)?
+    } else {
+        let block =
+            pool.take(len).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+        &mut scope.keep(block)?.bytes_mut()[..len]
+    };
+    let mut at = 0;
+    for piece in message.pieces() {
+        bytes[at..at + piece.len()].copy_from_slice(piece);
+        at += piece.len();
+    }
+    Ok(bytes)
+}

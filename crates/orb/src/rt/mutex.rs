@@ -1,0 +1,251 @@
+//! `RTCORBA::Mutex` (RT-CORBA 1.2, clause 5.12): the mutex of the ORB itself, for its users.
+
+use crate::{Result, SystemException};
+use isorb_giop::{Completion, Kind};
+use isorb_rt::sync::{LockError, PiLock, PiMutex};
+use isorb_rt::time::Deadline;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A mutex with priority inheritance: who holds it runs at the priority of the most urgent thread that waits for it. Cheap to
+/// clone: all clones are one mutex. Whoever locks must unlock, on the same thread.
+#[derive(Clone)]
+pub struct Mutex(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    lock: PiLock,
+    destroyed: AtomicBool,
+}
+
+/// `RTCORBA::RTORB::MutexNotFound`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MutexNotFound;
+
+impl fmt::Display for MutexNotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "MutexNotFound: no mutex of this name was created, or it was destroyed; use create_named_mutex",
+        )
+    }
+}
+
+impl std::error::Error for MutexNotFound {}
+
+/// Where the standard's `TimeBase::TimeT` counts: 100 ns.
+const TICK_NS: u64 = 100;
+
+impl Mutex {
+    fn new() -> Mutex {
+        Mutex(Arc::default())
+    }
+
+    /// Locks, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER when this thread holds it, or holds one that its owner waits for; OBJECT_NOT_EXIST once it is destroyed;
+    /// INTERNAL when its owner ended without unlocking.
+    ///
+    /// # Real-time
+    /// Does not allocate. Blocks while another thread holds the mutex, which runs at this thread's priority meanwhile.
+    pub fn lock(&self) -> Result<()> {
+        self.lock_until(Deadline::NONE).map(drop)
+    }
+
+    /// Unlocks. The most urgent waiter has it next.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER when this thread does not hold it.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks.
+    pub fn unlock(&self) -> Result<()> {
+        self.0.lock.unlock().map_err(|error| refused(Kind::BadInvOrder, error))
+    }
+
+    /// Locks, waiting up to `max_wait` (in units of 100 ns, as `TimeBase::TimeT`; 0 does not wait). `false` when another thread
+    /// still held it then.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock).
+    ///
+    /// # Real-time
+    /// Does not allocate. Blocks up to `max_wait` on the monotonic clock.
+    pub fn try_lock(&self, max_wait: u64) -> Result<bool> {
+        if max_wait == 0 {
+            self.check()?;
+            return match self.0.lock.try_lock() {
+                Ok(()) => self.locked(),
+                Err(LockError::WouldBlock) => Ok(false),
+                Err(error) => Err(refusal(error)),
+            };
+        }
+        let wait = Duration::from_nanos(max_wait.saturating_mul(TICK_NS));
+        self.lock_until(Deadline::after(wait))
+    }
+
+    fn lock_until(&self, deadline: Deadline) -> Result<bool> {
+        self.check()?;
+        match self.0.lock.lock_until(deadline) {
+            Ok(()) => self.locked(),
+            Err(LockError::TimedOut) => Ok(false),
+            Err(error) => Err(refusal(error)),
+        }
+    }
+
+    /// Gives it back if it was destroyed while this thread waited.
+    fn locked(&self) -> Result<bool> {
+        let destroyed = self.check();
+        if destroyed.is_err() {
+            // Ours, so that this cannot fail; the next waiter must learn it too.
+            let _ = self.0.lock.unlock();
+        }
+        destroyed.map(|()| true)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.0.destroyed.load(Ordering::Acquire) {
+            return Err(SystemException::from(Kind::ObjectNotExist).detail("the mutex was destroyed"));
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for Mutex {
+    fn eq(&self, other: &Mutex) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Mutex {}
+
+impl fmt::Debug for Mutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex").field("lock", &self.0.lock).finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn refusal(error: LockError) -> SystemException {
+    let kind = match error {
+        LockError::Deadlock => Kind::BadInvOrder,
+        LockError::NoMemory => Kind::NoResources,
+        LockError::Unsupported => Kind::NoImplement,
+        _ => Kind::Internal,
+    };
+    refused(kind, error)
+}
+
+#[cold]
+fn refused(kind: Kind, why: impl fmt::Display) -> SystemException {
+    SystemException::new(kind, 0, Completion::No).detail(why.to_string())
+}
+
+/// The mutexes of an ORB that have names.
+#[derive(Default)]
+pub(crate) struct Mutexes(PiMutex<HashMap<Box<str>, Mutex>>);
+
+impl Mutexes {
+    /// How many mutexes can have names.
+    const LIMIT: usize = 1 << 16;
+
+    pub fn create(&self) -> Mutex {
+        Mutex::new()
+    }
+
+    /// The mutex of this name, and whether it was made now.
+    ///
+    /// # Errors
+    /// IMP_LIMIT.
+    pub fn create_named(&self, name: &str) -> Result<(Mutex, bool)> {
+        let mut named = self.0.lock();
+        if let Some(mutex) = named.get(name) {
+            return Ok((mutex.clone(), false));
+        }
+        if named.len() >= Self::LIMIT {
+            return Err(SystemException::from(Kind::ImpLimit).detail("65536 mutexes have names already"));
+        }
+        let mutex = Mutex::new();
+        named.insert(name.into(), mutex.clone());
+        Ok((mutex, true))
+    }
+
+    pub fn open_named(&self, name: &str) -> Result<Mutex, MutexNotFound> {
+        self.0.lock().get(name).cloned().ok_or(MutexNotFound)
+    }
+
+    pub fn destroy(&self, mutex: &Mutex) {
+        mutex.0.destroyed.store(true, Ordering::Release);
+        let mut gone = Vec::new();
+        self.0.lock().retain(|_, other| {
+            let keep = other != mutex;
+            if !keep {
+                gone.push(other.clone());
+            }
+            keep
+        });
+        drop(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time() {
+        let mutex = Mutexes::default().create();
+        mutex.lock().unwrap();
+        assert_eq!(mutex.lock().unwrap_err().kind, Kind::BadInvOrder, "it has it already");
+        assert_eq!(mutex.try_lock(0).unwrap_err().kind, Kind::BadInvOrder);
+        let other = mutex.clone();
+        std::thread::spawn(move || {
+            assert_eq!(other.try_lock(0), Ok(false));
+            assert_eq!(other.try_lock(10_000), Ok(false), "a millisecond");
+            assert_eq!(other.unlock().unwrap_err().kind, Kind::BadInvOrder);
+        })
+        .join()
+        .unwrap();
+        mutex.unlock().unwrap();
+        assert_eq!(mutex.try_lock(u64::MAX), Ok(true));
+        mutex.unlock().unwrap();
+        assert_eq!(mutex.unlock().unwrap_err().kind, Kind::BadInvOrder);
+    }
+
+    #[test]
+    fn names_are_found_until_the_mutex_is_destroyed() {
+        let mutexes = Mutexes::default();
+        assert_eq!(mutexes.open_named("a"), Err(MutexNotFound));
+        let (a, created) = mutexes.create_named("a").unwrap();
+        assert!(created);
+        assert_eq!(mutexes.create_named("a"), Ok((a.clone(), false)));
+        assert_eq!(mutexes.open_named("a"), Ok(a.clone()));
+        assert_ne!(mutexes.create(), a);
+        mutexes.destroy(&a);
+        assert_eq!(mutexes.open_named("a"), Err(MutexNotFound));
+        assert_eq!(a.lock().unwrap_err().kind, Kind::ObjectNotExist);
+        assert_eq!(a.try_lock(0).unwrap_err().kind, Kind::ObjectNotExist);
+        assert!(mutexes.create_named("a").unwrap().1);
+    }
+
+    #[test]
+    fn who_waits_for_a_destroyed_mutex_is_told() {
+        let mutexes = Mutexes::default();
+        let mutex = mutexes.create();
+        mutex.lock().unwrap();
+        let waiters: Vec<_> = (0..3)
+            .map(|_| {
+                let mutex = mutex.clone();
+                std::thread::spawn(move || mutex.lock().map_err(|error| error.kind))
+            })
+            .collect();
+        mutexes.destroy(&mutex);
+        mutex.unlock().unwrap();
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap(), Err(Kind::ObjectNotExist));
+        }
+    }
+}

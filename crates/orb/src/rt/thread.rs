@@ -1,0 +1,168 @@
+//! The CORBA priority of the calling thread, and the scheduling class that goes with it.
+//!
+//! A thread knows what it was given last, so that giving it the same again costs no system call.
+
+use super::priorities::Priorities;
+use crate::{Result, SystemException};
+use isorb_giop::Kind;
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::SchedClass;
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    static PRIORITY: Cell<Option<Priority>> = const { Cell::new(None) };
+    /// `None` until it is known.
+    static CLASS: Cell<Option<SchedClass>> = const { Cell::new(None) };
+}
+
+/// The CORBA priority of this thread, if it has one: what `RTCORBA::Current` shows.
+#[inline]
+pub(crate) fn priority() -> Option<Priority> {
+    PRIORITY.get()
+}
+
+/// Gives this thread a CORBA priority, and the class that it maps to.
+///
+/// # Errors
+/// DATA_CONVERSION with minor code OMG|2 where there is none; NO_PERMISSION when the system refuses it.
+///
+/// # Real-time
+/// One PI lock; one system call where the class changes.
+pub(crate) fn set_priority(priorities: &Priorities, priority: Priority) -> Result<()> {
+    let class = priorities.class(priority)?;
+    if priorities.are_applied() {
+        apply(class)?;
+    }
+    PRIORITY.set(Some(priority));
+    Ok(())
+}
+
+/// Tells a thread that was just started at a priority and in a class that it was.
+pub(crate) fn started_at(priority: Priority, class: SchedClass) {
+    PRIORITY.set(Some(priority));
+    CLASS.set(Some(class));
+}
+
+/// Gives this thread a class.
+///
+/// # Errors
+/// NO_PERMISSION.
+#[inline]
+pub(crate) fn apply(class: SchedClass) -> Result<()> {
+    if CLASS.get() == Some(class) {
+        return Ok(());
+    }
+    change(class)
+}
+
+fn change(class: SchedClass) -> Result<()> {
+    class
+        .set_current()
+        .map_err(|error| SystemException::from(Kind::NoPermission).detail(format!("{class}: {error}")))?;
+    CLASS.set(Some(class));
+    Ok(())
+}
+
+/// Somebody else changed this thread's class: it is not known any more.
+pub(crate) fn class_was_changed() {
+    CLASS.set(None);
+}
+
+/// Runs at another priority while it lives, then at the one before. Stays on its thread.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    before: Option<Priority>,
+    /// The class to go back to, where it was changed.
+    class: Option<SchedClass>,
+    here: PhantomData<*const ()>,
+}
+
+impl Raised {
+    /// Gives the calling thread a priority for a time.
+    ///
+    /// # Errors
+    /// As [`set_priority`].
+    ///
+    /// # Real-time
+    /// Nothing where the thread has that priority; else one PI lock, and a system call now and at the end where the class differs.
+    #[inline]
+    pub fn to(priorities: &Priorities, priority: Priority) -> Result<Raised> {
+        let before = PRIORITY.get();
+        if before == Some(priority) {
+            return Ok(Raised { before, class: None, here: PhantomData });
+        }
+        Raised::change(priorities, priority, before)
+    }
+
+    fn change(priorities: &Priorities, priority: Priority, before: Option<Priority>) -> Result<Raised> {
+        let class = priorities.class(priority)?;
+        let mut back = None;
+        if priorities.are_applied() {
+            let now = match CLASS.get() {
+                Some(now) => now,
+                None => SchedClass::current().unwrap_or_default(),
+            };
+            CLASS.set(Some(now));
+            if now != class {
+                apply(class)?;
+                back = Some(now);
+            }
+        }
+        PRIORITY.set(Some(priority));
+        Ok(Raised { before, class: back, here: PhantomData })
+    }
+}
+
+impl Drop for Raised {
+    #[inline]
+    fn drop(&mut self) {
+        PRIORITY.set(self.before);
+        if let Some(class) = self.class {
+            // What it had a moment ago it may have again; a refusal leaves it more urgent, which is noted.
+            if let Err(error) = apply(class) {
+                crate::log::note(format_args!("a thread keeps the priority of a request: {error}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::RealTimeConfig;
+    use super::super::priorities::checked;
+    use super::*;
+
+    #[test]
+    fn a_priority_is_had_for_a_time() {
+        std::thread::spawn(|| {
+            let priorities = Priorities::new(&RealTimeConfig::default());
+            let (low, high) = (checked(10).unwrap(), Priority::MAX);
+            assert_eq!(priority(), None);
+            set_priority(&priorities, low).unwrap();
+            let class = SchedClass::current().unwrap();
+            {
+                let _raised = Raised::to(&priorities, high).unwrap();
+                assert_eq!(priority(), Some(high));
+                if priorities.are_applied() {
+                    assert_ne!(SchedClass::current(), Ok(class));
+                } else {
+                    println!("skipped: no right to real-time scheduling here");
+                }
+                let _same = Raised::to(&priorities, high).unwrap();
+            }
+            assert_eq!((priority(), SchedClass::current()), (Some(low), Ok(class)));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_changes_nothing() {
+        use super::super::config::Mapping;
+        let config = RealTimeConfig { mapping: Mapping::Direct, ..RealTimeConfig::default() };
+        let priorities = Priorities::new(&config);
+        assert_eq!(Raised::to(&priorities, Priority::MAX).unwrap_err().kind, Kind::DataConversion);
+        assert_eq!(priority(), None);
+    }
+}

@@ -1,0 +1,454 @@
+//! Admission: one question at a time, answered for everybody who was admitted before.
+
+mod nearest;
+
+pub use nearest::Nearest;
+
+use crate::response::{Effort, Preemption, Response, Stop};
+use crate::table::Table;
+use crate::{Nanos, Task, TaskError, Utilisation};
+use std::fmt;
+
+/// Which priorities admitted tasks get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Assignment {
+    /// The less time from readiness to deadline, the more urgent. The best there is where preemption is full and no deadline exceeds
+    /// its period; those with equal times are served in order of arrival.
+    #[default]
+    DeadlineMonotonic,
+    /// What [`Task::priority`] says.
+    Declared,
+}
+
+/// What an [`Admission`] decides about, and its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionConfig {
+    /// How the resource is handed over: [`Preemption::Full`] for a processor, [`Preemption::None`] for a link that carries
+    /// whole messages, [`Preemption::Deferred`] for one that carries packets.
+    pub preemption: Preemption,
+    /// Which priorities admitted tasks get.
+    pub assignment: Assignment,
+    /// At most so many tasks; more are refused.
+    pub capacity: usize,
+    /// How much of the resource may be given away; the rest is left to best effort.
+    pub share: Utilisation,
+    /// How many terms of a response-time sum a decision may compute; one that needs more is refused. A million takes a few milliseconds.
+    pub effort: u64,
+}
+
+impl Default for AdmissionConfig {
+    /// A processor, deadline monotonic, 4,096 tasks, all of it, eight million terms.
+    fn default() -> AdmissionConfig {
+        AdmissionConfig {
+            preemption: Preemption::Full,
+            assignment: Assignment::DeadlineMonotonic,
+            capacity: 4096,
+            share: Utilisation::ONE,
+            effort: 8_000_000,
+        }
+    }
+}
+
+/// Names an admitted task. A stale one finds nothing, never another task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TaskId {
+    slot: u32,
+    generation: u32,
+}
+
+/// The answer to a task that was admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admitted {
+    /// Its name from now on.
+    pub id: TaskId,
+    /// Its longest response with all that are admitted now. Later admissions make it longer, never past the deadline: ask
+    /// [`Admission::response`].
+    pub response: Nanos,
+    /// How long after its arrival a job may stay in the lower band of dual-priority scheduling: D - R.
+    pub promotion: Nanos,
+}
+
+/// A set of tasks that all meet their deadlines, and stays one.
+///
+/// The same serves a processor, a link (its tasks are messages, their costs the time on the wire: see [`crate::Link`]) and every
+/// other thing that does one job at a time.
+///
+/// ```
+/// use isorb_sched::{Admission, AdmissionConfig, Nanos, Task};
+/// let ms = Nanos::from_ms;
+/// let mut admission = Admission::new(AdmissionConfig::default());
+/// let radar = admission.try_admit(Task::new("radar", ms(4), ms(10)))?;
+/// let display = admission.try_admit(Task::new("display", ms(8), ms(20)))?;
+/// assert_eq!(display.response, ms(16));
+/// assert_eq!(display.promotion, ms(4));
+///
+/// let refusal = admission.try_admit(Task::new("video", ms(3), ms(15))).unwrap_err();
+/// assert_eq!(
+///     refusal.to_string(),
+///     "video cannot be admitted: display would take at least 22 ms, over its deadline of 20 ms; \
+///      a period of 19.014 ms or a deadline of 27.012 ms would be admitted",
+/// );
+/// admission.remove(radar.id);
+/// assert!(admission.try_admit(Task::new("video", ms(3), ms(15))).is_ok());
+/// # Ok::<(), Box<isorb_sched::Refusal>>(())
+/// ```
+///
+/// # Real-time
+/// A control path: `try_admit` and `remove` allocate and compute, bounded by [`AdmissionConfig::effort`]; nothing locks.
+/// [`Admission::response`] and [`Admission::promotion`] are a look-up.
+#[derive(Debug)]
+pub struct Admission {
+    config: AdmissionConfig,
+    table: Table,
+    /// Which slot stands where in the table.
+    order: Vec<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    task: Task,
+    response: u64,
+}
+
+impl Admission {
+    /// Nobody admitted yet.
+    #[must_use]
+    pub fn new(config: AdmissionConfig) -> Admission {
+        Admission {
+            table: Table::new(config.preemption, config.capacity.min(4096)),
+            config,
+            order: Vec::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Admits the task where it and all that were admitted before meet their deadlines.
+    ///
+    /// # Errors
+    /// [`Refusal`]: who would fail, by which numbers, and the nearest period or deadline that would be admitted. Nothing has changed then.
+    pub fn try_admit(&mut self, task: Task) -> Result<Admitted, Box<Refusal>> {
+        let refuse =
+            |reason| Box::new(Refusal { task: task.name.clone(), reason, nearest: Nearest::default() });
+        if let Err(error) = task.check() {
+            return Err(refuse(Reason::Impossible(error)));
+        }
+        if self.len() >= self.config.capacity {
+            return Err(refuse(Reason::Full { capacity: self.config.capacity }));
+        }
+        match self.decide(&task) {
+            Ok(responses) => Ok(self.keep(task, &responses)),
+            Err(reason) => {
+                let mut refusal = refuse(reason);
+                refusal.nearest = nearest::search(self, &task);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Whether [`Admission::try_admit`] would admit it; nothing changes.
+    ///
+    /// # Errors
+    /// As [`Admission::try_admit`].
+    pub fn would_admit(&mut self, task: &Task) -> Result<Nanos, Box<Refusal>> {
+        let admitted = self.try_admit(task.clone())?;
+        self.remove(admitted.id);
+        Ok(admitted.response)
+    }
+
+    /// Takes a task out; `None` where the name is stale. The responses of the others become shorter.
+    pub fn remove(&mut self, id: TaskId) -> Option<Task> {
+        self.held(id)?;
+        let rank = self.order.iter().position(|slot| *slot == id.slot)?;
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        slot.generation = slot.generation.wrapping_add(1);
+        let held = slot.held.take()?;
+        self.free.push(id.slot);
+        self.order.remove(rank);
+        self.table.remove(rank);
+        // Bounds that are not computed anew stay true: with less to wait for nobody takes longer.
+        let mut responses = Vec::new();
+        self.table.responses(
+            0..self.table.len(),
+            |row| row.deadline,
+            &mut Effort::new(self.config.effort),
+            |rank, result| {
+                responses.push((rank, result));
+                result.is_ok()
+            },
+        );
+        for (rank, result) in responses {
+            if let Ok(response) = result {
+                self.set_response(rank, response);
+            }
+        }
+        Some(held.task)
+    }
+
+    /// How many are admitted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether nobody is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An admitted task.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> Option<&Task> {
+        Some(&self.held(id)?.task)
+    }
+
+    /// Its longest response with all that are admitted now.
+    #[must_use]
+    pub fn response(&self, id: TaskId) -> Option<Nanos> {
+        Some(Nanos::new(self.held(id)?.response))
+    }
+
+    /// How long after its arrival a job of it may stay in the lower band of dual-priority scheduling.
+    #[must_use]
+    pub fn promotion(&self, id: TaskId) -> Option<Nanos> {
+        let held = self.held(id)?;
+        Some(held.task.deadline.minus(Nanos::new(held.response)))
+    }
+
+    /// Everybody admitted, the most urgent first, with the longest responses.
+    pub fn iter(&self) -> impl Iterator<Item = (TaskId, &Task, Nanos)> {
+        self.order.iter().filter_map(|index| {
+            let slot = self.slots.get(*index as usize)?;
+            let held = slot.held.as_ref()?;
+            let id = TaskId { slot: *index, generation: slot.generation };
+            Some((id, &held.task, Nanos::new(held.response)))
+        })
+    }
+
+    /// What the admitted tasks ask for together.
+    #[must_use]
+    pub fn utilisation(&self) -> Utilisation {
+        self.table.utilisation()
+    }
+
+    fn held(&self, id: TaskId) -> Option<&Held> {
+        let slot = self.slots.get(id.slot as usize)?;
+        slot.held.as_ref().filter(|_| slot.generation == id.generation)
+    }
+
+    fn level(&self, task: &Task) -> u64 {
+        match self.config.assignment {
+            Assignment::DeadlineMonotonic => u64::MAX - task.deadline.minus(task.jitter).ns(),
+            Assignment::Declared => u64::from(task.priority),
+        }
+    }
+
+    /// The responses, by rank from the first that changed, with the task in; or who would fail.
+    fn decide(&mut self, task: &Task) -> Result<Vec<(usize, u64)>, Reason> {
+        let asked = Utilisation::of(task.cost, task.period);
+        let taken = self.utilisation();
+        if taken.plus(asked) > self.config.share {
+            return Err(Reason::Share { asked, taken, share: self.config.share });
+        }
+        let new = self.table.insert(self.level(task), task, self.config.preemption);
+        let first = self.first_affected(new);
+        let mut responses = Vec::with_capacity(self.table.len() - first);
+        let mut failed = None;
+        self.table.responses(
+            first..self.table.len(),
+            |row| row.deadline,
+            &mut Effort::new(self.config.effort),
+            |rank, result| match result {
+                Ok(response) if response <= self.table.row(rank).deadline => {
+                    responses.push((rank, response));
+                    true
+                }
+                Ok(response) => {
+                    failed = Some((rank, Stop::Over(response)));
+                    false
+                }
+                Err(stop) => {
+                    failed = Some((rank, stop));
+                    false
+                }
+            },
+        );
+        let Some((rank, stop)) = failed else { return Ok(responses) };
+        let deadline = Nanos::new(self.table.row(rank).deadline);
+        self.table.remove(new);
+        let victim = match rank.cmp(&new) {
+            std::cmp::Ordering::Equal => task.name.clone(),
+            std::cmp::Ordering::Less => self.name(rank),
+            std::cmp::Ordering::Greater => self.name(rank - 1),
+        };
+        Err(Reason::Deadline { victim, response: Response::of(Err(stop)), deadline })
+    }
+
+    /// Whether the task would be admitted, by the cheap bound where that is enough.
+    fn fits(&mut self, task: &Task, effort: &mut Effort) -> bool {
+        let asked = Utilisation::of(task.cost, task.period);
+        if task.check().is_err() || self.utilisation().plus(asked) > self.config.share {
+            return false;
+        }
+        let new = self.table.insert(self.level(task), task, self.config.preemption);
+        let first = self.first_affected(new);
+        let mut open = Vec::new();
+        self.table.quick_bounds(|rank, bound| {
+            if rank >= first && bound.is_none_or(|bound| bound > self.table.row(rank).deadline) {
+                open.push(rank);
+            }
+            true
+        });
+        let mut fits = true;
+        for rank in open {
+            self.table.responses(
+                rank..rank + 1,
+                |row| row.deadline,
+                effort,
+                |rank, result| {
+                    fits &= result.is_ok_and(|response| response <= self.table.row(rank).deadline);
+                    false
+                },
+            );
+            if !fits {
+                break;
+            }
+        }
+        self.table.remove(new);
+        fits
+    }
+
+    /// More urgent tasks notice a less urgent one only by what it holds.
+    fn first_affected(&self, new: usize) -> usize {
+        if self.table.row(new).hold == 0 { self.table.equals(new).start } else { 0 }
+    }
+
+    /// Keeps a task that [`Admission::decide`] left in the table.
+    fn keep(&mut self, task: Task, responses: &[(usize, u64)]) -> Admitted {
+        let level = self.level(&task);
+        let deadline = task.deadline;
+        let held = Some(Held { task, response: 0 });
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.slots.push(Slot { generation: 0, held: None });
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.held = held;
+        let id = TaskId { slot: index, generation: slot.generation };
+        // It stands behind its equals.
+        let rank = (0..self.table.len()).rev().find(|rank| self.table.row(*rank).level >= level).unwrap_or(0);
+        self.order.insert(rank, index);
+        for (rank, response) in responses {
+            self.set_response(*rank, *response);
+        }
+        let response = self.response(id).unwrap_or(deadline);
+        Admitted { id, response, promotion: deadline.minus(response) }
+    }
+
+    fn set_response(&mut self, rank: usize, response: u64) {
+        let slot = self.order.get(rank).and_then(|index| self.slots.get_mut(*index as usize));
+        if let Some(held) = slot.and_then(|slot| slot.held.as_mut()) {
+            held.response = response;
+        }
+    }
+
+    fn name(&self, rank: usize) -> String {
+        let slot = self.order.get(rank).and_then(|index| self.slots.get(*index as usize));
+        slot.and_then(|slot| slot.held.as_ref()).map(|held| held.task.name.clone()).unwrap_or_default()
+    }
+}
+
+/// A task that was not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The task that asked.
+    pub task: String,
+    /// Why not.
+    pub reason: Reason,
+    /// What would be admitted instead.
+    pub nearest: Nearest,
+}
+
+/// Why a task is not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// Its own numbers cannot be.
+    Impossible(TaskError),
+    /// As many tasks as may be are admitted.
+    Full {
+        /// So many.
+        capacity: usize,
+    },
+    /// More would be given away than may be.
+    Share {
+        /// What the task asks for.
+        asked: Utilisation,
+        /// What the others have.
+        taken: Utilisation,
+        /// What may be given away.
+        share: Utilisation,
+    },
+    /// Somebody would miss a deadline, or could not be shown to meet it.
+    Deadline {
+        /// Who: the task itself or one that was admitted before.
+        victim: String,
+        /// What its response would be.
+        response: Response,
+        /// What it may be.
+        deadline: Nanos,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be admitted: ", self.task)?;
+        match &self.reason {
+            Reason::Impossible(error) => write!(f, "{}", error.fault)?,
+            Reason::Full { capacity } => write!(f, "{capacity} tasks are admitted, and no more may be")?,
+            Reason::Share { asked, taken, share } => {
+                write!(
+                    f,
+                    "it asks for {asked} of the resource, of which {taken} is given away and {share} may be"
+                )?;
+            }
+            Reason::Deadline { victim, response, deadline } => {
+                let victim = if *victim == self.task { "it" } else { victim };
+                match response {
+                    Response::Bounded(time) | Response::Over(time) => {
+                        write!(f, "{victim} would take at least {time}, over its deadline of {deadline}")?;
+                    }
+                    Response::Unbounded => write!(
+                        f,
+                        "{victim} and the more urgent tasks would ask for more than there is, and its deadline is {deadline}"
+                    )?,
+                    Response::Undecided(_) => write!(
+                        f,
+                        "it would take too much computing to show that {victim} meets its deadline of {deadline}"
+                    )?,
+                }
+            }
+        }
+        match (self.nearest.period, self.nearest.deadline) {
+            (None, None) => Ok(()),
+            (Some(period), None) => write!(f, "; a period of {period} would be admitted"),
+            (None, Some(deadline)) => write!(f, "; a deadline of {deadline} would be admitted"),
+            (Some(period), Some(deadline)) => {
+                write!(f, "; a period of {period} or a deadline of {deadline} would be admitted")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,108 @@
+//! Exact analysis of a set of tasks under fixed priorities.
+
+use crate::load::Utilisation;
+use crate::response::{Effort, Preemption, Response};
+use crate::table::Table;
+use crate::{Nanos, Task, TaskError};
+
+/// How many terms an analysis computes before it says that it is undecided: a second or so.
+const EFFORT: u64 = 400_000_000;
+
+/// What the analysis says of a set of tasks, one verdict a task, in the order in which the tasks were given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Analysis {
+    /// One a task.
+    pub verdicts: Vec<Verdict>,
+    /// What all tasks ask for.
+    pub utilisation: Utilisation,
+}
+
+impl Analysis {
+    /// Whether every task is known to meet every deadline.
+    #[must_use]
+    pub fn schedulable(&self) -> bool {
+        self.verdicts.iter().all(Verdict::met)
+    }
+}
+
+/// What the analysis says of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its longest response, from arrival to completion.
+    pub response: Response,
+    /// What it may take.
+    pub deadline: Nanos,
+    /// How long less urgent work may hold it up, by what it declares and by not being preempted.
+    pub blocking: Nanos,
+}
+
+impl Verdict {
+    /// Whether it is known to meet every deadline.
+    #[must_use]
+    pub fn met(&self) -> bool {
+        self.response.within(self.deadline)
+    }
+
+    /// How much the longest response leaves of the deadline; `None` where the deadline is not known to be met.
+    ///
+    /// Under dual-priority scheduling this is the promotion time: a job may stay in the lower band for so long after
+    /// its arrival and still be in time, when the upper band has the priorities that were analysed (Davis and
+    /// Wellings 1995).
+    #[must_use]
+    pub fn slack(&self) -> Option<Nanos> {
+        self.response.bound().and_then(|time| self.deadline.ns().checked_sub(time.ns())).map(Nanos::new)
+    }
+}
+
+/// Analyses `tasks` under their declared priorities: exact response times with release jitter, blocking, deadlines
+/// shorter or longer than the period, and equal priorities served in order of arrival.
+///
+/// A response that is over its deadline is reported as [`Response::Over`] with the first one found, not the longest.
+///
+/// # Errors
+/// [`TaskError`] for the first task whose numbers cannot be.
+///
+/// # Real-time
+/// Allocates; runs off line. Its time is bounded by a fixed amount of computing, after which tasks are
+/// [`Response::Undecided`], which counts as not schedulable.
+///
+/// ```
+/// use isorb_sched::{Nanos, Preemption, Task, fixed_priority};
+/// let ms = Nanos::from_ms;
+/// let tasks = [
+///     Task::new("radar", ms(1), ms(4)).priority(3),
+///     Task::new("track", ms(2), ms(6)).priority(2),
+///     Task::new("display", ms(3), ms(13)).priority(1),
+/// ];
+/// let analysis = fixed_priority(&tasks, Preemption::Full)?;
+/// assert!(analysis.schedulable());
+/// assert_eq!(analysis.verdicts[2].response.bound(), Some(ms(10)));
+/// assert_eq!(analysis.verdicts[2].slack(), Some(ms(3)));
+/// # Ok::<(), isorb_sched::TaskError>(())
+/// ```
+pub fn fixed_priority(tasks: &[Task], preemption: Preemption) -> Result<Analysis, TaskError> {
+    tasks.iter().try_for_each(Task::check)?;
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(tasks[*index].priority));
+    let mut table = Table::new(preemption, tasks.len());
+    for index in &order {
+        table.insert(u64::from(tasks[*index].priority), &tasks[*index], preemption);
+    }
+    let holds = table.holds_below();
+    let mut verdicts = vec![None; tasks.len()];
+    let mut effort = Effort::new(EFFORT);
+    table.responses(
+        0..table.len(),
+        |row| row.deadline,
+        &mut effort,
+        |rank, result| {
+            verdicts[order[rank]] = Some(Verdict {
+                response: Response::of(result),
+                deadline: tasks[order[rank]].deadline,
+                blocking: Nanos::new(table.blocking(rank, &holds)),
+            });
+            true
+        },
+    );
+    Ok(Analysis { verdicts: verdicts.into_iter().flatten().collect(), utilisation: Utilisation::sum(tasks) })
+}

@@ -1,0 +1,321 @@
+//! Response times under fixed priorities: the fixed points that everything else in this crate asks for.
+//!
+//! For a job of the task under analysis that becomes ready at `a` after the start of a busy period of its level, the
+//! time at which it is done is the least `w` with
+//!
+//! ```text
+//! preemptive       w = B + own jobs + equals ready by a + sum over more urgent tasks ceil((w + J) / T) C
+//! not preemptive   s = B + own earlier jobs + equals ready by a + sum over more urgent tasks (floor((s + J) / T) + 1) C,   w = s + C
+//! ```
+//!
+//! and its response, counted from its arrival, is J + w - a. The first job of a busy period need not be the worst one
+//! where the deadline exceeds the period, and never need be without preemption, so every job of the busy period is
+//! looked at (Tindell, Burns and Wellings 1994 for jitter and deadlines beyond the period; George, Rivierre and Spuri 1996 for
+//! equal priorities in order of arrival and for what cannot be preempted; Davis, Burns, Bril and Lukkien 2007 for why the first job is not enough).
+
+use crate::load::{Load, Utilisation};
+use crate::{Nanos, Task};
+
+/// When a running job gives way to a more urgent one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Preemption {
+    /// At once.
+    #[default]
+    Full,
+    /// When its current section ends ([`Task::section`]): between packets of a message, at `yield_now`.
+    Deferred,
+    /// When it is done: a link, a single-threaded dispatcher.
+    None,
+}
+
+impl Preemption {
+    /// How long a job of this task may hold up a more urgent one that becomes ready while it runs.
+    pub(crate) fn hold(self, task: &Task) -> u64 {
+        // It began at least one nanosecond before.
+        match self {
+            Preemption::Full => 0,
+            Preemption::Deferred => task.longest_section().ns().saturating_sub(1),
+            Preemption::None => task.cost.ns().saturating_sub(1),
+        }
+    }
+}
+
+/// How much computing a question may take; a term is one evaluation of one more urgent task's demand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    terms: u64,
+}
+
+impl Effort {
+    pub fn new(terms: u64) -> Effort {
+        Effort { terms }
+    }
+
+    fn spend(&mut self, terms: usize, reached: u64) -> Result<(), Stop> {
+        match self.terms.checked_sub(terms as u64 + 1) {
+            Some(left) => {
+                self.terms = left;
+                Ok(())
+            }
+            None => Err(Stop::Undecided(reached)),
+        }
+    }
+}
+
+/// Why there is no bound within the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The response is at least this, which is over the limit.
+    Over(u64),
+    /// Tasks of this urgency and more ask for more than there is: responses grow without end.
+    Unbounded,
+    /// The effort ran out; the response is at least this.
+    Undecided(u64),
+}
+
+/// A task among those that are as urgent or more so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Level<'a> {
+    /// The more urgent ones.
+    pub above: &'a [Load],
+    /// What they ask for together, rounded down.
+    pub above_utilisation: Utilisation,
+    /// Those of equal priority, without the task itself.
+    pub equal: [&'a [Load]; 2],
+    /// The task.
+    pub own: Load,
+    /// B, with what less urgent tasks add by holding the resource.
+    pub blocking: u64,
+    /// Whether a job that has begun is not preempted.
+    pub runs_through: bool,
+}
+
+/// More breakpoints than these and equals count as more urgent: safe, and no longer exact.
+const BREAKPOINTS: u64 = 2048;
+
+impl Level<'_> {
+    /// The longest response, from arrival to completion; stops as soon as it is known to be over `limit`.
+    pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+        let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
+        let all = self
+            .equals()
+            .fold(above.utilisation.plus(self.own.utilisation()), |sum, load| sum.plus(load.utilisation()));
+        if all > Utilisation::ONE {
+            return Err(Stop::Unbounded);
+        }
+        if !self.has_equals() && !self.runs_through {
+            return self.alone(&above, limit, effort);
+        }
+        let busy = self.busy_period(all, effort)?;
+        let span = busy.saturating_add(self.own.jitter);
+        let breakpoints =
+            self.equals().fold(span / self.own.period, |sum, load| sum.saturating_add(span / load.period));
+        if self.has_equals() && breakpoints > BREAKPOINTS {
+            let urgent = Above { equal: self.equal, utilisation: all.minus(self.own.utilisation()), ..above };
+            return self.jobs(&urgent, busy, limit, effort);
+        }
+        let mut worst = self.jobs(&above, busy, limit, effort)?;
+        for equal in self.equals() {
+            for k in equal.jitter.div_ceil(equal.period).. {
+                let ready = equal.period.saturating_mul(k).saturating_sub(equal.jitter);
+                if ready >= span {
+                    break;
+                }
+                worst = worst.max(self.job(&above, ready, limit, effort)?);
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Nobody is as urgent and everything can be preempted: a busy period ends where no next job is ready.
+    fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+        let mut worst = 0;
+        let mut done = 0;
+        for q in 0_u64.. {
+            let arrival = q.saturating_mul(self.own.period);
+            let base = self.blocking.saturating_add((q + 1).saturating_mul(self.own.cost));
+            let patience = limit.saturating_add(arrival).saturating_sub(self.own.jitter);
+            done = above
+                .fixed_point(base, done, patience, Load::demand_before, effort)
+                .map_err(|stop| stop.since(arrival, self.own.jitter))?;
+            worst = worst.max(self.own.jitter.saturating_add(done).saturating_sub(arrival));
+            if done.saturating_add(self.own.jitter) <= arrival.saturating_add(self.own.period) {
+                break;
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Every own job of a busy period, the first being ready at its start.
+    fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+        let mut worst = 0;
+        for q in 0..self.own.jobs_before(busy).max(1) {
+            worst = worst.max(self.job(above, q.saturating_mul(self.own.period), limit, effort)?);
+        }
+        Ok(worst)
+    }
+
+    /// The response of the own job that is ready at `ready`, delayed by the full jitter.
+    fn job(&self, above: &Above<'_>, ready: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+        let earlier = ready / self.own.period;
+        let among_equals = if above.equal.iter().all(|part| part.is_empty()) {
+            self.equals().fold(0_u64, |sum, load| sum.saturating_add(load.demand_until(ready)))
+        } else {
+            0
+        };
+        let base =
+            self.blocking.saturating_add(among_equals).saturating_add(earlier.saturating_mul(self.own.cost));
+        let patience = limit.saturating_add(ready).saturating_sub(self.own.jitter);
+        let done = if self.runs_through {
+            let patience = patience.saturating_sub(self.own.cost);
+            above
+                .fixed_point(base, 0, patience, Load::demand_until, effort)
+                .map(|start| start.saturating_add(self.own.cost))
+                .map_err(|stop| stop.later(self.own.cost))
+        } else {
+            let base = base.saturating_add(self.own.cost);
+            above.fixed_point(base, 0, patience, Load::demand_before, effort)
+        };
+        done.map(|done| done.saturating_add(self.own.jitter).saturating_sub(ready))
+            .map_err(|stop| stop.since(ready, self.own.jitter))
+    }
+
+    /// The longest time in which the resource is never without work of this level.
+    fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
+        let own = [self.own];
+        let everybody =
+            Above { loads: self.above, equal: self.equal, utilisation: all.minus(self.own.utilisation()) };
+        let mut busy = 1;
+        loop {
+            let base = self.blocking.saturating_add(own[0].demand_before(busy));
+            // Without end: the demand is met at some point, or the sums saturate and stand still there.
+            let next = everybody
+                .fixed_point(base, busy, u64::MAX, Load::demand_before, effort)
+                .map_err(Stop::without_response)?;
+            if next == busy {
+                return Ok(busy);
+            }
+            busy = next;
+        }
+    }
+
+    fn equals(&self) -> impl Iterator<Item = &Load> {
+        self.equal.iter().flat_map(|part| part.iter())
+    }
+
+    fn has_equals(&self) -> bool {
+        self.equal.iter().any(|part| !part.is_empty())
+    }
+}
+
+impl Stop {
+    fn since(self, ready: u64, jitter: u64) -> Stop {
+        self.map(|time| time.saturating_add(jitter).saturating_sub(ready))
+    }
+
+    fn later(self, by: u64) -> Stop {
+        self.map(|time| time.saturating_add(by))
+    }
+
+    /// A busy period that was cut short says nothing of a response.
+    fn without_response(self) -> Stop {
+        self.map(|_| 0)
+    }
+
+    fn map(self, change: impl Fn(u64) -> u64) -> Stop {
+        match self {
+            Stop::Over(time) => Stop::Over(change(time)),
+            Stop::Undecided(time) => Stop::Undecided(change(time)),
+            Stop::Unbounded => Stop::Unbounded,
+        }
+    }
+}
+
+/// Those who go first.
+#[derive(Debug, Clone, Copy)]
+struct Above<'a> {
+    loads: &'a [Load],
+    /// Equals, where they count as more urgent.
+    equal: [&'a [Load]; 2],
+    utilisation: Utilisation,
+}
+
+impl Above<'_> {
+    /// The least `w` with `w = base + sum of demand(w)`, known to be at least `from`.
+    fn fixed_point(
+        &self,
+        base: u64,
+        from: u64,
+        limit: u64,
+        demand: impl Fn(&Load, u64) -> u64,
+        effort: &mut Effort,
+    ) -> Result<u64, Stop> {
+        // Demand grows at least as the utilisation does, so the solution is no earlier than where that line meets w.
+        let line = self.utilisation.left_takes(base, false).ok_or(Stop::Unbounded)?;
+        let mut time = base.max(from).max(line);
+        let terms = self.loads.len() + self.equal[0].len() + self.equal[1].len();
+        loop {
+            if time > limit {
+                return Err(Stop::Over(time));
+            }
+            effort.spend(terms, time)?;
+            let sum = |sum: u64, load: &Load| sum.saturating_add(demand(load, time));
+            let next = self.loads.iter().fold(base, sum);
+            let next = self.equal.iter().flat_map(|part| part.iter()).fold(next, sum);
+            if next <= time {
+                return Ok(time);
+            }
+            time = next;
+        }
+    }
+}
+
+/// What is known of a task's longest response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Response {
+    /// No response takes longer; with distinct priorities and preemption some response takes as long.
+    Bounded(Nanos),
+    /// Some response takes at least this, which is over the deadline.
+    Over(Nanos),
+    /// The tasks of this urgency and more ask for more than there is.
+    Unbounded,
+    /// The question took more computing than it was given; some response may take this long or longer.
+    Undecided(Nanos),
+}
+
+impl Response {
+    pub(crate) fn of(result: Result<u64, Stop>) -> Response {
+        match result {
+            Ok(time) => Response::Bounded(Nanos::new(time)),
+            Err(Stop::Over(time)) => Response::Over(Nanos::new(time)),
+            Err(Stop::Unbounded) => Response::Unbounded,
+            Err(Stop::Undecided(time)) => Response::Undecided(Nanos::new(time)),
+        }
+    }
+
+    /// The bound, where there is one.
+    #[must_use]
+    pub fn bound(self) -> Option<Nanos> {
+        match self {
+            Response::Bounded(time) => Some(time),
+            _ => None,
+        }
+    }
+
+    /// Whether every response is known to be within `deadline`.
+    #[must_use]
+    pub fn within(self, deadline: Nanos) -> bool {
+        self.bound().is_some_and(|time| time <= deadline)
+    }
+}
+
+impl std::fmt::Display for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Response::Bounded(time) => f.pad(&time.to_string()),
+            Response::Over(time) => f.pad(&format!(">= {time}")),
+            Response::Unbounded => f.pad("unbounded"),
+            Response::Undecided(time) => f.pad(&format!("undecided (>= {time})")),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The task model: what the analysis, the simulator and admission know of a piece of recurring work.
+
+use crate::Nanos;
+use std::fmt;
+
+/// A task: work that is released again and again, at least `period` apart, and must be done by its deadline.
+///
+/// The letters are those of the literature: C cost, T period, D deadline, J release jitter, B blocking. The fields are
+/// public because a task is plain data; what cannot be is refused by [`Task::check`], which everything that takes
+/// tasks calls.
+///
+/// ```
+/// use isorb_sched::{Nanos, Task};
+/// let display = Task::new("display", Nanos::from_ms(3), Nanos::from_ms(66)).deadline(Nanos::from_ms(40)).priority(20);
+/// assert!(display.check().is_ok());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// What messages call it.
+    pub name: String,
+    /// C: the longest time that one release computes, or occupies the link, when nothing else runs.
+    pub cost: Nanos,
+    /// T: the shortest time between two arrivals.
+    pub period: Nanos,
+    /// D: how long after its arrival a release must be done. It may be longer than the period.
+    pub deadline: Nanos,
+    /// J: how late after its arrival a release may become ready (a tick, a link, a predecessor).
+    pub jitter: Nanos,
+    /// B: how long less urgent work may hold it up otherwise than by not being preemptible: resources that it shares,
+    /// interrupts, the noise of the machine. Added to what the way of dispatching brings.
+    pub blocking: Nanos,
+    /// The longest piece that runs without being preempted, where preemption is deferred: the time between two calls of
+    /// `yield_now`, or one packet of a message. `None` is the whole cost.
+    pub section: Option<Nanos>,
+    /// When its first release arrives, in the simulator. The analysis assumes the worst and does not look at it.
+    pub offset: Nanos,
+    /// More is more urgent, as CORBA priorities are (0 to 32767 where they become one). Tasks of equal priority are served in the order
+    /// in which they became ready.
+    pub priority: u32,
+    /// What the user says of its significance; MUF and the criticality policy rank by it first.
+    pub criticality: Criticality,
+    /// Breaks ties where all else is equal.
+    pub importance: Importance,
+}
+
+impl Task {
+    /// A task whose deadline is its period, without jitter or blocking, of priority 0.
+    pub fn new(name: impl Into<String>, cost: Nanos, period: Nanos) -> Task {
+        Task {
+            name: name.into(),
+            cost,
+            period,
+            deadline: period,
+            jitter: Nanos::ZERO,
+            blocking: Nanos::ZERO,
+            section: None,
+            offset: Nanos::ZERO,
+            priority: 0,
+            criticality: Criticality::Medium,
+            importance: Importance::Medium,
+        }
+    }
+
+    /// With another deadline.
+    #[must_use]
+    pub fn deadline(self, deadline: Nanos) -> Task {
+        Task { deadline, ..self }
+    }
+
+    /// With release jitter.
+    #[must_use]
+    pub fn jitter(self, jitter: Nanos) -> Task {
+        Task { jitter, ..self }
+    }
+
+    /// With blocking.
+    #[must_use]
+    pub fn blocking(self, blocking: Nanos) -> Task {
+        Task { blocking, ..self }
+    }
+
+    /// With a longest piece that is not preempted.
+    #[must_use]
+    pub fn section(self, section: Nanos) -> Task {
+        Task { section: Some(section), ..self }
+    }
+
+    /// With a first arrival.
+    #[must_use]
+    pub fn offset(self, offset: Nanos) -> Task {
+        Task { offset, ..self }
+    }
+
+    /// With a priority; more is more urgent.
+    #[must_use]
+    pub fn priority(self, priority: u32) -> Task {
+        Task { priority, ..self }
+    }
+
+    /// With a criticality.
+    #[must_use]
+    pub fn criticality(self, criticality: Criticality) -> Task {
+        Task { criticality, ..self }
+    }
+
+    /// With an importance.
+    #[must_use]
+    pub fn importance(self, importance: Importance) -> Task {
+        Task { importance, ..self }
+    }
+
+    /// Whether the numbers can be those of a task.
+    ///
+    /// # Errors
+    /// [`Fault`], the first one found. That a task asks for more than the processor has is no fault here: it is what
+    /// analysis and admission find out.
+    pub fn check(&self) -> Result<(), TaskError> {
+        let fault = if self.period.is_zero() {
+            Fault::ZeroPeriod
+        } else if self.cost.is_zero() {
+            Fault::ZeroCost
+        } else if self.deadline.is_zero() {
+            Fault::ZeroDeadline
+        } else if self.section.is_some_and(|section| section > self.cost || section.is_zero()) {
+            Fault::Section { section: self.section.unwrap_or_default(), cost: self.cost }
+        } else if let Some(time) = self.times().into_iter().find(|time| *time > Nanos::LONGEST) {
+            Fault::TooLong { time }
+        } else if self.deadline < self.cost.plus(self.jitter) {
+            Fault::ImpossibleDeadline { deadline: self.deadline, cost: self.cost, jitter: self.jitter }
+        } else {
+            return Ok(());
+        };
+        Err(TaskError { task: self.name.clone(), fault })
+    }
+
+    /// The longest piece that runs without being preempted when preemption is deferred.
+    pub(crate) fn longest_section(&self) -> Nanos {
+        self.section.unwrap_or(self.cost)
+    }
+
+    fn times(&self) -> [Nanos; 6] {
+        [self.cost, self.period, self.deadline, self.jitter, self.blocking, self.offset]
+    }
+}
+
+/// A task whose numbers cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskError {
+    /// Its name.
+    pub task: String,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What is wrong with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The period is zero.
+    ZeroPeriod,
+    /// The worst-case cost is zero: a task that costs nothing is one whose cost nobody measured.
+    ZeroCost,
+    /// The deadline is zero.
+    ZeroDeadline,
+    /// Even alone it cannot be done by its deadline.
+    ImpossibleDeadline {
+        /// What it declares.
+        deadline: Nanos,
+        /// What it needs.
+        cost: Nanos,
+        /// How late it may become ready.
+        jitter: Nanos,
+    },
+    /// A piece that is not preempted is longer than the whole, or nothing.
+    Section {
+        /// The piece.
+        section: Nanos,
+        /// The whole.
+        cost: Nanos,
+    },
+    /// A time beyond [`Nanos::LONGEST`].
+    TooLong {
+        /// That time.
+        time: Nanos,
+    },
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.task, self.fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::ZeroPeriod => f.write_str("its period is zero"),
+            Fault::ZeroCost => f.write_str("its worst-case cost is zero"),
+            Fault::ZeroDeadline => f.write_str("its deadline is zero"),
+            Fault::ImpossibleDeadline { deadline, cost, jitter } if jitter.is_zero() => {
+                write!(f, "its deadline of {deadline} is shorter than its cost of {cost}")
+            }
+            Fault::ImpossibleDeadline { deadline, cost, jitter } => write!(
+                f,
+                "its deadline of {deadline} is shorter than its cost of {cost} after a jitter of {jitter}"
+            ),
+            Fault::Section { section, cost } => {
+                write!(f, "a piece of {section} without preemption does not fit its cost of {cost}")
+            }
+            Fault::TooLong { time } => {
+                write!(f, "a time of {time} is over the longest that is allowed, {}", Nanos::LONGEST)
+            }
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}
+
+/// How much it matters to the user that the task meets its deadlines (`RtecScheduler::Criticality_t`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Criticality {
+    /// VERY_LOW_CRITICALITY
+    VeryLow,
+    /// LOW_CRITICALITY
+    Low,
+    /// MEDIUM_CRITICALITY
+    #[default]
+    Medium,
+    /// HIGH_CRITICALITY
+    High,
+    /// VERY_HIGH_CRITICALITY
+    VeryHigh,
+}
+
+/// Which of two tasks goes first where all else is equal (`RtecScheduler::Importance_t`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Importance {
+    /// VERY_LOW_IMPORTANCE
+    VeryLow,
+    /// LOW_IMPORTANCE
+    Low,
+    /// MEDIUM_IMPORTANCE
+    #[default]
+    Medium,
+    /// HIGH_IMPORTANCE
+    High,
+    /// VERY_HIGH_IMPORTANCE
+    VeryHigh,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_name_the_task_and_the_numbers() {
+        let ms = Nanos::from_ms;
+        let task = |cost, period| Task::new("radar", ms(cost), ms(period));
+        for (task, text) in [
+            (task(1, 0), "radar: its period is zero"),
+            (task(0, 5), "radar: its worst-case cost is zero"),
+            (task(1, 5).deadline(ms(0)), "radar: its deadline is zero"),
+            (task(6, 5), "radar: its deadline of 5 ms is shorter than its cost of 6 ms"),
+            (
+                task(4, 5).jitter(ms(2)),
+                "radar: its deadline of 5 ms is shorter than its cost of 4 ms after a jitter of 2 ms",
+            ),
+            (
+                task(4, 5).section(ms(5)),
+                "radar: a piece of 5 ms without preemption does not fit its cost of 4 ms",
+            ),
+            (
+                Task::new("radar", ms(1), Nanos::MAX),
+                "radar: a time of 18446744073.71 s is over the longest that is allowed, 1152921504.607 s",
+            ),
+        ] {
+            assert_eq!(task.check().unwrap_err().to_string(), text);
+        }
+        assert_eq!(task(6, 5).deadline(ms(8)).check(), Ok(()));
+    }
+}

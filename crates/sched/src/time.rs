@@ -1,0 +1,151 @@
+//! Spans of time in whole nanoseconds.
+
+use std::fmt;
+use std::iter::Sum;
+use std::time::Duration;
+
+/// A span of time in nanoseconds; arithmetic saturates, so that an overflow can only make a verdict worse.
+///
+/// # Real-time
+/// Plain arithmetic: no allocation, no lock, constant time. [`fmt::Display`] writes for people (`1.25 ms`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// No time at all.
+    pub const ZERO: Nanos = Nanos(0);
+    /// The longest time that a task may declare: 2^60 ns, about 36 years. Beyond it sums could saturate unseen.
+    pub const LONGEST: Nanos = Nanos(1 << 60);
+    /// What an operation that overflowed answers.
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    /// `ns` nanoseconds.
+    #[must_use]
+    pub const fn new(ns: u64) -> Nanos {
+        Nanos(ns)
+    }
+
+    /// `us` microseconds.
+    #[must_use]
+    pub const fn from_us(us: u64) -> Nanos {
+        Nanos(us.saturating_mul(1_000))
+    }
+
+    /// `ms` milliseconds.
+    #[must_use]
+    pub const fn from_ms(ms: u64) -> Nanos {
+        Nanos(ms.saturating_mul(1_000_000))
+    }
+
+    /// `ticks` of 100 ns, the unit of `TimeBase::TimeT` and of the periods of an `RT_Info`.
+    #[must_use]
+    pub const fn from_100ns(ticks: u64) -> Nanos {
+        Nanos(ticks.saturating_mul(100))
+    }
+
+    /// In nanoseconds.
+    #[must_use]
+    pub const fn ns(self) -> u64 {
+        self.0
+    }
+
+    /// In units of 100 ns, rounded up.
+    #[must_use]
+    pub const fn as_100ns(self) -> u64 {
+        self.0.div_ceil(100)
+    }
+
+    /// Whether it is no time at all.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The sum, or [`Nanos::MAX`].
+    #[must_use]
+    pub const fn plus(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, or zero.
+    #[must_use]
+    pub const fn minus(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(other.0))
+    }
+
+    /// `times` as long, or [`Nanos::MAX`].
+    #[must_use]
+    pub const fn times(self, times: u64) -> Nanos {
+        Nanos(self.0.saturating_mul(times))
+    }
+}
+
+impl From<Duration> for Nanos {
+    fn from(duration: Duration) -> Nanos {
+        Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(span: Nanos) -> Duration {
+        Duration::from_nanos(span.0)
+    }
+}
+
+impl Sum for Nanos {
+    fn sum<I: Iterator<Item = Nanos>>(spans: I) -> Nanos {
+        spans.fold(Nanos::ZERO, Nanos::plus)
+    }
+}
+
+impl fmt::Display for Nanos {
+    /// In the largest unit that leaves at least one whole, with up to three decimals, rounded to the nearest.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            1_000_000_000.. => (1_000_000_000, "s"),
+            1_000_000.. => (1_000_000, "ms"),
+            1_000.. => (1_000, "us"),
+            _ => (1, "ns"),
+        };
+        let thousandths = (u128::from(self.0) * 1000 + unit / 2) / unit;
+        let (whole, part) = (thousandths / 1000, thousandths % 1000);
+        let text = match part {
+            0 => format!("{whole} {name}"),
+            _ => format!("{whole}.{} {name}", format!("{part:03}").trim_end_matches('0')),
+        };
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_text() {
+        assert_eq!(Nanos::from_us(1500), Nanos::new(1_500_000));
+        assert_eq!(Nanos::from_100ns(3).ns(), 300);
+        assert_eq!(Nanos::new(301).as_100ns(), 4);
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1 us"),
+            (1_250_000, "1.25 ms"),
+            (33_333_333, "33.333 ms"),
+            (2_000_000_000, "2 s"),
+            (u64::MAX, "18446744073.71 s"),
+        ] {
+            assert_eq!(Nanos::new(ns).to_string(), text);
+        }
+        assert_eq!(format!("{:>8}|", Nanos::from_ms(1)), "    1 ms|");
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Nanos::MAX.plus(Nanos::new(1)), Nanos::MAX);
+        assert_eq!(Nanos::ZERO.minus(Nanos::new(1)), Nanos::ZERO);
+        assert_eq!(Nanos::from_ms(u64::MAX), Nanos::MAX);
+        assert_eq!([Nanos::MAX, Nanos::new(2)].into_iter().sum::<Nanos>(), Nanos::MAX);
+        assert_eq!(Nanos::from(Duration::MAX), Nanos::MAX);
+    }
+}
