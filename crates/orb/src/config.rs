@@ -53,6 +53,9 @@ pub struct Config {
     pub connect_timeout_ms: u64,
     /// How long a send may wait for a peer that does not read, in milliseconds; 0 for no limit.
     pub send_timeout_ms: u64,
+    /// How long a message that has begun may take to arrive whole, in milliseconds; 0 for no limit. A peer that stalls inside one
+    /// loses its connection then.
+    pub message_timeout_ms: u64,
     /// How long a call may take unless a policy says otherwise, in milliseconds; 0 for no limit.
     pub round_trip_timeout_ms: u64,
     /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
@@ -87,6 +90,7 @@ impl Default for Config {
             memory_limit: 256 << 20,
             connect_timeout_ms: 10_000,
             send_timeout_ms: 30_000,
+            message_timeout_ms: 60_000,
             round_trip_timeout_ms: 60_000,
             bidirectional: false,
             char_code_set: "UTF-8".into(),
@@ -175,6 +179,7 @@ impl Config {
             "-ORBMessageLimit" => self.message_limit = number(name, &value)?,
             "-ORBFragment" => self.fragment = number(name, &value)?,
             "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
+            "-ORBMessageTimeout" => self.message_timeout_ms = number(name, &value)?,
             "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
             "-ORBProtocols" => {
                 self.transport.protocols = value.split(',').map(|name| name.trim().into()).collect();
@@ -222,6 +227,7 @@ impl Config {
             // A fragment that is not the last has a length that is a multiple of 8.
             fragment: self.fragment & !7,
             send_timeout: milliseconds(self.send_timeout_ms),
+            message_timeout: milliseconds(self.message_timeout_ms),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
 use crate::config::Config;
-use crate::connection::Connection;
+use crate::connection::{Connection, Roll};
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
 use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
@@ -47,6 +47,7 @@ struct Inner {
     peers: Peers,
     transports: Transports,
     pool: Arc<BufferPool>,
+    accepted: Arc<Roll>,
     rt: crate::rt::State,
     endpoints: OnceLock<Arc<Endpoints>>,
     opening: PiMutex<()>,
@@ -137,6 +138,7 @@ impl Orb {
             peers: Peers::default(),
             transports: initial.transports,
             pool,
+            accepted: Arc::default(),
             rt,
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
@@ -184,7 +186,8 @@ impl Orb {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
     }
 
-    /// Serves until [`Orb::shutdown`]. Activates the root POA's manager if the program has not touched it.
+    /// Serves until [`Orb::shutdown`], and until what ran then has been answered. Activates the root POA's manager if the program has
+    /// not touched it.
     ///
     /// # Real-time
     /// Blocks the calling thread, which serves only the requests of POAs with the main-thread model.
@@ -197,6 +200,11 @@ impl Orb {
         let mut ended = ended.lock();
         while !*ended {
             bell.wait_until(&mut ended, Deadline::NONE);
+        }
+        drop(ended);
+        // Who returns from here may end the process.
+        while self.0.accepted.all().iter().any(|connection| connection.is_closing()) {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -235,7 +243,7 @@ impl Orb {
             return Err(exception);
         }
         if let Some(endpoints) = self.0.endpoints.get() {
-            endpoints.close();
+            endpoints.close(self);
         }
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
@@ -466,6 +474,11 @@ impl Orb {
 
     pub(crate) fn pool(&self) -> &Arc<BufferPool> {
         &self.0.pool
+    }
+
+    /// The connections that this ORB has accepted.
+    pub(crate) fn accepted(&self) -> &Arc<Roll> {
+        &self.0.accepted
     }
 
     pub(crate) fn transports(&self) -> &Transports {

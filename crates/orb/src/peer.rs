@@ -260,6 +260,7 @@ impl Peer {
                         Side::Connector,
                         limits,
                         orb.pool().clone(),
+                        orb.accepted(),
                     )));
                 }
                 Err(error) => why = format!("cannot connect to {address} by {}: {error}", transport.name()),

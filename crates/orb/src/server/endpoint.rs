@@ -8,10 +8,9 @@ use crate::transports::{Published, Route, TAG_TCP};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use isorb_rt::sync::PiMutex;
 use isorb_transport::{Listener, Wait};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The endpoints of an ORB, open.
@@ -21,7 +20,6 @@ pub(crate) struct Endpoints {
     pub published: Vec<(String, u16)>,
     /// The endpoints of other transports than TCP.
     pub local: Vec<Published>,
-    connections: PiMutex<Vec<Weak<Connection>>>,
     closed: AtomicBool,
 }
 
@@ -66,13 +64,7 @@ impl Endpoints {
             let lane = lane.map(|_| Lane::new().map_err(os_error)).transpose()?;
             listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
         }
-        Ok(Endpoints {
-            listeners,
-            published,
-            local,
-            connections: PiMutex::default(),
-            closed: AtomicBool::new(false),
-        })
+        Ok(Endpoints { listeners, published, local, closed: AtomicBool::new(false) })
     }
 
     /// Transport and address of each endpoint.
@@ -99,41 +91,23 @@ impl Endpoints {
 
     /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
-        {
-            let mut connections = self.connections.lock();
-            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
-            connections.push(Arc::downgrade(connection));
-        }
+        orb.accepted().admit(connection, usize::MAX);
         // Served as the clients of the first endpoint are.
         begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+    pub fn close(&self, orb: &Orb) {
+        self.closed.store(true, Ordering::SeqCst);
         for door in &self.listeners {
             door.listener.close();
         }
-        let connections = std::mem::take(&mut *self.connections.lock());
-        for connection in connections.iter().filter_map(Weak::upgrade) {
+        for connection in orb.accepted().all() {
             connection.close();
         }
         for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
             lane.close();
         }
-    }
-
-    /// Room for one more connection; forgets the ended ones.
-    fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
-        let mut connections = self.connections.lock();
-        if connections.len() >= limit {
-            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
-        }
-        if connections.len() >= limit || self.closed.load(Ordering::Acquire) {
-            return false;
-        }
-        connections.push(Arc::downgrade(connection));
-        true
     }
 }
 
@@ -176,9 +150,15 @@ fn accept(orb: &Orb, door: &Door) {
         match door.listener.accept(Wait::Block) {
             Ok(stream) => {
                 let config = orb.config();
-                let connection =
-                    Arc::new(Connection::new(stream, Side::Acceptor, config.limits(), orb.pool().clone()));
-                let admitted = endpoints.admit(&connection, config.max_connections);
+                let connection = Arc::new(Connection::new(
+                    stream,
+                    Side::Acceptor,
+                    config.limits(),
+                    orb.pool().clone(),
+                    orb.accepted(),
+                ));
+                let admitted = orb.accepted().admit(&connection, config.max_connections)
+                    && !endpoints.closed.load(Ordering::SeqCst);
                 if !admitted || begin(orb, door.lane.as_ref(), &connection).is_err() {
                     crate::log::note(format_args!(
                         "{}: turned away, {} connections are open (max_connections)",
