@@ -212,8 +212,7 @@ impl Receiver {
                 }
                 sink.put(index * self.channel.fragment, datagram.payload);
                 self.mark(index);
-                if self.channel.parity > 0 {
-                    let group = index / self.channel.parity;
+                if let Some(group) = index.checked_div(self.channel.parity) {
                     self.add(group, datagram.payload);
                     self.groups[group].fragments += 1;
                     self.heal(group, sink);

@@ -136,8 +136,9 @@ impl Sender {
             Kind::Fragment => index + 1,
             _ => ((index + 1) * group).min(count),
         };
-        if kind == Kind::Fragment && group > 0 && (done.is_multiple_of(group) || done == count) {
-            Next::Parity(index / group)
+        let closes = done == count || (group > 0 && done.is_multiple_of(group));
+        if let (Kind::Fragment, true, Some(group)) = (kind, closes, index.checked_div(group)) {
+            Next::Parity(group)
         } else if done < count {
             Next::Fragment(done)
         } else {
