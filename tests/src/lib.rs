@@ -107,7 +107,15 @@ impl Path for Parrot {
 /// # Panics
 /// When the ORBs cannot be made: this is for tests.
 pub fn serve(concurrency: Concurrency, collocated: bool) -> (Orb, Orb, PathRef) {
-    let server = Orb::with_config(Config { concurrency, lane_threads: 1, ..Config::default() });
+    serve_with(Config { concurrency, lane_threads: 1, ..Config::default() }, collocated)
+}
+
+/// As [`serve`], with a configuration of the server.
+///
+/// # Panics
+/// As [`serve`].
+pub fn serve_with(config: Config, collocated: bool) -> (Orb, Orb, PathRef) {
+    let server = Orb::with_config(config);
     let client = if collocated { server.clone() } else { Orb::with_config(Config::default()) };
     let root = server.root_poa().expect("an endpoint");
     let near: PathRef = root.activate(Arc::new(Parrot::default())).expect("an object");

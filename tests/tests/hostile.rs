@@ -2,11 +2,11 @@
 
 use isorb::{Concurrency, Config, Orb, Reference};
 use isorb_tests::steady::PathRef;
-use isorb_tests::{Parrot, serve};
+use isorb_tests::{Parrot, serve, serve_with};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
 
@@ -178,6 +178,117 @@ fn a_client_that_does_not_read_stops_only_itself() {
             }
         });
         server.shutdown(false).unwrap();
+    }
+}
+
+/// A request with a sequence of so many octets.
+fn large_request(key: &[u8], octets: usize) -> Vec<u8> {
+    let mut message = request(key, "echo_octets", 8);
+    message.resize(message.len().next_multiple_of(8), 0);
+    message.extend((octets as u32).to_le_bytes());
+    message.resize(message.len() + octets, 7);
+    let size = message.len() as u32 - 12;
+    message[8..12].copy_from_slice(&size.to_le_bytes());
+    message
+}
+
+/// A server of which the message blocks are soon used up.
+fn small(concurrency: Concurrency) -> Config {
+    Config {
+        concurrency,
+        lane_threads: 1,
+        message_limit: 4 << 20,
+        memory_limit: 32 << 20,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn clients_that_stall_in_large_messages_leave_memory_to_others() {
+    for concurrency in BOTH {
+        let (server, _client, path) = serve_with(small(concurrency), false);
+        let message = large_request(&key(&path), (4 << 20) - 1000);
+        let fragment = {
+            // The same in fragments: each is whole, the message is not.
+            let mut head = message[..message.len() / 8 * 8].to_vec();
+            head[6] |= 2;
+            let size = head.len() as u32 - 12;
+            head[8..12].copy_from_slice(&size.to_le_bytes());
+            head
+        };
+        let payload = vec![5; 2 << 20];
+        let mut stalled = Vec::new();
+        for i in 0..20 {
+            let mut stream = connect(&server);
+            let all_but_the_end = if i % 2 == 0 { &message[..message.len() - 100] } else { &fragment[..] };
+            // Where the server has ended it already, this fails, and may.
+            if stream.write_all(all_but_the_end).is_ok() {
+                stalled.push(stream);
+            }
+            path.ping().unwrap();
+            assert_eq!(path.echo_octets(&payload).unwrap().len(), payload.len());
+        }
+        assert!(stalled.len() >= 4, "the first ones have room");
+        drop(stalled);
+        server.shutdown(false).unwrap();
+    }
+}
+
+#[test]
+fn clients_that_do_not_read_leave_memory_to_others() {
+    let (server, _client, path) = serve_with(small(Concurrency::Lane), false);
+    let message = large_request(&key(&path), 3 << 20);
+    let payload = vec![5; 2 << 20];
+    let mut greedy = Vec::new();
+    for _ in 0..20 {
+        let mut stream = connect(&server);
+        stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+        // Until nothing is taken any more: what the sockets hold is no block of the server.
+        while stream.write_all(&message).is_ok() {}
+        greedy.push(stream);
+        path.ping().unwrap();
+        assert_eq!(path.echo_octets(&payload).unwrap().len(), payload.len());
+    }
+    server.shutdown(false).unwrap();
+}
+
+#[test]
+fn a_message_that_has_begun_must_arrive_in_time() {
+    for concurrency in BOTH {
+        let limit = Duration::from_millis(300);
+        let config = Config { message_timeout_ms: limit.as_millis() as u64, ..small(concurrency) };
+        let (server, _client, path) = serve_with(config, false);
+        let message = large_request(&key(&path), 1 << 20);
+        for cut in [1, 11, 13, 5000, message.len() - 1] {
+            let begun = Instant::now();
+            let mut stream = connect(&server);
+            stream.write_all(&message[..cut]).unwrap();
+            let answer = until_closed(stream);
+            assert!(answer.is_empty(), "{answer:?}");
+            assert!(begun.elapsed() >= limit, "closed before its time");
+            path.ping().unwrap();
+        }
+        // Piece by piece is no way around it.
+        let mut stream = connect(&server);
+        let mut pieces = message.chunks(64);
+        let ended = loop {
+            match stream.write_all(pieces.next().unwrap()) {
+                Ok(()) => std::thread::sleep(Duration::from_millis(20)),
+                Err(error) => break error.kind(),
+            }
+        };
+        assert!(matches!(ended, std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset));
+        // A connection that is idle stays.
+        let mut idle = connect(&server);
+        let ping = request(&key(&path), "ping", 3);
+        for _ in 0..2 {
+            idle.write_all(&ping).unwrap();
+            let mut reply = [0; 24];
+            idle.read_exact(&mut reply).unwrap();
+            assert_eq!((reply[7], reply[16]), (1, 0));
+            std::thread::sleep(2 * limit);
+        }
+        server.shutdown(true).unwrap();
     }
 }
 

@@ -19,6 +19,8 @@ pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
 pub const TAG_SSL_SEC_TRANS: u32 = 20;
 /// TAO's list of endpoints, one a lane.
 pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
+/// What an address of this host means: isorb's own ("ISO\x01").
+pub const TAG_PLACE: u32 = 0x4953_4f01;
 
 /// TAG_ORB_TYPE of omniORB ("ATT").
 pub const ORB_TYPE_OMNIORB: u32 = 0x4154_5400;
@@ -48,6 +50,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         36 => "TAG_TLS_SEC_TRANS",
         38 => "TAG_RMI_CUSTOM_MAX_STREAM_FORMAT",
         TAG_TAO_ENDPOINTS => "TAO endpoint list",
+        TAG_PLACE => "isorb place",
         0x4154_5401 => "omniORB bidirectional",
         0x4154_5402 => "omniORB unix transport",
         0x4154_5403 => "omniORB persistent server id",
@@ -144,6 +147,13 @@ pub enum Component {
         /// TCP port.
         port: u16,
     },
+    /// What the profile's address means: it is good for who finds the same two texts for it.
+    Place {
+        /// The host, as it runs now.
+        host: String,
+        /// The spot on it.
+        spot: String,
+    },
     /// TAO's endpoints; the first is the profile's own address.
     TaoEndpoints(Vec<TaoEndpoint>),
     /// Any other, kept as it is.
@@ -164,6 +174,7 @@ impl Component {
                 | TAG_ALTERNATE_IIOP_ADDRESS
                 | TAG_SSL_SEC_TRANS
                 | TAG_TAO_ENDPOINTS
+                | TAG_PLACE
         ) {
             return Ok(Component::Unknown(tagged.clone()));
         }
@@ -175,6 +186,7 @@ impl Component {
             TAG_ALTERNATE_IIOP_ADDRESS => {
                 Component::AlternateAddress { host: c.str()?.into(), port: c.u16()? }
             }
+            TAG_PLACE => Component::Place { host: c.str()?.into(), spot: c.str()?.into() },
             TAG_SSL_SEC_TRANS => Component::Ssl { supports: c.u16()?, requires: c.u16()?, port: c.u16()? },
             _ => Component::TaoEndpoints(tao_endpoints(c)?),
         })
@@ -201,6 +213,13 @@ impl Component {
             Component::Ssl { supports, requires, port } => (
                 TAG_SSL_SEC_TRANS,
                 encapsulated(|e| [*supports, *requires, *port].into_iter().for_each(|v| e.put(v))),
+            ),
+            Component::Place { host, spot } => (
+                TAG_PLACE,
+                encapsulated(|e| {
+                    put_name(e, host);
+                    put_name(e, spot);
+                }),
             ),
             Component::TaoEndpoints(endpoints) => (
                 TAG_TAO_ENDPOINTS,
@@ -287,6 +306,7 @@ mod tests {
             ]),
             Component::AlternateAddress { host: "fe80::1".into(), port: 1 },
             Component::Ssl { supports: 1, requires: 2, port: 3 },
+            Component::Place { host: "boot".into(), spot: "fe00:1".into() },
             Component::TaoEndpoints(vec![TaoEndpoint { host: "a".into(), port: 65535, priority: -1 }]),
             Component::Unknown(tagged(77, &[1, 2])),
         ] {
@@ -296,7 +316,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS)], data: Vec<u8>) {
+        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS), Just(TAG_PLACE)], data: Vec<u8>) {
             if let Ok(component) = Component::parse(&TaggedComponent { tag, data }) {
                 // What was read can be written and read again.
                 prop_assert_eq!(Component::parse(&component.to_tagged().unwrap()), Ok(component));

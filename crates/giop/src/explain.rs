@@ -1,10 +1,13 @@
 //! References and URLs in words, field by field, for people.
 
+use crate::AddressProfile;
 use crate::component::{self, Component, PolicyValue, TaggedComponent};
 use crate::header::minor_version;
 use crate::ior::Ior;
 use crate::policy::{PriorityModel, PriorityModelPolicy, RtPolicy};
-use crate::profile::{self, IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
+use crate::profile::{
+    self, IiopProfile, TAG_INTERNET_IOP, TAG_ISORB_SEGMENTS, TAG_MULTIPLE_COMPONENTS, TAG_TAO_UIOP,
+};
 use crate::url::{Address, Corbaloc, ObjectUrl};
 use crate::{UrlError, codeset};
 use alloc::format;
@@ -102,9 +105,21 @@ impl Lines {
                     Ok(components) => lines.components(&components),
                     Err(error) => lines.malformed(&tagged.data, error),
                 },
+                TAG_TAO_UIOP | TAG_ISORB_SEGMENTS => match AddressProfile::parse(tagged) {
+                    Ok(profile) => lines.by_address(&profile),
+                    Err(error) => lines.malformed(&tagged.data, error),
+                },
                 _ => lines.dump(&tagged.data),
             });
         }
+    }
+
+    fn by_address(&mut self, profile: &AddressProfile) {
+        self.line(&format!("GIOP version: 1.{}", minor_version(profile.version)));
+        self.line(&format!("address: {}", profile.address));
+        self.line(&format!("object key: {} bytes", profile.key.len()));
+        self.indented(|lines| lines.dump(&profile.key));
+        self.components(&profile.components);
     }
 
     fn malformed(&mut self, data: &[u8], error: isorb_cdr::Error) {
@@ -158,6 +173,9 @@ impl Lines {
             }
             Component::Ssl { supports, requires, port } => {
                 self.line(&format!("TLS port: {port}, supports {supports:#06x}, requires {requires:#06x}"));
+            }
+            Component::Place { host, spot } => {
+                self.line(&format!("means: spot {spot} of the host whose boot is {host}"));
             }
             Component::TaoEndpoints(endpoints) => {
                 for endpoint in endpoints {

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+mod address_profile;
 pub mod codeset;
 pub mod component;
 pub mod connection;
@@ -49,6 +50,7 @@ pub mod policy;
 pub mod profile;
 pub mod url;
 
+pub use address_profile::AddressProfile;
 pub use error::{Answer, ProtocolError};
 pub use exception::{Completion, Kind, SystemException, minor};
 pub use header::{Header, MessageKind};

@@ -23,6 +23,9 @@ pub const TAG_TAO_SHMIOP: u32 = 0x5441_4f02;
 /// TAO's UDP.
 pub const TAG_TAO_DIOP: u32 = 0x5441_4f04;
 
+/// isorb's memory segments ("ISO\0").
+pub const TAG_ISORB_SEGMENTS: u32 = 0x4953_4f00;
+
 /// The name of a profile tag; `None` when it is not known here.
 pub fn tag_name(tag: u32) -> Option<&'static str> {
     Some(match tag {
@@ -33,6 +36,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         TAG_TAO_UIOP => "TAO unix sockets",
         TAG_TAO_SHMIOP => "TAO shared memory",
         TAG_TAO_DIOP => "TAO UDP",
+        TAG_ISORB_SEGMENTS => "isorb memory segments",
         _ => return None,
     })
 }

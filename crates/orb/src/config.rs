@@ -28,8 +28,10 @@ pub enum Concurrency {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`; port 0 takes a free one. `;lane`,
-    /// `;lane=THREADS` or `;connection` behind it chooses the concurrency of that endpoint.
+    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`, where port 0 takes a free one;
+    /// `unix:PATH`, where no path takes a fresh one; `giop:NAME:ADDRESS` for a transport of that name. Behind it, each after a
+    /// semicolon: `lane`, `lane=THREADS` or `connection` for the concurrency of that endpoint; `publish=HOST` or
+    /// `publish=HOST:PORT` for what references name instead of it.
     pub endpoints: Vec<String>,
     /// Host that references name instead of the endpoint's own; needed where the endpoint is a wildcard.
     pub publish: Option<String>,
@@ -51,6 +53,9 @@ pub struct Config {
     pub connect_timeout_ms: u64,
     /// How long a send may wait for a peer that does not read, in milliseconds; 0 for no limit.
     pub send_timeout_ms: u64,
+    /// How long a message that has begun may take to arrive whole, in milliseconds; 0 for no limit. A peer that stalls inside one
+    /// loses its connection then.
+    pub message_timeout_ms: u64,
     /// How long a call may take unless a policy says otherwise, in milliseconds; 0 for no limit.
     pub round_trip_timeout_ms: u64,
     /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
@@ -65,6 +70,8 @@ pub struct Config {
     pub init_refs: BTreeMap<String, String>,
     /// Prefix of an URL for initial references that are not in `init_refs`, such as `corbaloc::host`.
     pub default_init_ref: Option<String>,
+    /// The table `[transport]`.
+    pub transport: crate::TransportConfig,
     /// The table `[real_time]`.
     pub real_time: crate::rt::RealTimeConfig,
 }
@@ -83,12 +90,14 @@ impl Default for Config {
             memory_limit: 256 << 20,
             connect_timeout_ms: 10_000,
             send_timeout_ms: 30_000,
+            message_timeout_ms: 60_000,
             round_trip_timeout_ms: 60_000,
             bidirectional: false,
             char_code_set: "UTF-8".into(),
             giop: "1.2".into(),
             init_refs: BTreeMap::new(),
             default_init_ref: None,
+            transport: crate::TransportConfig::default(),
             real_time: crate::rt::RealTimeConfig::default(),
         }
     }
@@ -170,7 +179,11 @@ impl Config {
             "-ORBMessageLimit" => self.message_limit = number(name, &value)?,
             "-ORBFragment" => self.fragment = number(name, &value)?,
             "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
+            "-ORBMessageTimeout" => self.message_timeout_ms = number(name, &value)?,
             "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
+            "-ORBProtocols" => {
+                self.transport.protocols = value.split(',').map(|name| name.trim().into()).collect();
+            }
             "-ORBRealTime" => {
                 self.real_time.mode =
                     value.parse().map_err(|error| bad(format!("-ORBRealTime {value}: {error}")))?;
@@ -200,6 +213,7 @@ impl Config {
         if self.message_limit < 1024 {
             return Err(bad("message_limit must be at least 1024 bytes".into()));
         }
+        self.transport.check().map_err(bad)?;
         self.real_time.check().map_err(bad)?;
         if self.fragment != 0 && self.fragment < 64 {
             return Err(bad("fragment must be 0 or at least 64 bytes".into()));
@@ -213,6 +227,7 @@ impl Config {
             // A fragment that is not the last has a length that is a multiple of 8.
             fragment: self.fragment & !7,
             send_timeout: milliseconds(self.send_timeout_ms),
+            message_timeout: milliseconds(self.message_timeout_ms),
         }
     }
 
@@ -255,43 +270,77 @@ fn bad(sentence: String) -> SystemException {
 /// An endpoint as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// `host:port`, with brackets around an IPv6 host.
+    /// The name of its transport.
+    pub protocol: String,
+    /// In the transport's form; for TCP `host:port`, with brackets around an IPv6 host.
     pub address: String,
+    /// Host and perhaps port that references name.
+    pub publish: Option<(String, Option<u16>)>,
     /// Threads of its lane; `None` for a thread a connection.
     pub lane: Option<usize>,
 }
 
 impl Config {
-    /// Reads an endpoint: an address in any of its forms, then perhaps `;lane`, `;lane=THREADS` or `;connection`.
+    /// Reads an endpoint: an address in any of its forms, then options, each after a semicolon.
     pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint> {
-        let (address, form) = match endpoint.split_once(';') {
-            Some((address, form)) => (address, Some(form)),
-            None => (endpoint, None),
-        };
-        let lane = match form.map(|form| form.split_once('=').unwrap_or((form, ""))) {
-            None => (self.concurrency == Concurrency::Lane).then_some(self.lane_threads),
-            Some(("connection", "")) => None,
-            Some(("lane", "")) => Some(self.lane_threads),
-            Some(("lane", threads)) => match threads.parse() {
-                Ok(threads @ 1..=1024) => Some(threads),
+        let mut parts = endpoint.split(';');
+        let (protocol, address) = endpoint_address(parts.next().unwrap_or_default())?;
+        let mut lane = (self.concurrency == Concurrency::Lane).then_some(self.lane_threads);
+        let mut publish = None;
+        for option in parts {
+            match option.split_once('=').unwrap_or((option, "")) {
+                ("connection", "") => lane = None,
+                ("lane", "") => lane = Some(self.lane_threads),
+                ("lane", threads) => match threads.parse() {
+                    Ok(threads @ 1..=1024) => lane = Some(threads),
+                    _ => {
+                        return Err(bad(format!(
+                            "endpoint {endpoint}: a lane has 1 to 1024 threads, not {threads}"
+                        )));
+                    }
+                },
+                ("publish", at) if !at.is_empty() && protocol == "tcp" => publish = Some(published(at)?),
                 _ => {
                     return Err(bad(format!(
-                        "endpoint {endpoint}: a lane has 1 to 1024 threads, not {threads}"
+                        "endpoint {endpoint}: after ; want lane, lane=THREADS, connection or (TCP only) publish=HOST"
                     )));
                 }
-            },
-            Some(_) => {
-                return Err(bad(format!(
-                    "endpoint {endpoint}: after ; want lane, lane=THREADS or connection"
-                )));
             }
-        };
-        Ok(Endpoint { address: endpoint_address(address)?, lane })
+        }
+        Ok(Endpoint { protocol, address, publish, lane })
+    }
+}
+
+/// `HOST`, `HOST:PORT` or `[V6]:PORT`.
+fn published(at: &str) -> Result<(String, Option<u16>)> {
+    let (host, port) = match at.rsplit_once(':') {
+        // All colons are the host's where there are several and no brackets.
+        Some((host, _)) if host.contains(':') && !at.starts_with('[') => (at, None),
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (at, None),
+    };
+    let port = port.map(|port| port.parse().map_err(|_| bad(format!("publish={at}: {port} is no port"))));
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Ok((host.into(), port.transpose()?))
+}
+
+/// Transport and address of an endpoint in any of its forms.
+fn endpoint_address(endpoint: &str) -> Result<(String, String)> {
+    for (prefix, protocol) in
+        [("unix:", "unix"), ("giop:unix:", "unix"), ("uiop://", "unix"), ("segment:", "segment")]
+    {
+        if let Some(path) = endpoint.strip_prefix(prefix) {
+            return Ok((protocol.into(), path.into()));
+        }
+    }
+    match endpoint.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
+        Some((protocol, address)) if protocol != "tcp" => Ok((protocol.into(), address.into())),
+        _ => Ok(("tcp".into(), tcp_address(endpoint)?)),
     }
 }
 
 /// Host and port of an endpoint in any of its forms.
-fn endpoint_address(endpoint: &str) -> Result<String> {
+fn tcp_address(endpoint: &str) -> Result<String> {
     let wrong = || {
         bad(format!("endpoint {endpoint}: want host:port, [v6]:port, giop:tcp:host:port or iiop://host:port"))
     };
@@ -322,7 +371,7 @@ mod tests {
                 .unwrap();
         assert_eq!(rest, ["prog", "-x", "y"]);
         assert_eq!(config.init_refs["NameService"], "corbaloc::h/NS");
-        assert_eq!(endpoint_address(&config.endpoints[0]).unwrap(), "127.0.0.1:5000");
+        assert_eq!(tcp_address(&config.endpoints[0]).unwrap(), "127.0.0.1:5000");
         assert_eq!(config.giop_version(), Version::V1_1);
     }
 
@@ -334,8 +383,8 @@ mod tests {
         assert!(sentence("-ORBNonsense 1").contains("-ORBNonsense"));
         assert!(sentence("-ORBNativeCharCodeSet EBCDIC").contains("EBCDIC"));
         assert!(sentence("-ORBLaneThreads 0").contains("lane_threads"));
-        assert!(endpoint_address("::1:80").is_err() && endpoint_address("h:http").is_err());
-        assert_eq!(endpoint_address("iiop://[::1]:80/").unwrap(), "[::1]:80");
+        assert!(tcp_address("::1:80").is_err() && tcp_address("h:http").is_err());
+        assert_eq!(tcp_address("iiop://[::1]:80/").unwrap(), "[::1]:80");
         assert!(sentence("-ORBEndPoint h:1;lane=0").contains("1 to 1024"));
         assert!(sentence("-ORBEndPoint h:1;fast").contains("want lane"));
     }
@@ -348,5 +397,29 @@ mod tests {
             [lane("h:1"), lane("h:1;lane=7"), lane("h:1;lane"), lane("h:1;connection")],
             [Some(3), Some(7), Some(3), None]
         );
+    }
+
+    #[test]
+    fn an_endpoint_names_its_transport_and_what_to_publish() {
+        let config = Config::default();
+        let at = |endpoint| {
+            let Endpoint { protocol, address, publish, .. } = config.endpoint(endpoint).unwrap();
+            (protocol, address, publish)
+        };
+        let plain = |protocol: &str, address: &str| (protocol.to_string(), address.to_string(), None);
+        assert_eq!(at("unix:/run/s"), plain("unix", "/run/s"));
+        assert_eq!(at("giop:unix:/run/s;lane"), plain("unix", "/run/s"));
+        assert_eq!(at("unix:"), plain("unix", ""));
+        assert_eq!(at("segment:/run/s"), plain("segment", "/run/s"));
+        assert_eq!(at("giop:wire:a:b"), plain("wire", "a:b"));
+        assert_eq!(at("giop:tcp:h:1"), plain("tcp", "h:1"));
+        let published = |endpoint| at(endpoint).2.unwrap();
+        assert_eq!(published("h:1;publish=lab"), ("lab".into(), None));
+        assert_eq!(published("h:1;lane=2;publish=lab:7"), ("lab".into(), Some(7)));
+        assert_eq!(published("h:1;publish=[::1]:7"), ("::1".into(), Some(7)));
+        assert_eq!(published("h:1;publish=[::1]"), ("::1".into(), None));
+        assert_eq!(published("h:1;publish=fe80::1"), ("fe80::1".into(), None));
+        assert!(config.endpoint("h:1;publish=lab:x").is_err());
+        assert!(config.endpoint("unix:/s;publish=lab").is_err());
     }
 }

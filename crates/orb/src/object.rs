@@ -3,12 +3,13 @@
 use crate::peer::Peer;
 use crate::policy::{Policies, thread_policies, thread_sets_policies};
 use crate::rt::{Facts, Overrides, Plans};
+use crate::transports;
 use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
 use isorb_giop::codeset::negotiate;
 use isorb_giop::component::ORB_TYPE_OMNIORB;
 use isorb_giop::message::RequestHead;
-use isorb_giop::{Ior, Kind, minor};
+use isorb_giop::{AddressProfile, Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
@@ -255,8 +256,7 @@ impl Object {
 
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
-        let profile = ior.iiop_profiles().flatten().next();
-        let facts = profile.as_ref().map(Facts::read).transpose()?.flatten().map(Box::new);
+        let facts = Facts::of(ior)?.map(Box::new);
         let head = RequestHead::new(&key);
         let key = key.into();
         let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
@@ -275,36 +275,32 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             plans: Plans::default(),
         });
     }
-    let seen = ior.iiop_profiles().count();
-    let profiles: Vec<_> = ior.iiop_profiles().flatten().collect();
-    if let Some(profile) = profiles.first() {
-        // Profiles with the same key are the same object at other addresses.
-        let same = profiles.iter().filter(|other| other.key == profile.key);
-        let addresses = same.flat_map(|profile| profile.addresses()).collect();
-        let code_sets = match profile.code_sets() {
-            Some(theirs) => Some(negotiate(&orb.config().code_sets(), &theirs)?),
+    if let Some(found) = transports::find(ior, orb.transports(), orb.transports().order()) {
+        let code_sets = match &found.code_sets {
+            Some(theirs) => Some(negotiate(&orb.config().code_sets(), theirs)?),
             None => None,
         };
-        let version = profile.version.min(orb.config().giop_version());
-        let peer = orb.peer(addresses);
+        let version = found.version.min(orb.config().giop_version());
+        let head = if version == Version::V1_2 { RequestHead::new(&found.key) } else { None };
         return Ok(Target {
-            place: Place::There(peer),
+            place: Place::There(orb.peer(found.routes)),
             ior: ior.clone(),
-            key: profile.key.clone().into(),
-            head: if version == Version::V1_2 { RequestHead::new(&profile.key) } else { None },
+            key: found.key.into(),
+            head,
             version,
             code_sets,
-            cancel: profile.orb_type().is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
+            cancel: found.orb_type.is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
             addressing: AtomicU8::new(0),
-            facts: Facts::read(profile)?.map(Box::new),
+            facts: Facts::of(ior)?.map(Box::new),
             plans: Plans::default(),
         });
     }
+    let seen = ior.profiles.iter().any(|profile| orb.transports().order().contains(&profile.tag));
     let why = match (ior.is_nil(), seen) {
         (true, _) => "the reference is nil",
-        (_, 0) => "the reference has no IIOP profile",
-        _ => "the reference's IIOP profiles are malformed",
+        (_, false) => "the reference has no profile of a transport that this ORB uses",
+        _ => "the reference's profiles are malformed, or good on another host only",
     };
     Err(SystemException::from(Kind::InvObjref).minor(minor::IMP_LIMIT_NO_PROFILE).detail(why))
 }
@@ -358,9 +354,10 @@ impl std::hash::Hash for Object {
 
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let profile = self.0.ior.iiop_profiles().flatten().next();
-        let (host, port) = profile.map_or(("?".into(), 0), |profile| (profile.host, profile.port));
-        write!(f, "Object({} at {host}:{port})", self.type_id())
+        let tcp = self.0.ior.iiop_profiles().flatten().map(|p| format!("{}:{}", p.host, p.port)).next();
+        let other = || AddressProfile::parse(self.0.ior.profiles.first()?).ok().map(|p| p.address);
+        let at = tcp.or_else(other).unwrap_or_else(|| "?".into());
+        write!(f, "Object({} at {at})", self.type_id())
     }
 }
 

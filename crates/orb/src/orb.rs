@@ -1,14 +1,15 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
 use crate::config::Config;
-use crate::connection::Connection;
+use crate::connection::{Connection, Roll};
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
-use crate::peer::{Addresses, Peer, Peers};
+use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
 use crate::policy::{Policies, SharedPolicies};
-use crate::rt::Route;
+use crate::rt::Setup;
 use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
+use crate::transports::{Route, Transports};
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
@@ -63,7 +64,9 @@ struct Inner {
     rt_client: crate::rt::ClientState,
     registry: Registry,
     peers: Peers,
+    transports: Transports,
     pool: Arc<BufferPool>,
+    accepted: Arc<Roll>,
     rt: crate::rt::State,
     endpoints: OnceLock<Arc<Endpoints>>,
     opening: PiMutex<()>,
@@ -153,7 +156,9 @@ impl Orb {
             rt_client: crate::rt::ClientState::default(),
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
+            transports: initial.transports,
             pool,
+            accepted: Arc::default(),
             rt,
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
@@ -191,7 +196,7 @@ impl Orb {
         self.0.registry.root(self)
     }
 
-    /// Host and port of each open endpoint, as references name them; none before [`Orb::root_poa`].
+    /// Host and port of each open TCP endpoint, as references name them; none before [`Orb::root_poa`].
     pub fn endpoint_addresses(&self) -> Vec<(String, u16)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
     }
@@ -201,11 +206,17 @@ impl Orb {
     /// # Real-time
     /// Allocates.
     pub fn served_connections(&self) -> Vec<ServedConnection> {
-        let open = self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.open_connections());
-        open.iter().map(|connection| ServedConnection::of(connection)).collect()
+        let open = self.0.accepted.all().into_iter().filter(|connection| connection.is_open());
+        open.map(|connection| ServedConnection::of(&connection)).collect()
     }
 
-    /// Serves until [`Orb::shutdown`]. Activates the root POA's manager if the program has not touched it.
+    /// Transport and address of each open endpoint, in the transport's own form; none before [`Orb::root_poa`].
+    pub fn endpoint_names(&self) -> Vec<(&'static str, String)> {
+        self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
+    }
+
+    /// Serves until [`Orb::shutdown`], and until what ran then has been answered. Activates the root POA's manager if the program has
+    /// not touched it.
     ///
     /// # Real-time
     /// Blocks the calling thread, which serves only the requests of POAs with the main-thread model.
@@ -218,6 +229,11 @@ impl Orb {
         let mut ended = ended.lock();
         while !*ended {
             bell.wait_until(&mut ended, Deadline::NONE);
+        }
+        drop(ended);
+        // Who returns from here may end the process.
+        while self.0.accepted.all().iter().any(|connection| connection.is_closing()) {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -256,7 +272,7 @@ impl Orb {
             return Err(exception);
         }
         if let Some(endpoints) = self.0.endpoints.get() {
-            endpoints.close();
+            endpoints.close(self);
         }
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
@@ -434,16 +450,27 @@ impl Orb {
 
     /// A reference to an object of this ORB.
     pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>, added: &[TaggedComponent]) -> Object {
-        let mut endpoints = self.endpoint_addresses().into_iter();
-        let (host, port) = endpoints.next().unwrap_or_else(|| ("127.0.0.1".into(), 0));
-        let more = endpoints.map(|(host, port)| Component::AlternateAddress { host, port });
         let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
-        let ours = ours.into_iter().chain(more).flat_map(|component| component.to_tagged());
-        let components = ours.chain(added.iter().cloned()).collect();
+        let ours = ours.into_iter().flat_map(|component| component.to_tagged());
         let version = self.config().giop_version();
-        let profile = IiopProfile { version, host, port, key, components };
-        // Only a host with a zero octet cannot be written, and no socket listens there.
-        Object::new(self, Ior::iiop(type_id, &profile).unwrap_or_default())
+        let mut profiles = Vec::new();
+        let open = self.endpoints();
+        let mut tcp = self.endpoint_addresses().into_iter();
+        // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
+        let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
+        if let Some((host, port)) = tcp.next().or_else(nowhere) {
+            let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
+            let more = more.flat_map(|component| component.to_tagged());
+            let components = ours.clone().chain(more).chain(added.iter().cloned()).collect();
+            let profile = IiopProfile { version, host, port, key: key.clone(), components };
+            // Only a host with a zero octet cannot be written, and no socket listens there.
+            profiles.extend(profile.to_tagged());
+        }
+        for way in open.iter().flat_map(|open| &open.local) {
+            let components = ours.clone().chain(added.iter().cloned()).collect();
+            profiles.extend(way.profile(version, key.clone(), components));
+        }
+        Object::new(self, Ior { type_id: type_id.into(), profiles })
     }
 
     /// The object key in a reference to an object of this ORB.
@@ -453,7 +480,11 @@ impl Orb {
         let mut ours = profiles.filter(|profile| {
             endpoints.published.iter().any(|(host, port)| (host, *port) == (&profile.host, profile.port))
         });
-        ours.next().map(|profile| profile.key)
+        let local = || {
+            let mut ways = endpoints.local.iter();
+            ways.find_map(|way| ior.profiles.iter().find_map(|profile| way.key(profile)))
+        };
+        ours.next().map(|profile| profile.key).or_else(local)
     }
 
     /// The calling thread's slots, in which services pass what they know to their interceptors (PICurrent).
@@ -479,13 +510,22 @@ impl Orb {
         &self.0.pool
     }
 
-    pub(crate) fn peer(&self, addresses: Addresses) -> Arc<Peer> {
-        self.peer_by(addresses, Route::default())
+    /// The connections that this ORB has accepted.
+    pub(crate) fn accepted(&self) -> &Arc<Roll> {
+        &self.0.accepted
     }
 
-    /// The peer whose connections are apart from others to these addresses.
-    pub(crate) fn peer_by(&self, addresses: Addresses, route: Route) -> Arc<Peer> {
-        self.0.peers.get(addresses, route)
+    pub(crate) fn transports(&self) -> &Transports {
+        &self.0.transports
+    }
+
+    pub(crate) fn peer(&self, routes: Routes) -> Arc<Peer> {
+        self.peer_by(routes, Setup::default())
+    }
+
+    /// The peer whose connections are apart from others by these routes.
+    pub(crate) fn peer_by(&self, routes: Routes, setup: Setup) -> Arc<Peer> {
+        self.0.peers.get(routes, setup)
     }
 
     /// A connection that served requests has ended.
@@ -529,7 +569,7 @@ impl Orb {
         }
         if let Ok(points) = read_listen_points(data) {
             self.0.peers.adopt(
-                points.into_iter().map(|point| (point.host, point.port)).take(16).collect(),
+                points.iter().map(|point| Route::tcp(&point.host, point.port)).take(16).collect(),
                 connection,
             );
         }

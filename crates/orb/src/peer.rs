@@ -1,37 +1,37 @@
 //! Servers that this ORB calls, and the connections to them.
 
 use crate::connection::{Connection, Side};
-use crate::rt::Route;
+use crate::rt::Setup;
+use crate::transports::Route;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
-use isorb_transport::{Tcp, Transport};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) type Addresses = Vec<(String, u16)>;
+pub(crate) type Routes = Vec<Route>;
 
 /// With so many, those that nobody uses are looked for.
 const SWEEP_AT: usize = 64;
 
-/// All peers by their addresses, and by what keeps their connections apart.
+/// All peers by the routes to them, and by what keeps their connections apart.
 #[derive(Default)]
 pub(crate) struct Peers(PiMutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    peers: HashMap<(Addresses, Route), Arc<Peer>>,
+    peers: HashMap<(Routes, Setup), Arc<Peer>>,
     /// How many there were after the last sweep.
     swept: usize,
 }
 
 impl Peers {
-    pub fn get(&self, addresses: Addresses, route: Route) -> Arc<Peer> {
-        let key = (addresses, route);
+    pub fn get(&self, routes: Routes, setup: Setup) -> Arc<Peer> {
+        let key = (routes, setup);
         let mut known = self.0.lock();
         if let Some(peer) = known.peers.get(&key) {
             return peer.clone();
@@ -53,9 +53,9 @@ impl Peers {
     }
 
     /// Uses a connection that a client opened for calls to the objects that it serves (bidirectional GIOP).
-    pub fn adopt(&self, addresses: Addresses, connection: &Arc<Connection>) {
-        for address in addresses {
-            let peer = self.get(vec![address], Route::default());
+    pub fn adopt(&self, routes: Routes, connection: &Arc<Connection>) {
+        for route in routes {
+            let peer = self.get(vec![route], Setup::default());
             let mut connections = peer.connections.lock();
             connections.open.retain(|other| other.is_open() && !Arc::ptr_eq(other, connection));
             connections.open.insert(0, connection.clone());
@@ -95,10 +95,10 @@ fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
 /// A connection that rested longer is looked at before a request is trusted to it, in nanoseconds.
 const REST_NS: u64 = 10_000_000;
 
-/// One server, by its addresses in order of preference.
+/// One server, by the routes to it in order of preference.
 pub(crate) struct Peer {
-    addresses: Addresses,
-    route: Route,
+    routes: Routes,
+    setup: Setup,
     connections: PiMutex<Connections>,
     /// A connection was opened, or could not be.
     opened: PiCondvar,
@@ -143,17 +143,17 @@ impl Wish {
 }
 
 impl Peer {
-    fn new(addresses: Addresses, route: Route) -> Peer {
-        Peer { addresses, route, connections: PiMutex::default(), opened: PiCondvar::new() }
+    fn new(routes: Routes, setup: Setup) -> Peer {
+        Peer { routes, setup, connections: PiMutex::default(), opened: PiCondvar::new() }
     }
 
-    pub fn addresses(&self) -> &Addresses {
-        &self.addresses
+    pub fn routes(&self) -> &Routes {
+        &self.routes
     }
 
-    /// What keeps its connections apart from others to these addresses.
-    pub fn route(&self) -> &Route {
-        &self.route
+    /// What keeps its connections apart from others by these routes.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// A connection for one call: one that no call uses, else a new one while there are fewer than the limit, else the one
@@ -258,25 +258,25 @@ impl Peer {
         let config = orb.config();
         let limit = config.connect_timeout();
         let mut why = String::from("the reference has no address");
-        for (host, port) in &self.addresses {
+        for Route { tag, address } in &self.routes {
+            let Some(transport) = orb.transports().by_tag(*tag) else { continue };
             let left = match (deadline.remaining(), limit) {
                 (Some(left), Some(limit)) => Some(left.min(limit)),
                 (left, limit) => left.or(limit),
             };
-            let address =
-                if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-            match Tcp.connect(&address, left) {
+            match transport.connect(address, left) {
                 Ok(stream) => {
-                    crate::rt::prepare(&*stream, &self.route)?;
+                    crate::rt::prepare(&*stream, *tag, &self.setup)?;
                     let limits = config.limits();
                     return Ok(Arc::new(Connection::new(
                         stream,
                         Side::Connector,
                         limits,
                         orb.pool().clone(),
+                        orb.accepted(),
                     )));
                 }
-                Err(error) => why = format!("cannot connect to {address}: {error}"),
+                Err(error) => why = format!("cannot connect to {address} by {}: {error}", transport.name()),
             }
         }
         if deadline.is_past() {
@@ -304,8 +304,8 @@ impl Lease {
 impl std::fmt::Debug for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Peer")
-            .field("addresses", &self.addresses)
-            .field("route", &self.route)
+            .field("routes", &self.routes)
+            .field("setup", &self.setup)
             .finish_non_exhaustive()
     }
 }

@@ -209,3 +209,25 @@ fn ior_octets(text: &str) -> Vec<u8> {
     assert_eq!(octets[0], u8::from(cfg!(target_endian = "little")));
     octets[4..].to_vec()
 }
+
+#[test]
+fn run_returns_when_what_ran_has_been_answered() {
+    let server = isorb::Orb::with_config(Config::default());
+    let parrot = std::sync::Arc::new(common::Parrot::default());
+    let near: EchoRef = server.root_poa().unwrap().activate(parrot.clone()).unwrap();
+    let client = isorb::Orb::with_config(Config::default());
+    let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+    let slept = || parrot.slept.load(std::sync::atomic::Ordering::SeqCst);
+    std::thread::scope(|threads| {
+        let running = threads.spawn(|| server.run());
+        let call = threads.spawn(|| far.sleep(300));
+        while slept() == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        server.shutdown(false).unwrap();
+        running.join().unwrap();
+        // Whoever ended the process now would cost nobody a reply.
+        assert_eq!(slept(), 2);
+        assert_eq!(call.join().unwrap().unwrap(), 300);
+    });
+}

@@ -133,6 +133,11 @@ impl BufferPool {
         self.out.load(Ordering::Relaxed)
     }
 
+    /// Bytes that may be lent out at a time.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     fn give(&self, words: Box<[u64]>) {
         let size = words.len() * 8;
         self.out.fetch_sub(size, Ordering::Relaxed);

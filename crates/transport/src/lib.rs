@@ -7,11 +7,24 @@
 //!   Transport ── connect(address) ──► Stream   recv, send, time-outs, shutdown
 //!       └────── listen(address) ──► Listener ── accept ──► Stream
 //! ```
+//!
+//! | transport | name | reaches | what it is good for |
+//! |---|---|---|---|
+//! | [`Tcp`] | `tcp` | hosts | everything, and every other ORB |
+//! | [`Unix`] | `unix` | this host | clients without a network; TAO and isorb |
+//!
+//! A transport of one's own implements the three traits and passes the suite in `conformance` (a cargo feature).
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod rendezvous;
+mod socket;
 mod tcp;
+mod unix;
 
 pub use tcp::Tcp;
+pub use unix::{TAG_UNIX, Unix};
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
@@ -36,6 +49,17 @@ pub struct Capabilities {
     pub pollable: bool,
     /// Peers may be on another host.
     pub crosses_hosts: bool,
+    /// A peer whose process ends without a word is noticed at once by whoever waits for it, and not only at a time-out.
+    pub notices_death: bool,
+}
+
+/// What an address that is good on one host means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host, as it runs now.
+    pub host: String,
+    /// The spot on it that the address leads to.
+    pub spot: String,
 }
 
 /// Makes connections of one kind.
@@ -43,10 +67,24 @@ pub trait Transport: Send + Sync + Debug {
     /// Its name in endpoint strings, such as `tcp`.
     fn name(&self) -> &'static str;
 
+    /// The tag of the profiles in which references carry its addresses: 0 for TCP, another for each other transport.
+    fn profile_tag(&self) -> u32;
+
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Connects to an address in the transport's own form (`host:port`, `[v6]:port`), trying each address of a name in turn.
+    /// What the address means here: two processes that get the same place for an address mean the same by it. `None` where an
+    /// address means the same everywhere, or nothing is there.
+    ///
+    /// # Real-time
+    /// May look at the file system; allocates. Not for the request path.
+    fn place(&self, address: &str) -> Option<Place> {
+        let _ = address;
+        None
+    }
+
+    /// Connects to an address in the transport's own form (`host:port`, `[v6]:port`, a path), trying each address of a
+    /// name in turn. It may need the accepting side to receive, in another thread or process, before it returns.
     ///
     /// # Errors
     /// What the operating system gave for the last address tried; `TimedOut` when `timeout` passed.
@@ -55,7 +93,7 @@ pub trait Transport: Send + Sync + Debug {
     /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request path.
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>>;
 
-    /// Listens at an address; port 0 takes a free one.
+    /// Listens at an address; port 0, or an empty path, takes a free one.
     ///
     /// # Errors
     /// What the operating system gave.
@@ -70,8 +108,8 @@ pub trait Listener: Send + Sync + Debug {
     /// What the operating system gave; `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>>;
 
-    /// Host and port that it listens at; the host as given, the port as taken.
-    fn local(&self) -> (String, u16);
+    /// Where it listens, in the form that [`Transport::connect`] takes: a host as given, a port as taken.
+    fn address(&self) -> &str;
 
     /// Ends a blocked `accept` and refuses further connections.
     fn close(&self);
@@ -124,6 +162,10 @@ pub trait Stream: Send + Sync + Debug {
 
     /// The peer, for messages and logs.
     fn peer(&self) -> &str;
+
+    /// Says that a poller will watch the descriptor from now on, edge-triggered: each time a receive has found nothing, or a
+    /// send no room, what comes next makes an event.
+    fn watched(&self) {}
 
     /// The descriptor to watch.
     fn fd(&self) -> BorrowedFd<'_>;

@@ -53,6 +53,7 @@ pub struct Assembler {
     limits: Limits,
     partial: Vec<Partial>,
     bytes: usize,
+    now: u64,
 }
 
 #[derive(Debug)]
@@ -63,6 +64,8 @@ struct Partial {
     id: Option<u32>,
     buffer: Buffer,
     length: usize,
+    /// What the caller said the time was when the first fragment came.
+    begun: u64,
     /// In GIOP 1.1: where fragments begin in the buffer.
     seams: Vec<u32>,
 }
@@ -70,12 +73,32 @@ struct Partial {
 impl Assembler {
     /// An assembler that takes its buffers from `pool`.
     pub fn new(pool: Arc<BufferPool>, limits: Limits) -> Assembler {
-        Assembler { pool, limits, partial: Vec::with_capacity(limits.messages), bytes: 0 }
+        Assembler { pool, limits, partial: Vec::with_capacity(limits.messages), bytes: 0, now: 0 }
     }
 
     /// Number of messages of which fragments are still to come.
     pub fn pending(&self) -> usize {
         self.partial.len()
+    }
+
+    /// Says what the time is, in any unit, for [`Assembler::oldest`].
+    pub fn set_time(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// When the first fragment came of the message that waits longest for its last, as [`Assembler::set_time`] said.
+    pub fn oldest(&self) -> Option<u64> {
+        self.partial.iter().map(|partial| partial.begun).min()
+    }
+
+    /// Octets that have arrived of messages of which fragments are still to come.
+    pub fn arrived(&self) -> usize {
+        self.partial.iter().map(|partial| partial.length).sum()
+    }
+
+    /// Bytes that are held for them.
+    pub fn held(&self) -> usize {
+        self.bytes
     }
 
     /// Looks at a received message: the header, and all its bytes, header included.
@@ -112,7 +135,14 @@ impl Assembler {
             return Err(ProtocolError::FragmentLimit);
         }
         let buffer = self.buffer(message.len(), message.len())?;
-        self.partial.push(Partial { header: *header, id, buffer, length: 0, seams: Vec::new() });
+        self.partial.push(Partial {
+            header: *header,
+            id,
+            buffer,
+            length: 0,
+            begun: self.now,
+            seams: Vec::new(),
+        });
         self.append(self.partial.len() - 1, message)?;
         Ok(Assembled::Pending)
     }

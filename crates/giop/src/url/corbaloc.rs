@@ -3,7 +3,8 @@
 use super::escape::{self, Escaped};
 use super::{UrlError, UrlErrorKind};
 use crate::header::minor_version;
-use crate::{IiopProfile, Ior};
+use crate::profile::TAG_TAO_UIOP;
+use crate::{AddressProfile, IiopProfile, Ior};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -49,7 +50,7 @@ pub struct Corbaloc {
 }
 
 impl Corbaloc {
-    /// A reference of the IIOP addresses; `None` when there is none.
+    /// A reference of the IIOP and `uiop:` addresses (unix sockets, as TAO writes them); `None` when there is none.
     pub fn to_ior(&self) -> Option<Ior> {
         let profiles = self.addresses.iter().filter_map(|address| match address {
             Address::Iiop { version, host, port } => {
@@ -57,6 +58,17 @@ impl Corbaloc {
                 let profile =
                     IiopProfile { version, host, port, key: self.key.clone(), components: Vec::new() };
                 profile.to_tagged().ok()
+            }
+            Address::Other { protocol, address } if protocol == "uiop" => {
+                let (version, path) = match address.split_once('@') {
+                    Some(("1.0", path)) => (Version::V1_0, path),
+                    Some(("1.1", path)) => (Version::V1_1, path),
+                    Some(("1.2", path)) => (Version::V1_2, path),
+                    _ => (Version::V1_0, &**address),
+                };
+                let (address, key) = (path.into(), self.key.clone());
+                let components = Vec::new();
+                AddressProfile { tag: TAG_TAO_UIOP, version, address, key, components }.to_tagged().ok()
             }
             _ => None,
         });

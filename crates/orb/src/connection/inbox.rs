@@ -1,9 +1,10 @@
 //! Bytes from the stream to whole messages.
 
+use super::holding::Holding;
 use isorb_cdr::{Order, Version};
 use isorb_giop::fragment::{self, Assembled, Assembler};
 use isorb_giop::{Header, MessageKind, ProtocolError};
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
 use std::io;
@@ -71,6 +72,8 @@ pub(crate) enum ReadError {
     Protocol(ProtocolError),
     /// No block for a message of this size.
     NoMemory,
+    /// A message has begun and was not whole in time.
+    Stalled,
 }
 
 /// What became of the bytes at the start of an inbox.
@@ -96,13 +99,36 @@ pub(crate) struct Inbox {
     /// What the stream's receive time-out is set to.
     timeout: Option<Duration>,
     limit: usize,
+    /// When the message that is not whole yet began, in nanoseconds; 0 when there is none.
+    begun: u64,
+    /// Whether fragments have come of a message of which others are to come.
+    parted: bool,
+    /// How long after its beginning a message must be whole.
+    message_timeout: Option<Duration>,
+    holding: Arc<Holding>,
 }
 
 impl Inbox {
-    pub fn new(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-        let block = fresh_block(pool);
-        let (start, end, room, emptied) = (0, 0, SMALL, false);
-        Inbox { block, start, end, room, emptied, assembler: None, timeout: None, limit }
+    pub fn new(
+        pool: &Arc<BufferPool>,
+        limit: usize,
+        message_timeout: Option<Duration>,
+        holding: Arc<Holding>,
+    ) -> Inbox {
+        Inbox {
+            block: fresh_block(pool),
+            start: 0,
+            end: 0,
+            room: SMALL,
+            emptied: false,
+            assembler: None,
+            timeout: None,
+            limit,
+            begun: 0,
+            parted: false,
+            message_timeout,
+            holding,
+        }
     }
 
     /// The next whole message, put at the start of `into`. Where nothing else is here it is received there at once; one of
@@ -124,6 +150,7 @@ impl Inbox {
         let room = into.capacity();
         let mut got = None;
         if self.is_empty()
+            && !self.parted
             && (self.room..=STAY).contains(&room)
             && (wait == Wait::No || self.timeout == timeout)
         {
@@ -167,25 +194,26 @@ impl Inbox {
             stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
-        let mut received = got.is_some();
+        // Of a message of which a part is here already, the rest must come in time.
+        let mut begun = got.is_some() || self.parted || !self.is_empty();
+        // Whether the rest was looked for before it was waited for: mostly it is there.
+        let mut looked = false;
         loop {
             if let Some(got) = got.take() {
                 self.note(got, wait)?;
             }
             // A fragment leaves room for the next, which may be here already.
             while self.end - self.start >= HEADER {
-                match self.complete(pool, into)? {
+                match self.complete(pool, wait, into)? {
                     Step::Message(arrived) => return Ok(arrived),
                     Step::Fragment => {}
                     Step::Incomplete => break,
                 }
             }
-            if received && wait == Wait::Block {
-                self.hurry(stream, deadline)?;
-            }
-            received = true;
+            let wait_now = if begun { self.hurry(stream, wait, deadline, &mut looked)? } else { wait };
+            begun = true;
             self.make_room(pool);
-            got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait));
+            got = Some(stream.recv(&mut self.block.bytes_mut()[self.end..], wait_now));
         }
     }
 
@@ -234,19 +262,75 @@ impl Inbox {
         }
     }
 
-    /// Before another receive for the same message: a peer that sends it piece by piece has no more time for that than one
-    /// that sends nothing.
+    /// Before another receive for the same message, and how to make it: a peer that sends piece by piece has no more time for
+    /// that than one that sends nothing, and no message may take for ever.
     #[cold]
-    fn hurry(&mut self, stream: &dyn Stream, deadline: Deadline) -> Result<(), ReadError> {
-        let Some(left) = deadline.remaining() else { return Ok(()) };
-        if left.is_zero() {
+    fn hurry(
+        &mut self,
+        stream: &dyn Stream,
+        wait: Wait,
+        deadline: Deadline,
+        looked: &mut bool,
+    ) -> Result<Wait, ReadError> {
+        let now = now_ns();
+        let since = self.tell(now);
+        if wait == Wait::No {
+            return Ok(Wait::No);
+        }
+        let mut left = deadline.remaining();
+        if left == Some(Duration::ZERO) {
             return Err(ReadError::TimedOut);
         }
-        if self.timeout.is_none_or(|set| set > left + slack(left)) {
-            stream.set_recv_timeout(Some(left)).map_err(|_| ReadError::Lost)?;
-            self.timeout = Some(left);
+        if let (Some(since), Some(limit)) = (since, self.message_timeout) {
+            let limit = limit.saturating_sub(Duration::from_nanos(now.saturating_sub(since)));
+            if limit.is_zero() {
+                return Err(ReadError::Stalled);
+            }
+            left = Some(left.map_or(limit, |left| left.min(limit)));
         }
-        Ok(())
+        let Some(left) = left else { return Ok(Wait::Block) };
+        if self.timeout.is_some_and(|set| set <= left + slack(left)) {
+            return Ok(Wait::Block);
+        }
+        if !*looked {
+            *looked = true;
+            return Ok(Wait::No);
+        }
+        stream.set_recv_timeout(Some(left)).map_err(|_| ReadError::Lost)?;
+        self.timeout = Some(left);
+        Ok(Wait::Block)
+    }
+
+    /// Tells what is held for messages that are not whole, and since when that is so.
+    fn tell(&mut self, now: u64) -> Option<u64> {
+        let mut since = None;
+        let (mut moved, mut held) = (0, 0);
+        if !self.is_empty() {
+            if self.begun == 0 {
+                self.begun = now;
+            }
+            since = Some(self.begun);
+            (moved, held) = (self.end - self.start, self.block.capacity());
+        }
+        let parted = self.assembler.as_ref().and_then(|assembler| Some((assembler, assembler.oldest()?)));
+        self.parted = parted.is_some();
+        if let Some((assembler, oldest)) = parted {
+            since = Some(since.map_or(oldest, |since| since.min(oldest)));
+            moved += assembler.arrived();
+            held += assembler.held();
+        }
+        match since {
+            Some(since) => self.holding.arriving.note(since, now, moved, held),
+            None => self.holding.arriving.clear(),
+        }
+        since
+    }
+
+    /// Forgets what has arrived, and returns its blocks.
+    pub fn discard(&mut self, pool: &Arc<BufferPool>) {
+        (self.block, self.assembler) = (fresh_block(pool), None);
+        (self.start, self.end, self.begun, self.parted) = (0, 0, 0, false);
+        self.holding.arriving.clear();
     }
 
     /// Whether no part of a further message is here.
@@ -257,7 +341,7 @@ impl Inbox {
 
     /// Takes the first message out if it is whole; makes room for it if it is not.
     #[inline]
-    fn complete(&mut self, pool: &Arc<BufferPool>, into: &mut Buffer) -> Result<Step, ReadError> {
+    fn complete(&mut self, pool: &Arc<BufferPool>, wait: Wait, into: &mut Buffer) -> Result<Step, ReadError> {
         let here = &self.block.bytes()[self.start..self.end];
         let header = {
             let Some(head) = here.first_chunk::<HEADER>() else { return Ok(Step::Incomplete) };
@@ -266,7 +350,7 @@ impl Inbox {
         header.check_limit(self.limit).map_err(ReadError::Protocol)?;
         let len = header.total();
         if len > self.block.capacity() {
-            self.grow(len, pool)?;
+            self.grow(len, wait)?;
         }
         let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Step::Incomplete) };
         let copied = if self.start > 0 || beyond > len { len } else { beyond };
@@ -288,6 +372,9 @@ impl Inbox {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
         }
+        if self.begun != 0 {
+            self.arrived();
+        }
         if header.more_fragments || header.kind == MessageKind::Fragment {
             return self.assemble(header, len, pool, into);
         }
@@ -296,18 +383,28 @@ impl Inbox {
             && let Some(id) = number(&header, into.bytes(), HEADER)
         {
             assembler.cancel(id);
+            self.tell(now_ns());
         }
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
     }
 
+    /// The message that had begun is whole.
+    #[cold]
+    fn arrived(&mut self) {
+        self.begun = 0;
+        if !self.parted {
+            self.holding.arriving.clear();
+        }
+    }
+
     /// Makes room for more of a message of `len` octets, which begins where the inbox begins.
-    fn grow(&mut self, len: usize, pool: &Arc<BufferPool>) -> Result<(), ReadError> {
+    fn grow(&mut self, len: usize, wait: Wait) -> Result<(), ReadError> {
         let here = self.start..self.end;
         let room = len.min(ON_TRUST.max(4 * here.len()));
         let full = here.len() == self.block.capacity();
         if full || self.block.capacity() < len.min(ON_TRUST) {
-            let mut larger = pool.take(room).ok_or(ReadError::NoMemory)?;
+            let mut larger = self.holding.take(room, wait).ok_or(ReadError::NoMemory)?;
             larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
             self.block = larger;
             (self.start, self.end) = (0, here.len());
@@ -325,11 +422,19 @@ impl Inbox {
     ) -> Result<Step, ReadError> {
         let limits = fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL };
         let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
+        // It takes blocks of its own.
+        self.holding.make_way();
+        let now = now_ns();
+        assembler.set_time(now);
         let pushed = assembler.push(&header, &into.bytes()[..len]).map_err(ReadError::Protocol)?;
         let (header, block, len) = match pushed {
             Assembled::Complete(header, buffer) => (header, buffer, header.total()),
-            Assembled::Whole | Assembled::Pending | Assembled::Ignored => return Ok(Step::Fragment),
+            Assembled::Whole | Assembled::Pending | Assembled::Ignored => {
+                self.tell(now);
+                return Ok(Step::Fragment);
+            }
         };
+        self.tell(now);
         *into = block;
         let request_id = reply_id(&header, &into.bytes()[..len]);
         Ok(Step::Message(Arrived { header, len, request_id }))
@@ -375,129 +480,4 @@ pub(crate) fn fresh_block(pool: &Arc<BufferPool>) -> Buffer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use isorb_scope::BufferPool;
-    use std::cell::Cell;
-    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-    use std::sync::Mutex;
-
-    /// Octets that come in pieces of given lengths, then the end.
-    #[derive(Debug)]
-    struct Pieces {
-        octets: Vec<u8>,
-        lengths: Vec<usize>,
-        at: Mutex<(usize, usize)>,
-        fd: OwnedFd,
-    }
-
-    impl Pieces {
-        fn new(octets: Vec<u8>, lengths: Vec<usize>) -> Pieces {
-            let fd = std::fs::File::open("/dev/null").unwrap().into();
-            Pieces { octets, lengths, at: Mutex::default(), fd }
-        }
-    }
-
-    impl Stream for Pieces {
-        fn recv(&self, into: &mut [u8], _: Wait) -> io::Result<usize> {
-            let (at, piece) = &mut *self.at.lock().unwrap();
-            let n = self.lengths[*piece % self.lengths.len()].min(into.len()).min(self.octets.len() - *at);
-            into[..n].copy_from_slice(&self.octets[*at..*at + n]);
-            (*at, *piece) = (*at + n, *piece + 1);
-            Ok(n)
-        }
-        fn send(&self, _: &[io::IoSlice<'_>], _: Wait) -> io::Result<usize> {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-        fn set_recv_timeout(&self, _: Option<Duration>) -> io::Result<()> {
-            Ok(())
-        }
-        fn set_send_timeout(&self, _: Option<Duration>) -> io::Result<()> {
-            Ok(())
-        }
-        fn shutdown(&self) {}
-        fn peer(&self) -> &str {
-            "nobody"
-        }
-        fn fd(&self) -> BorrowedFd<'_> {
-            self.fd.as_fd()
-        }
-    }
-
-    /// A numbered message of `len` octets, each of them told by the number.
-    fn message(number: usize, len: usize) -> Vec<u8> {
-        let kind = [MessageKind::Request, MessageKind::Reply, MessageKind::LocateRequest][number % 3];
-        let mut header = Header::new(Version::V1_2, kind);
-        header.size = (len - HEADER) as u32;
-        let mut message = header.write().to_vec();
-        message.resize(len, number as u8);
-        message
-    }
-
-    /// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole and in order.
-    #[test]
-    fn messages_are_put_together() {
-        let seed = Cell::new(1u64);
-        let random = |below: usize| {
-            seed.set(seed.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-            (seed.get() >> 33) as usize % below
-        };
-        let limit = 1 << 20;
-        for round in 0..30 {
-            let long = [64, 1100, 5_000, 40_000, 300_000][round % 5];
-            let messages: Vec<_> = (0..40).map(|n| message(n, HEADER + 4 + random(long))).collect();
-            let most = [1, 11, 13, 5_000, 100_000][random(5)] + 1;
-            let lengths = (0..97).map(|_| 1 + random(most)).collect();
-            let stream = Pieces::new(messages.concat(), lengths);
-            let pool = BufferPool::new(64 << 20, 1 << 20);
-            let mut inbox = Inbox::new(&pool, limit);
-            let mut block = fresh_block(&pool);
-            for (n, expected) in messages.iter().enumerate() {
-                let wait = if random(2) == 0 { Wait::No } else { Wait::Block };
-                let got = inbox.next(&stream, &pool, wait, Deadline::NONE, None, &mut block);
-                let arrived = got.unwrap_or_else(|error| panic!("round {round}, message {n}: {error:?}"));
-                assert_eq!(arrived.len, expected.len());
-                assert!(block.bytes()[..arrived.len] == expected[..], "round {round}, message {n}");
-                let id = if arrived.is_reply() { u32::from_ne_bytes([n as u8; 4]) } else { 0 };
-                assert_eq!(arrived.request_id, id);
-            }
-            assert!(inbox.is_empty());
-            let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block);
-            assert_eq!(end.unwrap_err(), ReadError::End);
-        }
-    }
-
-    #[test]
-    fn what_is_too_long_or_no_message_is_refused() {
-        let next = |octets: Vec<u8>| {
-            let pool = BufferPool::new(1 << 20, 1 << 20);
-            let mut inbox = Inbox::new(&pool, 100);
-            let mut block = fresh_block(&pool);
-            let stream = Pieces::new(octets, vec![4096]);
-            inbox
-                .next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block)
-                .map(|arrived| arrived.len)
-        };
-        assert_eq!(next(message(0, 100)), Ok(100));
-        assert!(matches!(next(message(0, 101)), Err(ReadError::Protocol(ProtocolError::TooLarge { .. }))));
-        assert!(matches!(next(b"GET / HTTP/1.1".to_vec()), Err(ReadError::Protocol(_))));
-        assert_eq!(next(b"GIOP".to_vec()), Err(ReadError::Lost));
-        assert_eq!(next(message(0, 40)[..39].to_vec()), Err(ReadError::Lost));
-    }
-
-    /// Who reads many messages at a time is given more at a time.
-    #[test]
-    fn bursts_are_received_in_large_pieces() {
-        let messages: Vec<_> = (0..300).map(|n| message(3 * n, 1064)).collect();
-        let stream = Pieces::new(messages.concat(), vec![usize::MAX]);
-        let pool = BufferPool::new(1 << 20, 1 << 20);
-        let mut inbox = Inbox::new(&pool, 1 << 20);
-        let mut block = fresh_block(&pool);
-        for expected in &messages {
-            let arrived = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block).unwrap();
-            assert!(block.bytes()[..arrived.len] == expected[..]);
-        }
-        let receives = stream.at.lock().unwrap().1;
-        assert!(receives <= 300 * 1064 / WIDE + 3, "{receives} receives");
-    }
-}
+mod tests;

@@ -9,14 +9,17 @@
 //!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: who waits for which request id
 //! ```
 
+mod holding;
 mod inbox;
 mod outbox;
 mod slots;
 
+pub(crate) use holding::Roll;
 pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 
+use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
 use isorb_giop::context::PriorityRange;
@@ -39,6 +42,8 @@ pub(crate) struct Limits {
     pub fragment: usize,
     /// How long a send may block on a peer that does not read.
     pub send_timeout: Option<Duration>,
+    /// How long a message that has begun may take to arrive.
+    pub message_timeout: Option<Duration>,
 }
 
 /// Which side opened the connection; request ids of the two sides differ in their low bit (clause 9.8).
@@ -74,6 +79,7 @@ pub(crate) struct Connection {
     /// The poller of its lane, and its token there.
     watch: OnceLock<(Arc<Poller>, u64)>,
     pool: Arc<BufferPool>,
+    holding: Arc<Holding>,
     limits: Limits,
 }
 
@@ -87,13 +93,24 @@ const BROKEN: u8 = 2;
 /// This side closes: requests that run are answered, others are not taken.
 const CLOSING: u8 = 3;
 
+/// How long a connection that closes waits for its client to read what was kept.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 impl Connection {
-    pub fn new(stream: Box<dyn Stream>, side: Side, limits: Limits, pool: Arc<BufferPool>) -> Connection {
+    /// `roll` has the connections that give way when the pool runs low.
+    pub fn new(
+        stream: Box<dyn Stream>,
+        side: Side,
+        limits: Limits,
+        pool: Arc<BufferPool>,
+        roll: &Arc<Roll>,
+    ) -> Connection {
+        let holding = Holding::new(roll, &pool);
         Connection {
             stream,
             side,
-            outbox: PiMutex::new(Outbox::default()),
-            inbox: PiMutex::new(Inbox::new(&pool, limits.message)),
+            outbox: PiMutex::new(Outbox::new(holding.clone())),
+            inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, holding.clone())),
             slots: Slots::new(side),
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
@@ -106,6 +123,7 @@ impl Connection {
             missed: AtomicBool::new(false),
             watch: OnceLock::new(),
             pool,
+            holding,
             limits,
         }
     }
@@ -120,6 +138,26 @@ impl Connection {
 
     pub fn pool(&self) -> &Arc<BufferPool> {
         &self.pool
+    }
+
+    /// What it holds of the pool for messages on their way.
+    pub fn holding(&self) -> &Holding {
+        &self.holding
+    }
+
+    /// When it is to be given up if nothing happens until then, in nanoseconds: for connections that nobody blocks on.
+    #[inline]
+    pub fn gives_up_at(&self) -> Option<u64> {
+        self.holding.gives_up_at(self.limits.message_timeout, self.limits.send_timeout)
+    }
+
+    /// Gives it up, since it has not got on in time.
+    pub fn give_up(&self) {
+        crate::log::note(format_args!(
+            "{}: broken off; a message that had begun did not arrive, or a reply was not read, in time              (message_timeout_ms, send_timeout_ms)",
+            self.peer()
+        ));
+        self.break_off();
     }
 
     pub fn is_open(&self) -> bool {
@@ -154,8 +192,17 @@ impl Connection {
         }
     }
 
+    /// Whether it closes as soon as the requests that run are answered.
+    pub fn is_closing(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CLOSING
+    }
+
     #[cold]
     fn say_goodbye(&self) {
+        if self.state.load(Ordering::Acquire) == CLOSING {
+            // A lane's client may not have read its replies yet.
+            outbox::flush_within(&mut self.outbox.lock(), &*self.stream, FAREWELL);
+        }
         if self.state.compare_exchange(CLOSING, BROKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.stream.shutdown();
@@ -476,6 +523,16 @@ impl Connection {
         }
         self.stream.shutdown();
         self.slots.wake_all();
+    }
+
+    /// Returns what a broken connection holds of the pool, as far as no thread is about to do that by itself.
+    pub fn discard(&self) {
+        if let Ok(mut inbox) = self.inbox.try_lock() {
+            inbox.discard(&self.pool);
+        }
+        if let Ok(mut outbox) = self.outbox.try_lock() {
+            outbox.clear();
+        }
     }
 
     /// Takes note of the end of the connection while the inbox is held. Who reads next after CloseConnection finds the end of

@@ -1,10 +1,13 @@
 //! Whole messages to bytes on the stream.
 
+use super::holding::Holding;
 use isorb_cdr::Message;
 use isorb_giop::fragment::split;
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
+use isorb_scope::Buffer;
 use isorb_transport::{Stream, Wait};
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub(crate) enum SendError {
     NotSent,
     /// The stream broke.
     Lost,
-    /// More than a message's limit waits for the peer to read.
+    /// More than two messages' limit waits for the peer to read, or the pool has no block for it.
     Backlog,
 }
 
@@ -28,10 +31,15 @@ const PIECES: usize = Message::MAX_PIECES + 1;
 const BACKLOG_OF_CONTROL: usize = 1024;
 
 /// Bytes that the socket did not take yet, of messages that were sent without waiting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
-    kept: Vec<u8>,
+    kept: Option<Buffer>,
+    /// Octets of it that are to be sent, and of those the ones that were.
+    len: usize,
     sent: usize,
+    /// When it began to be kept, in nanoseconds.
+    since: u64,
+    holding: Arc<Holding>,
     /// What the stream's send time-out is set to, once it was.
     timeout: Option<Option<Duration>>,
 }
@@ -46,12 +54,58 @@ pub(crate) struct Patience {
 }
 
 impl Outbox {
-    fn is_empty(&self) -> bool {
-        self.sent == self.kept.len()
+    pub fn new(holding: Arc<Holding>) -> Outbox {
+        Outbox { kept: None, len: 0, sent: 0, since: 0, holding, timeout: None }
     }
 
-    fn clear(&mut self) {
-        (self.kept, self.sent) = (Vec::new(), 0);
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.sent == self.len
+    }
+
+    /// How many octets wait to be sent.
+    fn waiting(&self) -> usize {
+        self.len - self.sent
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.bytes()[self.sent..self.len])
+    }
+
+    pub fn clear(&mut self) {
+        (self.kept, self.len, self.sent) = (None, 0, 0);
+        self.holding.leaving.clear();
+    }
+
+    /// Keeps `octets` behind what waits already.
+    #[cold]
+    fn keep(&mut self, octets: &[u8]) -> Result<(), SendError> {
+        if octets.is_empty() {
+            return Ok(());
+        }
+        if self.is_empty() {
+            (self.len, self.sent, self.since) = (0, 0, now_ns());
+        }
+        if self.kept.as_ref().map_or(0, Buffer::capacity) < self.len + octets.len() {
+            let rest = self.rest();
+            let mut larger =
+                self.holding.take(rest.len() + octets.len(), Wait::No).ok_or(SendError::Backlog)?;
+            larger.bytes_mut()[..rest.len()].copy_from_slice(rest);
+            (self.len, self.sent) = (rest.len(), 0);
+            self.kept = Some(larger);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.bytes_mut()[self.len..self.len + octets.len()].copy_from_slice(octets);
+            self.len += octets.len();
+        }
+        self.tell();
+        Ok(())
+    }
+
+    /// Tells how the peer gets on with reading.
+    fn tell(&self) {
+        let held = self.kept.as_ref().map_or(0, Buffer::capacity);
+        self.holding.leaving.note(self.since, now_ns(), self.sent, held);
     }
 
     /// Sets the stream's send time-out; a system call when it changes.
@@ -67,10 +121,12 @@ impl Outbox {
     /// Sends what was kept, waiting.
     #[cold]
     fn send_kept(&mut self, stream: &dyn Stream, patience: Patience) -> Result<(), SendError> {
-        let kept = std::mem::take(&mut self.kept);
-        let sent = std::mem::take(&mut self.sent);
+        let kept = self.kept.take();
+        let (len, sent) = (self.len, self.sent);
+        self.clear();
+        let rest = kept.as_ref().map_or(&[][..], |kept| &kept.bytes()[sent..len]);
         // In any case a part of some message has been sent before.
-        send_all(self, stream, &[IoSlice::new(&kept[sent..])], patience).map_err(in_the_middle)
+        send_all(self, stream, &[IoSlice::new(rest)], patience).map_err(in_the_middle)
     }
 }
 
@@ -126,12 +182,11 @@ fn send_pieces(
 pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) {
     let mut taken = 0;
     if outbox.is_empty() {
-        outbox.clear();
         taken = stream.send(&[IoSlice::new(message)], Wait::No).unwrap_or(0);
     }
     // Nobody waits for these messages: behind a long backlog they would tell nobody anything.
-    if outbox.kept.len() - outbox.sent < BACKLOG_OF_CONTROL {
-        outbox.kept.extend_from_slice(&message[taken..]);
+    if outbox.waiting() < BACKLOG_OF_CONTROL {
+        let _ = outbox.keep(&message[taken..]);
     }
 }
 
@@ -155,9 +210,9 @@ pub(crate) fn send_or_keep(
         for piece in pieces {
             let rest = piece.get(taken..).unwrap_or(&[]);
             taken -= taken.min(piece.len());
-            outbox.kept.extend_from_slice(rest);
+            outbox.keep(rest)?;
         }
-        if outbox.kept.len() - outbox.sent > 2 * limit { Err(SendError::Backlog) } else { Ok(()) }
+        if outbox.waiting() > 2 * limit { Err(SendError::Backlog) } else { Ok(()) }
     };
     let mut pieces = [IoSlice::new(&[]); PIECES];
     match (fragment != 0).then(|| split(message, fragment)).flatten() {
@@ -179,14 +234,26 @@ pub(crate) fn send_or_keep(
 /// Sends what was kept; `true` when nothing is left.
 pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, SendError> {
     while !outbox.is_empty() {
-        match stream.send(&[IoSlice::new(&outbox.kept[outbox.sent..])], Wait::No) {
+        match stream.send(&[IoSlice::new(outbox.rest())], Wait::No) {
             Ok(n) => outbox.sent += n,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                outbox.tell();
+                return Ok(false);
+            }
             Err(_) => return Err(SendError::Lost),
         }
     }
     outbox.clear();
     Ok(true)
+}
+
+/// Sends what was kept, as far as the peer reads it within `limit`.
+pub(crate) fn flush_within(outbox: &mut Outbox, stream: &dyn Stream, limit: Duration) {
+    if !outbox.is_empty() {
+        let patience = Patience { deadline: Deadline::after(limit), each: Some(limit) };
+        // The connection closes, whatever becomes of it.
+        let _ = outbox.arm(stream, Some(limit)).and_then(|()| outbox.send_kept(stream, patience));
+    }
 }
 
 fn gather<'a>(from: impl Iterator<Item = &'a [u8]>, pieces: &mut [IoSlice<'a>; PIECES]) -> usize {

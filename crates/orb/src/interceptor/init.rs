@@ -5,8 +5,10 @@ use super::{
     ClientChain, ClientRequestInterceptor, Interceptors, IorInterceptor, ServerChain,
     ServerRequestInterceptor,
 };
+use crate::transports::Transports;
 use crate::{Config, Object, SystemException};
 use isorb_giop::Kind;
+use isorb_transport::Transport;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What cannot be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitError {
-    /// There is an interceptor of this kind and name already.
+    /// There is an interceptor of this kind and name already, or a transport of this name or profile tag.
     DuplicateName,
     /// The name of an initial reference is empty, or there is one of this name already.
     InvalidName,
@@ -49,6 +51,7 @@ pub struct OrbInitInfo {
     server: Vec<Arc<dyn ServerRequestInterceptor>>,
     ior: Vec<Arc<dyn IorInterceptor>>,
     references: Vec<(String, Object)>,
+    transports: Vec<Arc<dyn Transport>>,
     slots: u32,
 }
 
@@ -109,6 +112,20 @@ impl OrbInitInfo {
         Ok(())
     }
 
+    /// Adds a transport: endpoints `giop:NAME:ADDRESS` listen by it, and references whose profiles have its tag are called by it,
+    /// before TCP unless the configuration's order says otherwise.
+    ///
+    /// # Errors
+    /// [`InitError::DuplicateName`] when a transport has this name or this profile tag.
+    pub fn add_transport(&mut self, transport: Arc<dyn Transport>) -> Result<(), InitError> {
+        let own = Transports::new(&self.config.transport, self.transports.clone());
+        if own.by_name(transport.name()).is_some() || own.by_tag(transport.profile_tag()).is_some() {
+            return Err(InitError::DuplicateName);
+        }
+        self.transports.push(transport);
+        Ok(())
+    }
+
     /// A slot in the tables of [`PiCurrent`].
     pub fn allocate_slot_id(&mut self) -> SlotId {
         self.slots += 1;
@@ -125,7 +142,8 @@ impl OrbInitInfo {
             ior: self.ior.into(),
             current,
         };
-        (self.config, self.arguments, Initial { interceptors, references: self.references })
+        let transports = Transports::new(&self.config.transport, self.transports);
+        (self.config, self.arguments, Initial { interceptors, references: self.references, transports })
     }
 }
 
@@ -133,6 +151,7 @@ impl OrbInitInfo {
 pub(crate) struct Initial {
     pub interceptors: Interceptors,
     pub references: Vec<(String, Object)>,
+    pub transports: Transports,
 }
 
 fn add<T: ?Sized>(

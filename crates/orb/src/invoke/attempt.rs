@@ -128,7 +128,7 @@ impl<'a> Call<'_, 'a> {
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
         let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
-        if let Some(band) = peer.route().band
+        if let Some(band) = peer.setup().band
             && !connection.band_agreed.load(Ordering::Acquire)
         {
             self.bind_band(target, &connection, band)?;

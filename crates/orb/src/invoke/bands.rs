@@ -84,7 +84,7 @@ impl Object {
         let reconnect = policies.rebind != Some(Rebind::NoReconnect);
         let wish = Wish { deadline: call.deadline, timeout: call.timeout, reconnect, wary: true };
         let lease = peer.lease(self.orb(), wish)?;
-        if let Some(band) = peer.route().band
+        if let Some(band) = peer.setup().band
             && !lease.band_agreed.load(Ordering::Acquire)
         {
             call.bind_band(target, &lease, band).map_err(Failure::into_exception)?;

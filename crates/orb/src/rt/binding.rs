@@ -87,7 +87,8 @@ impl Object {
             let parts = Parts {
                 facts: target.facts.as_deref().unwrap_or(&none),
                 overrides: &overrides,
-                addresses: peer.addresses(),
+                ior: &target.ior,
+                routes: peer.routes(),
                 // A reference's own: its place, and the overrides that it was made with.
                 reference: self.identity() ^ key.object.rotate_left(48),
             };

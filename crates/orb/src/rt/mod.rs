@@ -35,7 +35,7 @@ pub use priorities::PriorityTransform;
 pub use rt_orb::RtOrb;
 
 pub(crate) use binding::{ClientState, Way, local_priority};
-pub(crate) use plan::{Plans, Route};
+pub(crate) use plan::{Plans, Setup};
 pub(crate) use reference::Facts;
 pub(crate) use rt_orb::State;
 pub(crate) use socket::prepare;

@@ -1,25 +1,25 @@
 //! Where calls through a reference go, by priority: worked out once for each set of overrides, then only looked up.
 
 use super::overrides::Overrides;
-use super::policy::{PriorityBand, Protocol, ProtocolProperties, RtPolicy};
+use super::policy::{PriorityBand, Protocol, RtPolicy};
 use super::reference::{Facts, Model};
-use crate::peer::{Addresses, Peer};
+use crate::peer::{Peer, Routes};
+use crate::transports::{self, Route};
 use crate::{Orb, Result, SystemException};
-use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{Kind, minor};
+use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::priority::{NetworkPriority, Priority};
 use isorb_rt::sync::PiMutex;
 use std::sync::Arc;
 
 /// What sets the connections to one address apart: calls share a connection only where all of this is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Route {
+pub(crate) struct Setup {
     /// The priorities that it serves, which the server is told before the first request.
     pub band: Option<PriorityBand>,
     /// The reference that it belongs to alone; 0 for all.
     pub private: u64,
-    /// What its socket is told.
-    pub properties: ProtocolProperties,
+    /// What its socket is told, by protocol.
+    pub protocols: Box<[Protocol]>,
     /// What its packets are marked with.
     pub marks: Option<NetworkPriority>,
 }
@@ -53,8 +53,9 @@ enum Ways {
 pub(crate) struct Parts<'p> {
     pub facts: &'p Facts,
     pub overrides: &'p Overrides,
-    /// The addresses of the profile itself.
-    pub addresses: &'p Addresses,
+    pub ior: &'p Ior,
+    /// The way to the object that holds where no policy says otherwise.
+    pub routes: &'p Routes,
     /// Identifies the reference where its connections are private.
     pub reference: u64,
 }
@@ -80,46 +81,58 @@ impl Plan {
     /// # Errors
     /// [`Conflict`], INV_POLICY to a caller.
     pub fn make(orb: &Orb, parts: &Parts<'_>) -> Result<Plan, Conflict> {
-        let Parts { facts, overrides, addresses, reference } = parts;
+        let Parts { facts, overrides, ior, routes, reference } = parts;
         let bands = reconcile_bands(facts.bands.as_deref(), overrides.bands())?;
-        let properties = reconcile_protocols(facts.protocols.as_deref(), overrides.protocols())?;
-        let marked = properties.network_priority();
-        let peer = |addresses: Addresses, band: Option<PriorityBand>, priority: Option<Priority>| {
+        let protocols = reconcile_protocols(facts.protocols.as_deref(), overrides.protocols())?;
+        let own = match &protocols[..] {
+            [] => (*routes).clone(),
+            wanted => {
+                let order: Vec<u32> = wanted.iter().map(|protocol| protocol.tag).collect();
+                let found = transports::find(ior, orb.transports(), &order);
+                found.ok_or_else(|| no_protocol(wanted))?.routes
+            }
+        };
+        let marked = protocols.iter().any(|protocol| protocol.properties.network_priority());
+        let peer = |routes: Routes, band: Option<PriorityBand>, priority: Option<Priority>| {
             let marks =
                 priority.filter(|_| marked).and_then(|p| orb.network_priority_mapping().to_network(p));
             let private = if overrides.private() { *reference } else { 0 };
-            orb.peer_by(addresses, Route { band, private, properties: properties.clone(), marks })
+            orb.peer_by(routes, Setup { band, private, protocols: protocols.clone(), marks })
         };
-        let lanes_within = |band: &PriorityBand| -> Option<Addresses> {
-            let inside = facts.lanes.iter().filter(|(priority, _)| holds(band, *priority));
-            let found: Addresses = inside.map(|(_, address)| address.clone()).collect();
+        // Lanes are at addresses of one protocol; where another one is wanted they cannot be told apart.
+        let lanes = facts.lanes.iter().filter(|(_, lane)| own.iter().any(|route| route.tag == lane.tag));
+        let lanes: Vec<&(Priority, Route)> = lanes.collect();
+        let lanes_within = |band: &PriorityBand| -> Option<Routes> {
+            let inside = lanes.iter().filter(|(priority, _)| holds(band, *priority));
+            let found: Routes = inside.map(|(_, route)| route.clone()).collect();
             (!found.is_empty()).then_some(found)
         };
         let ways = match (bands, facts.model) {
             (Some(bands), _) => {
                 let way = |band: &PriorityBand| {
-                    let at = lanes_within(band).unwrap_or_else(|| (*addresses).clone());
+                    let at = lanes_within(band).unwrap_or_else(|| own.clone());
                     // The most urgent call of the band must not travel below its class.
                     (*band, peer(at, Some(*band), Priority::new(band.high)))
                 };
                 Ways::Bands(bands.iter().map(way).collect())
             }
-            (None, Model::Propagated(server)) if !facts.lanes.is_empty() => {
-                let way = |(priority, address): &(Priority, (String, u16))| {
-                    (*priority, peer(vec![address.clone()], None, Some(*priority)))
+            (None, Model::Propagated(server)) if !lanes.is_empty() => {
+                let way = |(priority, route): &&(Priority, Route)| {
+                    (*priority, peer(vec![route.clone()], None, Some(*priority)))
                 };
-                let ways: Box<[_]> = facts.lanes.iter().map(way).collect();
-                let own = ways.iter().find(|(priority, _)| *priority == server).map(|(_, peer)| peer.clone());
-                let own = own.unwrap_or_else(|| peer((*addresses).clone(), None, Some(server)));
-                Ways::Lanes(ways, own)
+                let ways: Box<[_]> = lanes.iter().map(way).collect();
+                let usual = ways.iter().find(|(priority, _)| *priority == server);
+                let usual =
+                    usual.map_or_else(|| peer(own.clone(), None, Some(server)), |(_, peer)| peer.clone());
+                Ways::Lanes(ways, usual)
             }
             (None, Model::Declared(server)) => {
                 let band = PriorityBand { low: server.get(), high: server.get() };
-                let at = lanes_within(&band).unwrap_or_else(|| (*addresses).clone());
+                let at = lanes_within(&band).unwrap_or_else(|| own.clone());
                 Ways::One(peer(at, None, Some(server)))
             }
-            (None, Model::Propagated(server)) => Ways::One(peer((*addresses).clone(), None, Some(server))),
-            (None, Model::None) => Ways::One(peer((*addresses).clone(), None, None)),
+            (None, Model::Propagated(server)) => Ways::One(peer(own, None, Some(server))),
+            (None, Model::None) => Ways::One(peer(own, None, None)),
         };
         Ok(Plan { model: facts.model, ways })
     }
@@ -196,22 +209,23 @@ fn reconcile_bands<'b>(
     }
 }
 
-/// The properties of the first protocol of the client's list that the server's list has too, and that can be spoken here.
+/// The client's protocols that the server allows too, in the client's order; those of one side where only one says any.
 fn reconcile_protocols(
     server: Option<&[Protocol]>,
     client: Option<&[Protocol]>,
-) -> Result<ProtocolProperties, Conflict> {
-    let Some(wanted) = client.or(server) else { return Ok(ProtocolProperties::Default) };
-    let offered = |protocol: &&Protocol| {
+) -> Result<Box<[Protocol]>, Conflict> {
+    let Some(wanted) = client.or(server) else { return Ok(Box::default()) };
+    let allowed = |protocol: &&Protocol| {
         server.is_none_or(|server| server.iter().any(|other| other.tag == protocol.tag))
     };
-    let spoken = |protocol: &&Protocol| protocol.tag == TAG_INTERNET_IOP;
-    match wanted.iter().filter(offered).find(spoken) {
-        Some(protocol) => Ok(protocol.properties.clone()),
-        None => Err(Conflict {
-            policies: vec![RtPolicy::ClientProtocol(wanted.into())],
-            sentence: "the reference has no address for any of the protocols that the client and the server allow",
-        }),
+    let both: Box<[Protocol]> = wanted.iter().filter(allowed).cloned().collect();
+    if both.is_empty() { Err(no_protocol(wanted)) } else { Ok(both) }
+}
+
+fn no_protocol(wanted: &[Protocol]) -> Conflict {
+    Conflict {
+        policies: vec![RtPolicy::ClientProtocol(wanted.into())],
+        sentence: "the reference has no address here for any of the protocols that the client and the server allow",
     }
 }
 

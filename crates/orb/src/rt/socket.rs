@@ -1,6 +1,6 @@
 //! What a connection's socket is told: the properties of its protocol, and the marks of its packets.
 
-use super::plan::Route;
+use super::plan::Setup;
 use super::policy::ProtocolProperties;
 use crate::{Result, SystemException};
 use isorb_giop::Kind;
@@ -9,13 +9,14 @@ use isorb_rt::net;
 use isorb_rt::priority::NetworkPriority;
 use isorb_transport::Stream;
 
-/// Tells a new connection what its route says.
+/// Tells a new connection by the protocol with this tag what its setup says.
 ///
 /// # Errors
 /// NO_RESOURCES when the system refuses something; the sentence says what.
-pub(crate) fn prepare(stream: &dyn Stream, route: &Route) -> Result<()> {
-    properties(stream, &route.properties)?;
-    route.marks.map_or(Ok(()), |marks| mark(stream, marks))
+pub(crate) fn prepare(stream: &dyn Stream, tag: u32, setup: &Setup) -> Result<()> {
+    let Some(protocol) = setup.protocols.iter().find(|protocol| protocol.tag == tag) else { return Ok(()) };
+    properties(stream, &protocol.properties)?;
+    setup.marks.filter(|_| protocol.properties.network_priority()).map_or(Ok(()), |marks| mark(stream, marks))
 }
 
 /// Sets the properties of a protocol. Sizes of 0 stay the system's.

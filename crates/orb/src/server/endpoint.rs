@@ -4,26 +4,28 @@ use super::lane::Lane;
 use super::session;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
+use crate::transports::{Published, Route, TAG_TCP};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use isorb_rt::sync::PiMutex;
-use isorb_transport::{Listener, Tcp, Transport, Wait};
+use isorb_transport::{Listener, Wait};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The endpoints of an ORB, open.
 pub(crate) struct Endpoints {
     listeners: Vec<Arc<Door>>,
-    /// Host and port of each endpoint, as references name them.
+    /// Host and port of each TCP endpoint, as references name them.
     pub published: Vec<(String, u16)>,
-    connections: PiMutex<Vec<Weak<Connection>>>,
+    /// The endpoints of other transports than TCP.
+    pub local: Vec<Published>,
     closed: AtomicBool,
 }
 
 /// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
 struct Door {
+    protocol: &'static str,
     listener: Box<dyn Listener>,
     lane: Option<Lane>,
     threads: usize,
@@ -35,34 +37,39 @@ impl Endpoints {
         let config = orb.config();
         let mut listeners = Vec::new();
         let mut published = Vec::new();
+        let mut local = Vec::new();
         for endpoint in &config.endpoints {
-            let Endpoint { address, lane } = config.endpoint(endpoint)?;
-            let listener = Tcp.listen(&address).map_err(|error| {
-                SystemException::from(Kind::CommFailure)
-                    .detail(format!("cannot listen at {address}: {error}"))
+            let Endpoint { protocol, address, publish, lane } = config.endpoint(endpoint)?;
+            let transport = orb.transports().by_name(&protocol).ok_or_else(|| {
+                let sentence = format!("endpoint {endpoint}: this ORB has no transport named {protocol}");
+                SystemException::from(Kind::BadParam).detail(sentence)
             })?;
-            let (host, port) = listener.local();
-            let wildcard = matches!(host.as_str(), "0.0.0.0" | "::" | "*");
-            let host = match &config.publish {
-                Some(publish) => publish.clone(),
-                None if wildcard => {
-                    return Err(SystemException::from(Kind::BadParam).detail(format!(
-                        "{endpoint} listens at every address; say with -ORBPublish HOST which one references shall name"
-                    )));
-                }
-                None => host,
-            };
-            published.push((host, port));
+            let listener = transport.listen(&address).map_err(|error| {
+                SystemException::from(Kind::CommFailure)
+                    .detail(format!("cannot listen at {endpoint}: {error}"))
+            })?;
+            if transport.profile_tag() == TAG_TCP {
+                published.push(public_address(
+                    listener.address(),
+                    publish,
+                    config.publish.as_ref(),
+                    endpoint,
+                )?);
+            } else {
+                let address = listener.address().to_string();
+                let place = transport.place(&address);
+                local.push(Published { route: Route { tag: transport.profile_tag(), address }, place });
+            }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map_err(os_error)).transpose()?;
-            listeners.push(Arc::new(Door { listener, lane, threads }));
+            listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
         }
-        Ok(Endpoints {
-            listeners,
-            published,
-            connections: PiMutex::default(),
-            closed: AtomicBool::new(false),
-        })
+        Ok(Endpoints { listeners, published, local, closed: AtomicBool::new(false) })
+    }
+
+    /// Transport and address of each endpoint.
+    pub fn names(&self) -> Vec<(&'static str, String)> {
+        self.listeners.iter().map(|door| (door.protocol, door.listener.address().to_string())).collect()
     }
 
     /// Starts the threads: one that accepts for each endpoint, and those of the lane.
@@ -84,47 +91,45 @@ impl Endpoints {
 
     /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
-        {
-            let mut connections = self.connections.lock();
-            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
-            connections.push(Arc::downgrade(connection));
-        }
+        orb.accepted().admit(connection, usize::MAX);
         // Served as the clients of the first endpoint are.
         begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+    pub fn close(&self, orb: &Orb) {
+        self.closed.store(true, Ordering::SeqCst);
         for door in &self.listeners {
             door.listener.close();
         }
-        let connections = std::mem::take(&mut *self.connections.lock());
-        for connection in connections.iter().filter_map(Weak::upgrade) {
+        for connection in orb.accepted().all() {
             connection.close();
         }
         for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
             lane.close();
         }
     }
+}
 
-    /// The connections that are open, the oldest first.
-    pub fn open_connections(&self) -> Vec<Arc<Connection>> {
-        let connections = self.connections.lock();
-        connections.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_open()).collect()
-    }
-
-    /// Room for one more connection; forgets the ended ones.
-    fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
-        let mut connections = self.connections.lock();
-        if connections.len() >= limit {
-            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
+/// Host and port that references name for a TCP endpoint: its own option's, else the ORB's, else its own.
+fn public_address(
+    listens_at: &str,
+    own: Option<(String, Option<u16>)>,
+    all: Option<&String>,
+    endpoint: &str,
+) -> Result<(String, u16)> {
+    let (host, port) = listens_at.rsplit_once(':').unwrap_or((listens_at, "0"));
+    let (host, port) = (host.trim_start_matches('[').trim_end_matches(']'), port.parse().unwrap_or(0));
+    match (own, all) {
+        (Some((host, other)), _) => Ok((host, other.unwrap_or(port))),
+        (None, Some(host)) => Ok((host.clone(), port)),
+        (None, None) if matches!(host, "0.0.0.0" | "::" | "*") => {
+            Err(SystemException::from(Kind::BadParam).detail(format!(
+                "{endpoint} listens at every address; say which one references shall name, with -ORBPublish HOST or with \
+                 ;publish=HOST behind the endpoint"
+            )))
         }
-        if connections.len() >= limit || self.closed.load(Ordering::Acquire) {
-            return false;
-        }
-        connections.push(Arc::downgrade(connection));
-        true
+        _ => Ok((host.into(), port)),
     }
 }
 
@@ -145,9 +150,15 @@ fn accept(orb: &Orb, door: &Door) {
         match door.listener.accept(Wait::Block) {
             Ok(stream) => {
                 let config = orb.config();
-                let connection =
-                    Arc::new(Connection::new(stream, Side::Acceptor, config.limits(), orb.pool().clone()));
-                let admitted = endpoints.admit(&connection, config.max_connections);
+                let connection = Arc::new(Connection::new(
+                    stream,
+                    Side::Acceptor,
+                    config.limits(),
+                    orb.pool().clone(),
+                    orb.accepted(),
+                ));
+                let admitted = orb.accepted().admit(&connection, config.max_connections)
+                    && !endpoints.closed.load(Ordering::SeqCst);
                 if !admitted || begin(orb, door.lane.as_ref(), &connection).is_err() {
                     crate::log::note(format_args!(
                         "{}: turned away, {} connections are open (max_connections)",

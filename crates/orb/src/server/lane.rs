@@ -10,14 +10,19 @@ use crate::connection::{Connection, ReadError};
 use crate::workspace::Work;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sync::{PiMutex, Turn};
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) struct Lane {
     poller: Arc<Poller>,
+    /// When to look for members that are to be given up, in nanoseconds; `NEVER` while all of them get on.
+    review_at: AtomicU64,
     members: PiMutex<Members>,
 }
+
+/// As nanoseconds, no deadline.
+const NEVER: u64 = u64::MAX;
 
 #[derive(Default)]
 struct Members {
@@ -36,7 +41,11 @@ struct Member {
 
 impl Lane {
     pub fn new() -> std::io::Result<Lane> {
-        Ok(Lane { poller: Arc::new(Poller::new()?), members: PiMutex::default() })
+        Ok(Lane {
+            poller: Arc::new(Poller::new()?),
+            review_at: AtomicU64::new(NEVER),
+            members: PiMutex::default(),
+        })
     }
 
     /// Takes a connection in.
@@ -57,6 +66,7 @@ impl Lane {
             u64::from(members.places[place].0) << 32 | place as u64
         };
         member.connection.watched_by(&self.poller, token);
+        member.connection.stream().watched();
         let added = self.poller.add(member.connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
         if added.is_err() {
             self.remove(token);
@@ -68,19 +78,49 @@ impl Lane {
     pub fn run(&self, orb: &Orb) {
         let mut work = Work::new(orb.pool());
         let mut events = Events::<1>::new();
-        while let Ok(ready) = self.poller.wait(&mut events, Deadline::NONE) {
+        loop {
+            if self.review_at.load(Ordering::Relaxed) != NEVER {
+                self.review();
+            }
+            let deadline = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
+            let Ok(ready) = self.poller.wait(&mut events, deadline) else { return };
             for event in ready {
                 if event.token == Poller::WAKE {
                     return;
                 }
-                if let Some(member) = self.member(event.token)
-                    && guarded(|| member.on_event(orb, &mut work, event.closed)) == Next::Close
-                {
+                let Some(member) = self.member(event.token) else { continue };
+                let next = guarded(|| member.on_event(orb, &mut work, event.closed));
+                if let Some(at) = member.connection.gives_up_at() {
+                    self.review_at.fetch_min(at, Ordering::Relaxed);
+                }
+                if next == Next::Close {
                     member.connection.break_off();
                     let _ = self.poller.delete(member.connection.stream().fd());
                     self.remove(event.token);
                     orb.connection_ended(&member.connection);
                 }
+            }
+        }
+    }
+
+    /// Breaks off the members whose time is up: a lane blocks on none of them, so no receive of it ends by itself. What is broken
+    /// off is an event, and goes the way of all that end.
+    #[cold]
+    fn review(&self) {
+        let now = now_ns();
+        if now < self.review_at.load(Ordering::Relaxed) {
+            return;
+        }
+        self.review_at.store(NEVER, Ordering::Relaxed);
+        let members: Vec<_> =
+            self.members.lock().places.iter().filter_map(|(_, member)| member.clone()).collect();
+        for member in members {
+            match member.connection.gives_up_at() {
+                Some(at) if at <= now && member.connection.is_open() => member.connection.give_up(),
+                Some(at) if at > now => {
+                    self.review_at.fetch_min(at, Ordering::Relaxed);
+                }
+                _ => {}
             }
         }
     }

@@ -104,6 +104,7 @@ pub(crate) fn refuse(connection: &Connection, error: ProtocolError) {
 fn finish(connection: &Connection, error: ReadError) {
     match error {
         ReadError::Protocol(error) => refuse(connection, error),
+        ReadError::Stalled => connection.give_up(),
         ReadError::NoMemory => {
             crate::log::note(format_args!(
                 "{}: no memory for a message; the connection is closed",

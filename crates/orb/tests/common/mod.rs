@@ -135,6 +135,8 @@ impl Drop for PanicsInDrop {
 #[derive(Default)]
 pub struct Parrot {
     pub fed: AtomicU64,
+    /// How often somebody fell asleep and woke.
+    pub slept: AtomicU64,
 }
 
 impl Echo for Parrot {
@@ -151,7 +153,9 @@ impl Echo for Parrot {
         Ok(n)
     }
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
+        self.slept.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+        self.slept.fetch_add(1, Ordering::SeqCst);
         Ok(ms)
     }
     fn feed(&self, _: Upcall<'_>, o: &[u8]) -> Result<()> {

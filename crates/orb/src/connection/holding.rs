@@ -1,0 +1,242 @@
+//! What connections hold of the pool of message blocks, and who gives way when little of it is left.
+//!
+//! A message that has begun holds blocks until it is whole; a reply that its client does not read holds them until it does.
+//! Each connection tells here what it holds so, since when, and whether it moves; the others can read that without its locks.
+//! Once three quarters of the pool are out, the connection that burdens it most is broken off, so that those who get on still
+//! find blocks in the last quarter.
+
+use super::{Connection, STAY};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::now_ns;
+use isorb_scope::{Buffer, BufferPool};
+use isorb_transport::Wait;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How many milliseconds a thread waits for a block.
+const WAITS: u32 = 1000;
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Way {
+    /// When the oldest of it began, in nanoseconds; 0 when nothing is held.
+    since: AtomicU64,
+    /// When some of it moved last.
+    at: AtomicU64,
+    /// Octets that have moved since.
+    moved: AtomicUsize,
+    /// Octets of the pool.
+    held: AtomicUsize,
+}
+
+impl Way {
+    /// Tells how things are at `now`; `moved` octets have come or gone of what began at `since`.
+    pub fn note(&self, since: u64, now: u64, moved: usize, held: usize) {
+        if self.since.load(Ordering::Relaxed) == 0 || self.moved.swap(moved, Ordering::Relaxed) != moved {
+            self.at.store(now, Ordering::Relaxed);
+        }
+        self.held.store(held, Ordering::Relaxed);
+        self.since.store(since.max(1), Ordering::Relaxed);
+    }
+
+    /// Nothing is held any more.
+    pub fn clear(&self) {
+        self.since.store(0, Ordering::Relaxed);
+        self.held.store(0, Ordering::Relaxed);
+        self.moved.store(0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn since(&self) -> Option<u64> {
+        match self.since.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(since),
+        }
+    }
+
+    /// How much it stands in the way of others: whether nothing has moved of late, then what it holds times how long it has held
+    /// it; `None` when it holds no more than any connection may keep.
+    fn burden(&self, now: u64) -> Option<(bool, u64)> {
+        let since = self.since()?;
+        let held = self.held.load(Ordering::Relaxed);
+        if held <= STAY {
+            return None;
+        }
+        let still = now.saturating_sub(self.at.load(Ordering::Relaxed)) >= STILL_NS;
+        let long = now.saturating_sub(since) >> 10;
+        Some((still, long.saturating_mul(held as u64 >> 10)))
+    }
+}
+
+/// Of what has not moved for this long it is taken that it stands still.
+const STILL_NS: u64 = 100_000_000;
+
+/// What one connection holds.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    pub arriving: Way,
+    pub leaving: Way,
+    pool: Arc<BufferPool>,
+    roll: Arc<Roll>,
+}
+
+impl Holding {
+    pub fn new(roll: &Arc<Roll>, pool: &Arc<BufferPool>) -> Arc<Holding> {
+        Arc::new(Holding {
+            arriving: Way::default(),
+            leaving: Way::default(),
+            pool: pool.clone(),
+            roll: roll.clone(),
+        })
+    }
+
+    /// A block of at least `bytes`; makes others give way when the pool runs low.
+    ///
+    /// # Real-time
+    /// As [`BufferPool::take`]; when more than three quarters of the pool are out, one walk over the connections under a PI lock.
+    /// A thread that may block waits up to a second for blocks whose threads are about to return them.
+    pub fn take(&self, bytes: usize, wait: Wait) -> Option<Buffer> {
+        self.make_way();
+        let mut taken = self.pool.take(bytes);
+        let mut left = if wait == Wait::Block && bytes <= self.pool.limit() { WAITS } else { 0 };
+        while taken.is_none() && left > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+            self.make_way();
+            taken = self.pool.take(bytes);
+            left -= 1;
+        }
+        taken
+    }
+
+    /// Sees to it that the pool is not used up by those who do not get on.
+    #[inline]
+    pub fn make_way(&self) {
+        if self.pool.out() > self.pool.limit() / 4 * 3 {
+            self.roll.make_way(&self.pool);
+        }
+    }
+
+    /// When the connection has to be given up if nothing happens until then, in nanoseconds: a message must have arrived
+    /// within `message` of its beginning, and what is kept for the peer must move once in `send`.
+    #[inline]
+    pub fn gives_up_at(&self, message: Option<Duration>, send: Option<Duration>) -> Option<u64> {
+        let arriving = self.arriving.since();
+        let leaving = self.leaving.since();
+        if arriving.is_none() && leaving.is_none() {
+            return None;
+        }
+        let after = |at: u64, limit: Option<Duration>| {
+            limit.map(|limit| at.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)))
+        };
+        let arriving = arriving.and_then(|since| after(since, message));
+        let leaving = leaving.and_then(|_| after(self.leaving.at.load(Ordering::Relaxed), send));
+        match (arriving, leaving) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn burden(&self, now: u64) -> Option<(bool, u64)> {
+        self.arriving.burden(now).max(self.leaving.burden(now))
+    }
+
+    fn held(&self) -> usize {
+        self.arriving.held.load(Ordering::Relaxed) + self.leaving.held.load(Ordering::Relaxed)
+    }
+}
+
+/// The connections that an ORB has accepted.
+#[derive(Debug, Default)]
+pub(crate) struct Roll(PiMutex<Vec<Weak<Connection>>>);
+
+impl Roll {
+    /// Takes a connection in, unless `limit` are there; forgets the ended ones.
+    pub fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
+        let mut connections = self.0.lock();
+        if connections.len() >= limit || connections.len() == connections.capacity() {
+            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
+        }
+        if connections.len() >= limit {
+            return false;
+        }
+        connections.push(Arc::downgrade(connection));
+        true
+    }
+
+    /// The connections that are there.
+    pub fn all(&self) -> Vec<Arc<Connection>> {
+        self.0.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Breaks off those that burden it most, until what they return leaves a quarter of the pool free.
+    #[cold]
+    fn make_way(&self, pool: &BufferPool) {
+        let now = now_ns();
+        let mut worst: Option<((bool, u64), Arc<Connection>)> = None;
+        loop {
+            let mut coming = 0;
+            {
+                let connections = self.0.lock();
+                for connection in connections.iter().filter_map(Weak::upgrade) {
+                    let holding = connection.holding();
+                    if !connection.is_open() {
+                        // It is on its way back already.
+                        coming += holding.held();
+                    } else if let Some(burden) = holding.burden(now)
+                        && worst.as_ref().is_none_or(|(most, _)| burden > *most)
+                    {
+                        worst = Some((burden, connection));
+                    }
+                }
+            }
+            if pool.out().saturating_sub(coming) <= pool.limit() / 4 * 3 {
+                return;
+            }
+            let Some((_, connection)) = worst.take() else { return };
+            crate::log::note(format_args!(
+                "{}: broken off, since message blocks run out (memory_limit) and it holds most of them for longest",
+                connection.peer()
+            ));
+            connection.break_off();
+            connection.discard();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_stands_still_gives_way_first_then_who_holds_much_for_long() {
+        let [still, long, large, small] = [(); 4].map(|()| Way::default());
+        let now = 2_000_000_000;
+        still.note(now - STILL_NS, now - STILL_NS, 10, STAY + 1);
+        long.note(1, 1, 1, 1 << 20);
+        long.note(1, now - 1, 2, 1 << 20);
+        large.note(now / 2, now - 1, 1, 3 << 20);
+        small.note(1, 1, 1, STAY);
+        let burden = |way: &Way| way.burden(now);
+        assert!(burden(&still) > burden(&large) && burden(&large) > burden(&long));
+        assert_eq!(burden(&small), None, "what every connection may keep is no reason");
+        large.clear();
+        assert_eq!(burden(&large), None);
+    }
+
+    #[test]
+    fn a_message_has_until_its_limit_and_a_reply_as_long_as_it_moves() {
+        let holding = Holding::new(&Arc::default(), &BufferPool::new(1 << 20, 0));
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(holding.gives_up_at(second, second), None);
+        holding.arriving.note(5, 5, 10, 20);
+        holding.arriving.note(5, 900, 11, 20);
+        assert_eq!(holding.gives_up_at(second, None), Some(1_000_000_005));
+        assert_eq!(holding.gives_up_at(None, second), None);
+        holding.leaving.note(7, 7, 0, 20);
+        assert_eq!(holding.gives_up_at(None, second), Some(1_000_000_007));
+        holding.leaving.note(7, 800, 1, 20);
+        holding.leaving.note(7, 900, 1, 20);
+        assert_eq!(holding.gives_up_at(None, second), Some(1_000_000_800));
+    }
+}

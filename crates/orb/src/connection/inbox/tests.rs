@@ -1,0 +1,128 @@
+//! Messages out of streams that are cut anywhere.
+
+use super::*;
+use isorb_scope::BufferPool;
+use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+
+/// Octets that come in pieces of given lengths, then the end.
+#[derive(Debug)]
+struct Pieces {
+    octets: Vec<u8>,
+    lengths: Vec<usize>,
+    at: Mutex<(usize, usize)>,
+    fd: OwnedFd,
+}
+
+impl Pieces {
+    fn new(octets: Vec<u8>, lengths: Vec<usize>) -> Pieces {
+        let fd = std::fs::File::open("/dev/null").unwrap().into();
+        Pieces { octets, lengths, at: Mutex::default(), fd }
+    }
+}
+
+impl Stream for Pieces {
+    fn recv(&self, into: &mut [u8], _: Wait) -> io::Result<usize> {
+        let (at, piece) = &mut *self.at.lock().unwrap();
+        let n = self.lengths[*piece % self.lengths.len()].min(into.len()).min(self.octets.len() - *at);
+        into[..n].copy_from_slice(&self.octets[*at..*at + n]);
+        (*at, *piece) = (*at + n, *piece + 1);
+        Ok(n)
+    }
+    fn send(&self, _: &[io::IoSlice<'_>], _: Wait) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+    fn set_recv_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+    fn set_send_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+    fn shutdown(&self) {}
+    fn peer(&self) -> &str {
+        "nobody"
+    }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A numbered message of `len` octets, each of them told by the number.
+fn message(number: usize, len: usize) -> Vec<u8> {
+    let kind = [MessageKind::Request, MessageKind::Reply, MessageKind::LocateRequest][number % 3];
+    let mut header = Header::new(Version::V1_2, kind);
+    header.size = (len - HEADER) as u32;
+    let mut message = header.write().to_vec();
+    message.resize(len, number as u8);
+    message
+}
+
+/// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole and in order.
+fn inbox(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
+    Inbox::new(pool, limit, None, Holding::new(&Arc::default(), pool))
+}
+
+#[test]
+fn messages_are_put_together() {
+    let seed = Cell::new(1u64);
+    let random = |below: usize| {
+        seed.set(seed.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        (seed.get() >> 33) as usize % below
+    };
+    let limit = 1 << 20;
+    for round in 0..30 {
+        let long = [64, 1100, 5_000, 40_000, 300_000][round % 5];
+        let messages: Vec<_> = (0..40).map(|n| message(n, HEADER + 4 + random(long))).collect();
+        let most = [1, 11, 13, 5_000, 100_000][random(5)] + 1;
+        let lengths = (0..97).map(|_| 1 + random(most)).collect();
+        let stream = Pieces::new(messages.concat(), lengths);
+        let pool = BufferPool::new(64 << 20, 1 << 20);
+        let mut inbox = inbox(&pool, limit);
+        let mut block = fresh_block(&pool);
+        for (n, expected) in messages.iter().enumerate() {
+            let wait = if random(2) == 0 { Wait::No } else { Wait::Block };
+            let got = inbox.next(&stream, &pool, wait, Deadline::NONE, None, &mut block);
+            let arrived = got.unwrap_or_else(|error| panic!("round {round}, message {n}: {error:?}"));
+            assert_eq!(arrived.len, expected.len());
+            assert!(block.bytes()[..arrived.len] == expected[..], "round {round}, message {n}");
+            let id = if arrived.is_reply() { u32::from_ne_bytes([n as u8; 4]) } else { 0 };
+            assert_eq!(arrived.request_id, id);
+        }
+        assert!(inbox.is_empty());
+        let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block);
+        assert_eq!(end.unwrap_err(), ReadError::End);
+    }
+}
+
+#[test]
+fn what_is_too_long_or_no_message_is_refused() {
+    let next = |octets: Vec<u8>| {
+        let pool = BufferPool::new(1 << 20, 1 << 20);
+        let mut inbox = inbox(&pool, 100);
+        let mut block = fresh_block(&pool);
+        let stream = Pieces::new(octets, vec![4096]);
+        inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block).map(|arrived| arrived.len)
+    };
+    assert_eq!(next(message(0, 100)), Ok(100));
+    assert!(matches!(next(message(0, 101)), Err(ReadError::Protocol(ProtocolError::TooLarge { .. }))));
+    assert!(matches!(next(b"GET / HTTP/1.1".to_vec()), Err(ReadError::Protocol(_))));
+    assert_eq!(next(b"GIOP".to_vec()), Err(ReadError::Lost));
+    assert_eq!(next(message(0, 40)[..39].to_vec()), Err(ReadError::Lost));
+}
+
+/// Who reads many messages at a time is given more at a time.
+#[test]
+fn bursts_are_received_in_large_pieces() {
+    let messages: Vec<_> = (0..300).map(|n| message(3 * n, 1064)).collect();
+    let stream = Pieces::new(messages.concat(), vec![usize::MAX]);
+    let pool = BufferPool::new(1 << 20, 1 << 20);
+    let mut inbox = inbox(&pool, 1 << 20);
+    let mut block = fresh_block(&pool);
+    for expected in &messages {
+        let arrived = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block).unwrap();
+        assert!(block.bytes()[..arrived.len] == expected[..]);
+    }
+    let receives = stream.at.lock().unwrap().1;
+    assert!(receives <= 300 * 1064 / WIDE + 3, "{receives} receives");
+}

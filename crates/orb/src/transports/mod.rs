@@ -1,0 +1,55 @@
+//! The transports of an ORB, and the order in which a client tries a reference's addresses.
+
+mod config;
+mod route;
+
+pub use config::TransportConfig;
+pub(crate) use route::{Published, Route, find};
+
+use isorb_transport::{Tcp, Transport, Unix};
+use std::sync::Arc;
+
+/// Profile tag of TCP.
+pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
+
+/// The transports that an ORB has: its own, then those that were registered.
+pub(crate) struct Transports {
+    all: Vec<Arc<dyn Transport>>,
+    order: Vec<u32>,
+}
+
+impl Transports {
+    pub fn new(config: &TransportConfig, more: Vec<Arc<dyn Transport>>) -> Transports {
+        let unix = Unix { mode: config.socket_mode };
+        let mut all: Vec<Arc<dyn Transport>> = vec![Arc::new(unix), Arc::new(Tcp)];
+        all.extend(more);
+        let order = order(&all, &config.protocols);
+        Transports { all, order }
+    }
+
+    pub fn by_name(&self, name: &str) -> Option<&Arc<dyn Transport>> {
+        self.all.iter().find(|transport| transport.name() == name)
+    }
+
+    pub fn by_tag(&self, tag: u32) -> Option<&Arc<dyn Transport>> {
+        self.all.iter().find(|transport| transport.profile_tag() == tag)
+    }
+
+    /// Profile tags in the order of preference. A protocol policy gives another list of the same kind to [`find`]; what is
+    /// not in the list is not used.
+    pub fn order(&self) -> &[u32] {
+        &self.order
+    }
+}
+
+/// The tags of the named transports; those that nobody named come before TCP, which goes everywhere.
+fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
+    let tag = |name: &String| all.iter().find(|t| t.name() == name).map(|t| t.profile_tag());
+    let mut order: Vec<u32> = names.iter().filter_map(tag).collect();
+    let own = ["unix", "tcp"];
+    let unnamed =
+        all.iter().filter(|t| !own.contains(&t.name()) && !names.iter().any(|name| name == t.name()));
+    let tcp = order.iter().position(|tag| *tag == TAG_TCP).unwrap_or(order.len());
+    order.splice(tcp..tcp, unnamed.map(|t| t.profile_tag()));
+    order
+}

@@ -1,0 +1,192 @@
+//! From a reference to the addresses to try.
+//!
+//! An address that lies on one host, such as a path, is good only where it means what the server meant: the profile says on
+//! which host as it runs now, and at which spot of it, and the client looks whether it finds the same. Without that a path
+//! could lead to whatever else listens there, on another host or in another container.
+
+use super::{TAG_TCP, Transports};
+use isorb_giop::codeset::CodeSetComponentInfo;
+use isorb_giop::component::Component;
+use isorb_giop::profile::TAG_INTERNET_IOP;
+use isorb_giop::{AddressProfile, IiopProfile, Ior, TaggedProfile, Version};
+use isorb_transport::Place;
+
+/// Where a connection may be opened: a transport, by its profile tag, and an address in its own form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Route {
+    pub tag: u32,
+    pub address: String,
+}
+
+impl Route {
+    pub fn tcp(host: &str, port: u16) -> Route {
+        let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        Route { tag: TAG_TCP, address }
+    }
+}
+
+/// An address that this ORB listens at and references carry in a profile of its transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Published {
+    pub route: Route,
+    pub place: Option<Place>,
+}
+
+impl Published {
+    /// The profile of an object with this key.
+    pub fn profile(
+        &self,
+        version: Version,
+        key: Vec<u8>,
+        mut components: Vec<isorb_giop::component::TaggedComponent>,
+    ) -> isorb_cdr::Result<TaggedProfile> {
+        if let Some(Place { host, spot }) = self.place.clone() {
+            components.push(Component::Place { host, spot }.to_tagged()?);
+        }
+        let Route { tag, address } = self.route.clone();
+        AddressProfile { tag, version, address, key, components }.to_tagged()
+    }
+
+    /// The object key in `profile`, if the profile names this address.
+    pub fn key(&self, profile: &TaggedProfile) -> Option<Vec<u8>> {
+        if profile.tag != self.route.tag {
+            return None;
+        }
+        let profile = AddressProfile::parse(profile).ok()?;
+        let place = profile.place().map(|(host, spot)| Place { host, spot });
+        (profile.address == self.route.address && place == self.place).then_some(profile.key)
+    }
+}
+
+/// An object's way out: what its profiles say, in one.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// To be tried in this order.
+    pub routes: Vec<Route>,
+    pub key: Vec<u8>,
+    pub version: Version,
+    pub code_sets: Option<CodeSetComponentInfo>,
+    pub orb_type: Option<u32>,
+}
+
+/// How good an address is, the least first: known to mean what the server meant, or not known to mean anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Trust {
+    Sure,
+    Perhaps,
+}
+
+struct Candidate {
+    found: Found,
+    trust: Trust,
+    rank: usize,
+}
+
+/// The addresses of `ior` that transports of `order` reach. Profiles with the same key as the first are the same object.
+/// `None` when there is none.
+pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<Found> {
+    let candidates = ior.profiles.iter().filter_map(|profile| {
+        let rank = order.iter().position(|tag| *tag == profile.tag)?;
+        let (found, trust) = read(profile, transports)?;
+        Some(Candidate { found, trust, rank })
+    });
+    let mut candidates: Vec<Candidate> = candidates.collect();
+    let key = candidates.first()?.found.key.clone();
+    candidates.retain(|candidate| candidate.found.key == key);
+    candidates.sort_by_key(|candidate| (candidate.trust, candidate.rank));
+    let mut all = candidates.into_iter().map(|candidate| candidate.found);
+    let mut found = all.next()?;
+    for other in all {
+        found.routes.extend(other.routes);
+        found.code_sets = found.code_sets.or(other.code_sets);
+        found.orb_type = found.orb_type.or(other.orb_type);
+        found.version = found.version.min(other.version);
+    }
+    Some(found)
+}
+
+fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trust)> {
+    if profile.tag == TAG_INTERNET_IOP {
+        let profile = IiopProfile::parse(&profile.data).ok()?;
+        let routes = profile.addresses().map(|(host, port)| Route::tcp(&host, port)).collect();
+        let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
+        let found = Found { routes, version: profile.version, code_sets, orb_type, key: profile.key };
+        return Some((found, Trust::Sure));
+    }
+    let transport = transports.by_tag(profile.tag)?;
+    let profile = AddressProfile::parse(profile).ok()?;
+    let trust = match (profile.place(), transport.place(&profile.address)) {
+        _ if transport.capabilities().crosses_hosts => Trust::Sure,
+        (Some((host, spot)), Some(here)) if host == here.host && spot == here.spot => Trust::Sure,
+        // On this host, but the file is another: the server may have come back.
+        (Some((host, _)), Some(here)) if host == here.host => Trust::Perhaps,
+        // Another ORB's, which does not say.
+        (None, Some(_)) => Trust::Perhaps,
+        _ => return None,
+    };
+    let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
+    let routes = vec![Route { tag: profile.tag, address: profile.address }];
+    Some((Found { routes, version: profile.version, code_sets, orb_type, key: profile.key }, trust))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports::TransportConfig;
+    use isorb_transport::{Transport, Unix};
+
+    fn transports() -> Transports {
+        Transports::new(&TransportConfig::default(), Vec::new())
+    }
+
+    fn iiop() -> TaggedProfile {
+        let profile = IiopProfile {
+            version: Version::V1_2,
+            host: "lab".into(),
+            port: 7,
+            key: b"k".into(),
+            components: vec![],
+        };
+        profile.to_tagged().unwrap()
+    }
+
+    fn tags(profiles: Vec<TaggedProfile>, order: &[u32]) -> Vec<u32> {
+        let ior = Ior { type_id: String::new(), profiles };
+        find(&ior, &transports(), order).map_or(vec![], |f| f.routes.iter().map(|r| r.tag).collect())
+    }
+
+    #[test]
+    fn a_path_is_taken_only_where_it_means_the_same() {
+        let listener = Unix::default().listen("").unwrap();
+        let address = listener.address().to_string();
+        let place = Unix::default().place(&address).unwrap();
+        let (unix, order) = (Unix::default().profile_tag(), transports().order().to_vec());
+        let profile = |place| {
+            let route = Route { tag: unix, address: address.clone() };
+            Published { route, place }.profile(Version::V1_2, b"k".into(), vec![]).unwrap()
+        };
+        let elsewhere = Place { host: "other".into(), ..place.clone() };
+        let earlier = Place { spot: "other".into(), ..place.clone() };
+        assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &order), [unix, 0]);
+        assert_eq!(tags(vec![iiop(), profile(Some(elsewhere.clone()))], &order), [0]);
+        assert_eq!(tags(vec![iiop(), profile(Some(earlier.clone()))], &order), [0, unix]);
+        assert_eq!(tags(vec![profile(None), iiop()], &order), [0, unix]);
+        assert_eq!(tags(vec![profile(Some(earlier))], &order), [unix]);
+        assert_eq!(tags(vec![profile(Some(elsewhere))], &order), []);
+        // A policy's order is obeyed, and what it leaves out is not used.
+        assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &[0, unix]), [0, unix]);
+        assert_eq!(tags(vec![iiop(), profile(Some(place.clone()))], &[0]), [0]);
+        let ours = Published { route: Route { tag: unix, address: address.clone() }, place: Some(place) };
+        assert_eq!(ours.key(&profile(ours.place.clone())), Some(b"k".to_vec()));
+        assert_eq!(ours.key(&profile(None)), None);
+        drop(listener);
+        assert_eq!(tags(vec![profile(ours.place)], &order), [], "nothing is there any more");
+    }
+
+    #[test]
+    fn another_key_is_another_object() {
+        let mut other = IiopProfile::parse(&iiop().data).unwrap();
+        other.key = b"other".into();
+        assert_eq!(tags(vec![iiop(), other.to_tagged().unwrap(), iiop()], &[0]), [0, 0]);
+    }
+}

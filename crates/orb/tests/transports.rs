@@ -1,0 +1,223 @@
+//! Calls over transports other than TCP, and the choice between them.
+
+mod common;
+
+use common::*;
+use isorb::transport::{Capabilities, Listener, Stream, Tcp, Transport};
+use isorb::{Config, Object, Orb, Reference, TransportConfig};
+use isorb_giop::profile::{TAG_INTERNET_IOP, TAG_TAO_UIOP};
+use isorb_giop::{AddressProfile, IiopProfile, Ior, Kind, Version};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FORMS: [&str; 2] = [";connection", ";lane=2"];
+
+fn serving(endpoints: &[String]) -> Config {
+    Config { endpoints: endpoints.to_vec(), ..Config::default() }
+}
+
+fn preferring(protocols: &[&str]) -> Config {
+    let protocols = protocols.iter().map(|name| name.to_string()).collect();
+    let transport = TransportConfig { protocols, ..TransportConfig::default() };
+    Config { transport, round_trip_timeout_ms: 60_000, ..Config::default() }
+}
+
+/// Every kind of call, both ways, small and large.
+fn exercise(far: &EchoRef) {
+    far.ping().unwrap();
+    assert_eq!(far.text("grüße").unwrap(), "grüße");
+    let orb = far.object().orb().clone();
+    for n in [0, 1, 5000, 60_000, 70_000, 3_000_000] {
+        let octets: Vec<u8> = (0..n).map(|i| ((i * 7) >> 3) as u8).collect();
+        orb.scope(|scope| -> isorb::Result<()> {
+            assert!(far.octets_in(scope, &octets)? == octets);
+            Ok(())
+        })
+        .unwrap();
+        far.feed(&octets).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for i in 0..50 {
+                    let text = format!("call {i}");
+                    assert_eq!(far.text(&text).unwrap(), text);
+                }
+            });
+        }
+    });
+    assert_eq!(far.fail(3).unwrap_err().kind, Kind::NoPermission);
+}
+
+fn calls_work(protocol: &str) {
+    for form in FORMS {
+        let (server, client, far, _) =
+            pair_with(serving(&[format!("{protocol}:{form}")]), preferring(&[protocol]));
+        assert_eq!(server.endpoint_names()[0].0, protocol);
+        assert!(server.endpoint_addresses().is_empty());
+        assert_eq!(far.object().ior().iiop_profiles().count(), 0, "it listens by {protocol} only");
+        exercise(&far);
+        // Its own references come home as its own.
+        let near = server.string_to_object(&far.object().to_string()).unwrap();
+        assert!(!near.non_existent().unwrap());
+        // The socket's file goes with the server.
+        let (_, path) = server.endpoint_names().remove(0);
+        assert!(std::path::Path::new(&path).exists());
+        server.shutdown(true).unwrap();
+        assert!(!std::path::Path::new(&path).exists());
+        assert!(far.ping().is_err());
+        client.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn calls_over_unix_sockets() {
+    calls_work("unix");
+}
+
+/// A reference to the servant of `far` with its profiles changed.
+fn altered(orb: &Orb, far: &EchoRef, alter: impl Fn(&mut Ior)) -> EchoRef {
+    let mut ior = far.object().ior().clone();
+    alter(&mut ior);
+    Object::from_ior(orb, ior).unwrap().unchecked_narrow()
+}
+
+#[test]
+fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
+    let endpoints = ["unix:", "127.0.0.1:0", "127.0.0.1:0;publish=localhost"].map(String::from);
+    let (server, client, far, _) = pair_with(serving(&endpoints), preferring(&["unix", "tcp"]));
+    let tags: Vec<u32> = far.object().ior().profiles.iter().map(|profile| profile.tag).collect();
+    assert_eq!(tags, [TAG_INTERNET_IOP, TAG_TAO_UIOP]);
+    let iiop = far.object().ior().iiop_profiles().next().unwrap().unwrap();
+    let hosts: Vec<String> = iiop.addresses().map(|(host, _)| host).collect();
+    assert_eq!(hosts, ["127.0.0.1", "localhost"]);
+    exercise(&far);
+
+    // Where TCP leads to one who never answers, the call goes by the unix socket all the same.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let decoy = |ior: &mut Ior| {
+        let mut profile = IiopProfile::parse(&ior.profiles[0].data).unwrap();
+        (profile.port, profile.components) = (port, vec![]);
+        ior.profiles[0] = profile.to_tagged().unwrap();
+    };
+    altered(&client, &far, decoy).ping().unwrap();
+    // Unless the order says otherwise.
+    let config = Config { round_trip_timeout_ms: 200, ..preferring(&["tcp", "unix"]) };
+    let other = Orb::with_config(config);
+    assert_eq!(altered(&other, &far, decoy).ping().unwrap_err().kind, Kind::Timeout);
+
+    // And where the socket is gone, by TCP.
+    let gone = |ior: &mut Ior| {
+        let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
+        profile.address.push('x');
+        ior.profiles[1] = profile.to_tagged().unwrap();
+    };
+    altered(&client, &far, gone).ping().unwrap();
+    // A socket of another host is not tried: nothing is left.
+    let elsewhere = |ior: &mut Ior| {
+        let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
+        profile.components.retain(|component| component.tag != isorb_giop::component::TAG_PLACE);
+        let place = isorb_giop::component::Component::Place { host: "other".into(), spot: "1".into() };
+        profile.components.push(place.to_tagged().unwrap());
+        ior.profiles = vec![profile.to_tagged().unwrap()];
+    };
+    assert_eq!(altered(&client, &far, elsewhere).ping().unwrap_err().kind, Kind::InvObjref);
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_corbaloc_url_names_a_unix_socket() {
+    let (server, client, _far, _) = pair_with(serving(&["unix:".into()]), Config::default());
+    let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    server.register_corbaloc_key("Echo", near.object());
+    let (_, path) = server.endpoint_names().remove(0);
+    let far: EchoRef =
+        client.string_to_object(&format!("corbaloc:uiop:1.2@{path}|Echo")).unwrap().unchecked_narrow();
+    far.ping().unwrap();
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn multi_homed_endpoints_name_what_they_are_told_to() {
+    let endpoints = ["0.0.0.0:0;publish=lab.example", "127.0.0.1:0;publish=nat.example:99"].map(String::from);
+    let server = Orb::with_config(serving(&endpoints));
+    server.root_poa().unwrap();
+    let named = server.endpoint_addresses();
+    assert_eq!(named[0].0, "lab.example");
+    assert_ne!(named[0].1, 0);
+    assert_eq!(named[1], ("nat.example".to_string(), 99));
+    server.shutdown(true).unwrap();
+    let silent = Orb::with_config(serving(&["0.0.0.0:0".into()]));
+    assert_eq!(silent.root_poa().unwrap_err().kind, Kind::BadParam);
+}
+
+#[test]
+fn calls_over_ipv6() {
+    if Tcp.listen("[::1]:0").is_err() {
+        return println!("skipped: no IPv6 on this machine");
+    }
+    for form in FORMS {
+        let (server, _client, far, _) = pair_with(serving(&[format!("[::1]:0{form}")]), preferring(&["tcp"]));
+        assert_eq!(server.endpoint_addresses()[0].0, "::1");
+        exercise(&far);
+        server.shutdown(true).unwrap();
+    }
+}
+
+/// TCP under another name and tag, as a transport from outside.
+#[derive(Debug)]
+struct Foreign;
+
+impl Transport for Foreign {
+    fn name(&self) -> &'static str {
+        "foreign"
+    }
+    fn profile_tag(&self) -> u32 {
+        0x1234_5678
+    }
+    fn capabilities(&self) -> Capabilities {
+        Tcp.capabilities()
+    }
+    fn connect(&self, address: &str, timeout: Option<Duration>) -> std::io::Result<Box<dyn Stream>> {
+        Tcp.connect(address, timeout)
+    }
+    fn listen(&self, address: &str) -> std::io::Result<Box<dyn Listener>> {
+        Tcp.listen(address)
+    }
+}
+
+#[test]
+fn a_transport_from_outside() {
+    let with = |config| Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(Foreign))?));
+    let server = with(serving(&["giop:foreign:127.0.0.1:0".into()])).unwrap();
+    let client = with(Config::default()).unwrap();
+    let root = server.root_poa().unwrap();
+    root.manager().activate().unwrap();
+    let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+    let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+    exercise(&far);
+    // Who has no such transport says so, and so does who gets it twice.
+    let stranger = Orb::with_config(Config::default());
+    let object = stranger.string_to_object(&near.object().to_string()).unwrap();
+    assert_eq!(object.non_existent().unwrap_err().kind, Kind::InvObjref);
+    let twice = Orb::with_config_and(Config::default(), |info| {
+        info.add_transport(Arc::new(Foreign))?;
+        Ok(info.add_transport(Arc::new(Foreign))?)
+    });
+    assert!(twice.is_err());
+    let unknown = Orb::with_config(serving(&["giop:foreign:127.0.0.1:0".into()]));
+    assert_eq!(unknown.root_poa().unwrap_err().kind, Kind::BadParam);
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_version_of_long_ago_is_spoken_too() {
+    let server = Config { giop: "1.0".into(), ..serving(&["unix:;connection".into()]) };
+    let (server, _client, far, _) = pair_with(server, Config::default());
+    let profile = AddressProfile::parse(&far.object().ior().profiles[0]).unwrap();
+    assert_eq!((profile.version, profile.components.len()), (Version::V1_0, 0));
+    // Without components nothing says what the path means; it is tried, since there is nothing else.
+    far.ping().unwrap();
+    server.shutdown(true).unwrap();
+}

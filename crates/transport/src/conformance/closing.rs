@@ -1,0 +1,105 @@
+//! Ends are seen, by everybody, and nothing that was sent before is lost.
+
+use super::{Make, PATIENCE, pair, pattern, receive, send_all};
+use crate::Wait;
+use std::io::{self, IoSlice};
+use std::time::Duration;
+
+/// A peer that shuts down after any number of bytes: exactly those arrive, then the end, again and again.
+pub fn what_was_sent_before_the_end_arrives(make: Make<'_>) {
+    for n in (0..40).chain([4096, 100_000]) {
+        let (_listener, a, b) = pair(make);
+        let all = pattern(n, n as u64);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                send_all(&*a, &all).unwrap();
+                a.shutdown();
+            });
+            assert!(receive(&*b, n, 1000).unwrap() == all);
+            assert_eq!(b.recv(&mut [0; 8], Wait::Block).unwrap(), 0, "after {n} octets");
+        });
+        assert_eq!(b.recv(&mut [0; 8], Wait::No).unwrap(), 0, "the end stays");
+        // Sending to who is gone fails sooner or later, and never blocks for ever.
+        b.set_send_timeout(Some(PATIENCE)).unwrap();
+        let fails = (0..100_000).any(|_| b.send(&[IoSlice::new(&[0; 4096])], Wait::Block).is_err());
+        assert!(fails);
+    }
+}
+
+/// A peer whose stream is dropped, as when its process ends.
+pub fn dropping_is_an_end(make: Make<'_>) {
+    for n in (0..20).chain([5000]) {
+        let (listener, a, b) = pair(make);
+        let all = pattern(n, 9);
+        send_all(&*a, &all).unwrap();
+        drop(a);
+        assert!(receive(&*b, n, 100).unwrap() == all);
+        assert_eq!(b.recv(&mut [0; 8], Wait::Block).unwrap(), 0);
+        drop((listener, b));
+    }
+}
+
+/// Who is blocked in receive is woken by the peer's end, and by the end of the own side.
+pub fn a_blocked_receive_ends(make: Make<'_>) {
+    for own in [false, true] {
+        for pause in [0, 1, 50] {
+            let (_listener, a, b) = pair(make);
+            std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| b.recv(&mut [0; 8], Wait::Block));
+                std::thread::sleep(Duration::from_millis(pause));
+                if own {
+                    b.shutdown()
+                } else {
+                    a.shutdown()
+                }
+                let ended = waiting.join().unwrap();
+                assert!(!matches!(ended, Ok(1..)), "{ended:?}");
+                if let Err(error) = ended {
+                    assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "it had no time-out");
+                }
+            });
+        }
+    }
+}
+
+/// So is who is blocked in send.
+pub fn a_blocked_send_ends(make: Make<'_>) {
+    for own in [false, true] {
+        let (_listener, a, b) = pair(make);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| send_all(&*a, &vec![1; 64 << 20]));
+            std::thread::sleep(Duration::from_millis(30));
+            if own {
+                a.shutdown()
+            } else {
+                b.shutdown()
+            }
+            assert!(waiting.join().unwrap().is_err());
+        });
+    }
+}
+
+/// Closing a listener ends a blocked accept, and nobody gets in any more.
+pub fn closing_ends_accept(make: Make<'_>) {
+    let (transport, address) = make();
+    let listener = transport.listen(&address).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| listener.accept(Wait::Block).is_err());
+        std::thread::sleep(Duration::from_millis(20));
+        listener.close();
+        assert!(waiting.join().unwrap());
+    });
+    let address = listener.address().to_string();
+    drop(listener);
+    assert!(transport.connect(&address, Some(Duration::from_millis(500))).is_err());
+}
+
+/// What cannot be reached says so, and the address is free again.
+pub fn nobody_listens_there(make: Make<'_>) {
+    let (transport, address) = make();
+    let listener = transport.listen(&address).unwrap();
+    let address = listener.address().to_string();
+    drop(listener);
+    assert!(transport.connect(&address, Some(PATIENCE)).is_err());
+    transport.listen(&address).unwrap();
+}

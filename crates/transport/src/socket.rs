@@ -1,0 +1,115 @@
+//! What the transports over stream sockets share.
+
+use crate::{Stream, Wait};
+use isorb_rt::net::{self, Interest, wait_ready};
+use isorb_rt::time::Deadline;
+use rustix::net::Shutdown;
+use socket2::{SockRef, Socket};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A listening socket.
+#[derive(Debug)]
+pub(crate) struct Accepting {
+    fd: OwnedFd,
+    closed: AtomicBool,
+}
+
+impl Accepting {
+    pub fn new(fd: OwnedFd) -> Accepting {
+        Accepting { fd, closed: AtomicBool::new(false) }
+    }
+
+    pub fn accept(&self, wait: Wait) -> io::Result<Socket> {
+        // The socket itself blocks; only who does not want to wait pays for a look first.
+        if wait == Wait::No && !wait_ready(&self.fd, Interest::READ, Deadline::PAST)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let (socket, _) = SockRef::from(&self.fd).accept()?;
+        if self.closed.load(Ordering::Acquire) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(socket)
+    }
+
+    /// Ends a blocked accept; says whether it was the first to close.
+    pub fn close(&self) -> bool {
+        let first = !self.closed.swap(true, Ordering::AcqRel);
+        // Shutting a listening socket down ends a blocked accept on Linux.
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+        first
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A connected stream socket.
+#[derive(Debug)]
+pub(crate) struct SocketStream {
+    fd: OwnedFd,
+    peer: String,
+}
+
+impl SocketStream {
+    pub fn new(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
+        SocketStream { fd: socket.into(), peer }
+    }
+}
+
+fn wait_of(wait: Wait) -> net::Wait {
+    if wait == Wait::No { net::Wait::Never } else { net::Wait::Allowed }
+}
+
+impl Stream for SocketStream {
+    #[inline]
+    fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
+        loop {
+            match net::recv_into(&self.fd, into, wait_of(wait)) {
+                Err(rustix::io::Errno::INTR) => continue,
+                got => return Ok(got?),
+            }
+        }
+    }
+
+    fn short_is_all(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
+        loop {
+            let sent = match pieces {
+                [one] => net::send(&self.fd, one, wait_of(wait)),
+                all => net::send_vectored(&self.fd, all, wait_of(wait)),
+            };
+            match sent {
+                Err(rustix::io::Errno::INTR) => continue,
+                sent => return Ok(sent?),
+            }
+        }
+    }
+
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Ok(net::set_recv_timeout(&self.fd, timeout)?)
+    }
+
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Ok(net::set_send_timeout(&self.fd, timeout)?)
+    }
+
+    fn shutdown(&self) {
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+
+    fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
