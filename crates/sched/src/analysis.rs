@@ -91,18 +91,13 @@ pub fn fixed_priority(tasks: &[Task], preemption: Preemption) -> Result<Analysis
     let holds = table.holds_below();
     let mut verdicts = vec![None; tasks.len()];
     let mut effort = Effort::new(EFFORT);
-    table.responses(
-        0..table.len(),
-        |row| row.deadline,
-        &mut effort,
-        |rank, result| {
-            verdicts[order[rank]] = Some(Verdict {
-                response: Response::of(result),
-                deadline: tasks[order[rank]].deadline,
-                blocking: Nanos::new(table.blocking(rank, &holds)),
-            });
-            true
-        },
-    );
+    table.responses(0..table.len(), &mut effort, |rank, result| {
+        verdicts[order[rank]] = Some(Verdict {
+            response: Response::of(result),
+            deadline: tasks[order[rank]].deadline,
+            blocking: Nanos::new(table.blocking(rank, &holds)),
+        });
+        true
+    });
     Ok(Analysis { verdicts: verdicts.into_iter().flatten().collect(), utilisation: Utilisation::sum(tasks) })
 }

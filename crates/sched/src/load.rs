@@ -19,11 +19,6 @@ impl Utilisation {
         Utilisation(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// `cost` every `period`, rounded up.
-    pub(crate) fn above(cost: Nanos, period: Nanos) -> Utilisation {
-        Utilisation(Utilisation::of(cost, period).0.saturating_add(1))
-    }
-
     /// The sum over `tasks`, each rounded down.
     #[must_use]
     pub fn sum(tasks: &[Task]) -> Utilisation {
@@ -66,17 +61,10 @@ impl Utilisation {
         fraction
     }
 
-    /// This share of `time`, rounded down.
-    pub(crate) fn share_of(self, time: u64) -> u64 {
-        let scaled = (u128::from(time) * u128::from(self.0)) >> Utilisation::BITS;
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-
-    /// How long `work` takes on what this share leaves over, rounded up; `None` where it leaves nothing.
-    pub(crate) fn left_takes(self, work: u64, up: bool) -> Option<u64> {
+    /// How long `work` takes on what this share leaves over, rounded down; `None` where it leaves nothing.
+    pub(crate) fn left_takes(self, work: u64) -> Option<u64> {
         let left = Utilisation::ONE.0.checked_sub(self.0).filter(|left| *left > 0)?;
-        let scaled = u128::from(work) << Utilisation::BITS;
-        let time = if up { scaled.div_ceil(u128::from(left)) } else { scaled / u128::from(left) };
+        let time = (u128::from(work) << Utilisation::BITS) / u128::from(left);
         Some(u64::try_from(time).unwrap_or(u64::MAX))
     }
 }
@@ -151,11 +139,10 @@ mod tests {
     fn shares() {
         let third = Utilisation::of(Nanos::new(1), Nanos::new(3));
         assert!(third.plus(third).plus(third) < Utilisation::ONE);
-        assert!(Utilisation::above(Nanos::new(1), Nanos::new(3)).share_of(3_000) >= 1_000);
         assert_eq!(third.to_string(), "33.3 %");
         let half = Utilisation::of(Nanos::new(1), Nanos::new(2));
-        assert_eq!(half.left_takes(10, true), Some(20));
-        assert_eq!(Utilisation::ONE.left_takes(10, true), None);
+        assert_eq!(half.left_takes(10), Some(20));
+        assert_eq!(Utilisation::ONE.left_takes(10), None);
         assert_eq!(Utilisation::of(Nanos::MAX, Nanos::new(1)), Utilisation(u64::MAX));
     }
 

@@ -86,8 +86,23 @@ pub(crate) struct Level<'a> {
     pub own: Load,
     /// B, with what less urgent tasks add by holding the resource.
     pub blocking: u64,
+    /// When the first job is done, or begins where it runs through, is known to be no earlier than this: where its fixed point starts.
+    pub from: u64,
+    /// A busy period is known to last at least so long.
+    pub busy_from: u64,
     /// Whether a job that has begun is not preempted.
     pub runs_through: bool,
+}
+
+/// What is found of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Its longest response.
+    pub response: u64,
+    /// When the first job of a busy period is done, or begins where it runs through: with more tasks it can only be later.
+    pub first: u64,
+    /// How long a busy period lasts, where it was looked at: with more tasks only longer.
+    pub busy: u64,
 }
 
 /// More breakpoints than these and equals count as more urgent: safe, and no longer exact.
@@ -95,7 +110,7 @@ const BREAKPOINTS: u64 = 2048;
 
 impl Level<'_> {
     /// The longest response, from arrival to completion; stops as soon as it is known to be over `limit`.
-    pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+    pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
         let all = self
             .equals()
@@ -114,23 +129,33 @@ impl Level<'_> {
             let urgent = Above { equal: self.equal, utilisation: all.minus(self.own.utilisation()), ..above };
             return self.jobs(&urgent, busy, limit, effort);
         }
-        let mut worst = self.jobs(&above, busy, limit, effort)?;
+        let Times { response: mut worst, first, .. } = self.jobs(&above, busy, limit, effort)?;
         for equal in self.equals() {
             for k in equal.jitter.div_ceil(equal.period).. {
                 let ready = equal.period.saturating_mul(k).saturating_sub(equal.jitter);
                 if ready >= span {
                     break;
                 }
-                worst = worst.max(self.job(&above, ready, limit, effort)?);
+                let (response, _) = self.job(&above, ready, 0, limit, effort)?;
+                worst = worst.max(response);
             }
         }
-        Ok(worst)
+        Ok(Times { response: worst, first, busy })
+    }
+
+    /// Whether all work of this level is done `within` a time of the start of any busy period: one sum, and reason enough for
+    /// every response to be within that time and the jitter.
+    pub fn settles(&self, within: u64, effort: &mut Effort) -> Result<bool, Stop> {
+        effort.spend(self.above.len() + self.equals().count(), 0)?;
+        let base = self.blocking.saturating_add(self.own.demand_before(within));
+        let sum = |sum: u64, load: &Load| sum.saturating_add(load.demand_before(within));
+        Ok(self.equals().fold(self.above.iter().fold(base, sum), sum) <= within)
     }
 
     /// Nobody is as urgent and everything can be preempted: a busy period ends where no next job is ready.
-    fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
-        let mut worst = 0;
-        let mut done = 0;
+    fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+        let mut times = Times { response: 0, first: 0, busy: 0 };
+        let mut done = self.from;
         for q in 0_u64.. {
             let arrival = q.saturating_mul(self.own.period);
             let base = self.blocking.saturating_add((q + 1).saturating_mul(self.own.cost));
@@ -138,25 +163,42 @@ impl Level<'_> {
             done = above
                 .fixed_point(base, done, patience, Load::demand_before, effort)
                 .map_err(|stop| stop.since(arrival, self.own.jitter))?;
-            worst = worst.max(self.own.jitter.saturating_add(done).saturating_sub(arrival));
+            if q == 0 {
+                times.first = done;
+            }
+            times.response = times.response.max(self.own.jitter.saturating_add(done).saturating_sub(arrival));
             if done.saturating_add(self.own.jitter) <= arrival.saturating_add(self.own.period) {
                 break;
             }
         }
-        Ok(worst)
+        Ok(times)
     }
 
     /// Every own job of a busy period, the first being ready at its start.
-    fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
-        let mut worst = 0;
+    fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+        let mut times = Times { response: 0, first: 0, busy };
+        let mut from = self.from;
         for q in 0..self.own.jobs_before(busy).max(1) {
-            worst = worst.max(self.job(above, q.saturating_mul(self.own.period), limit, effort)?);
+            let (response, reached) =
+                self.job(above, q.saturating_mul(self.own.period), from, limit, effort)?;
+            if q == 0 {
+                times.first = reached;
+            }
+            from = reached;
+            times.response = times.response.max(response);
         }
-        Ok(worst)
+        Ok(times)
     }
 
-    /// The response of the own job that is ready at `ready`, delayed by the full jitter.
-    fn job(&self, above: &Above<'_>, ready: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+    /// The response of the own job that is ready at `ready`, delayed by the full jitter, and its fixed point.
+    fn job(
+        &self,
+        above: &Above<'_>,
+        ready: u64,
+        from: u64,
+        limit: u64,
+        effort: &mut Effort,
+    ) -> Result<(u64, u64), Stop> {
         let earlier = ready / self.own.period;
         let among_equals = if above.equal.iter().all(|part| part.is_empty()) {
             self.equals().fold(0_u64, |sum, load| sum.saturating_add(load.demand_until(ready)))
@@ -166,18 +208,20 @@ impl Level<'_> {
         let base =
             self.blocking.saturating_add(among_equals).saturating_add(earlier.saturating_mul(self.own.cost));
         let patience = limit.saturating_add(ready).saturating_sub(self.own.jitter);
-        let done = if self.runs_through {
+        let response = |reached: u64, rest: u64| {
+            (reached.saturating_add(rest).saturating_add(self.own.jitter).saturating_sub(ready), reached)
+        };
+        if self.runs_through {
             let patience = patience.saturating_sub(self.own.cost);
-            above
-                .fixed_point(base, 0, patience, Load::demand_until, effort)
-                .map(|start| start.saturating_add(self.own.cost))
-                .map_err(|stop| stop.later(self.own.cost))
+            let start = above.fixed_point(base, from, patience, Load::demand_until, effort);
+            start
+                .map(|start| response(start, self.own.cost))
+                .map_err(|stop| stop.later(self.own.cost).since(ready, self.own.jitter))
         } else {
             let base = base.saturating_add(self.own.cost);
-            above.fixed_point(base, 0, patience, Load::demand_before, effort)
-        };
-        done.map(|done| done.saturating_add(self.own.jitter).saturating_sub(ready))
-            .map_err(|stop| stop.since(ready, self.own.jitter))
+            let done = above.fixed_point(base, from, patience, Load::demand_before, effort);
+            done.map(|done| response(done, 0)).map_err(|stop| stop.since(ready, self.own.jitter))
+        }
     }
 
     /// The longest time in which the resource is never without work of this level.
@@ -185,7 +229,7 @@ impl Level<'_> {
         let own = [self.own];
         let everybody =
             Above { loads: self.above, equal: self.equal, utilisation: all.minus(self.own.utilisation()) };
-        let mut busy = 1;
+        let mut busy = self.busy_from.max(1);
         loop {
             let base = self.blocking.saturating_add(own[0].demand_before(busy));
             // Without end: the demand is met at some point, or the sums saturate and stand still there.
@@ -251,7 +295,7 @@ impl Above<'_> {
         effort: &mut Effort,
     ) -> Result<u64, Stop> {
         // Demand grows at least as the utilisation does, so the solution is no earlier than where that line meets w.
-        let line = self.utilisation.left_takes(base, false).ok_or(Stop::Unbounded)?;
+        let line = self.utilisation.left_takes(base).ok_or(Stop::Unbounded)?;
         let mut time = base.max(from).max(line);
         let terms = self.loads.len() + self.equal[0].len() + self.equal[1].len();
         loop {
@@ -284,9 +328,9 @@ pub enum Response {
 }
 
 impl Response {
-    pub(crate) fn of(result: Result<u64, Stop>) -> Response {
+    pub(crate) fn of(result: Result<Times, Stop>) -> Response {
         match result {
-            Ok(time) => Response::Bounded(Nanos::new(time)),
+            Ok(times) => Response::Bounded(Nanos::new(times.response)),
             Err(Stop::Over(time)) => Response::Over(Nanos::new(time)),
             Err(Stop::Unbounded) => Response::Unbounded,
             Err(Stop::Undecided(time)) => Response::Undecided(Nanos::new(time)),
