@@ -4,6 +4,7 @@ mod nearest;
 
 pub use nearest::Nearest;
 
+use crate::demand::Order;
 use crate::response::{Effort, Preemption, Response, Stop, Times};
 use crate::table::Table;
 use crate::{Nanos, Task, TaskError, Utilisation};
@@ -18,6 +19,8 @@ pub enum Assignment {
     DeadlineMonotonic,
     /// What [`Task::priority`] says.
     Declared,
+    /// None: the nearest deadline goes first. The longest response that is known of a task is then its deadline.
+    EarliestDeadline,
 }
 
 /// What an [`Admission`] decides about, and its limits.
@@ -28,6 +31,8 @@ pub struct AdmissionConfig {
     pub preemption: Preemption,
     /// Which priorities admitted tasks get.
     pub assignment: Assignment,
+    /// Whether tasks of equal urgency take turns even where preemption is full, as on one thread a level. In order of arrival they do in any case.
+    pub turns: bool,
     /// At most so many tasks; more are refused.
     pub capacity: usize,
     /// How much of the resource may be given away; the rest is left to best effort.
@@ -43,6 +48,7 @@ impl Default for AdmissionConfig {
         AdmissionConfig {
             preemption: Preemption::Full,
             assignment: Assignment::DeadlineMonotonic,
+            turns: false,
             capacity: 4096,
             share: Utilisation::ONE,
             effort: 4_000_000,
@@ -87,7 +93,7 @@ pub struct Admitted {
 /// assert_eq!(
 ///     refusal.to_string(),
 ///     "video cannot be admitted: display would take at least 22 ms, over its deadline of 20 ms; \
-///      a period of 19 ms or a deadline of 27.187 ms would be admitted",
+///      a period of 19.102 ms or a deadline of 27.07 ms would be admitted",
 /// );
 /// admission.remove(radar.id);
 /// assert!(admission.try_admit(Task::new("video", ms(3), ms(15))).is_ok());
@@ -101,6 +107,8 @@ pub struct Admitted {
 pub struct Admission {
     config: AdmissionConfig,
     table: Table,
+    /// How each declared priority is served, where not in order of arrival.
+    orders: Vec<(u32, Order)>,
     /// Which slot stands where in the table.
     order: Vec<u32>,
     slots: Vec<Slot>,
@@ -124,12 +132,18 @@ impl Admission {
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Admission {
         Admission {
-            table: Table::new(config.preemption, config.capacity.min(4096)),
+            table: Table::new(config.preemption, config.turns, config.capacity.min(4096)),
+            orders: Vec::new(),
             config,
             order: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
         }
+    }
+
+    /// Tasks of this declared priority are served in another order than that of arrival.
+    pub(crate) fn serve(&mut self, priority: u32, order: Order) {
+        self.orders.push((priority, order));
     }
 
     /// Admits the task where it and all that were admitted before meet their deadlines.
@@ -244,7 +258,24 @@ impl Admission {
         match self.config.assignment {
             Assignment::DeadlineMonotonic => u64::MAX - task.deadline.minus(task.jitter).ns(),
             Assignment::Declared => u64::from(task.priority),
+            Assignment::EarliestDeadline => 0,
         }
+    }
+
+    fn order(&self, task: &Task) -> Order {
+        match self.config.assignment {
+            Assignment::DeadlineMonotonic => Order::Arrival,
+            Assignment::Declared => self
+                .orders
+                .iter()
+                .find(|(priority, _)| *priority == task.priority)
+                .map_or(Order::Arrival, |(_, order)| *order),
+            Assignment::EarliestDeadline => Order::Deadline,
+        }
+    }
+
+    fn insert(&mut self, task: &Task) -> usize {
+        self.table.insert(self.level(task), self.order(task), task)
     }
 
     /// What is found, by rank from the first that changed, with the task in the table; or who would fail.
@@ -254,7 +285,7 @@ impl Admission {
         if taken.plus(asked) > self.config.share {
             return Err(Reason::Share { asked, taken, share: self.config.share });
         }
-        let new = self.table.insert(self.level(task), task, self.config.preemption);
+        let new = self.insert(task);
         let first = self.first_affected(new);
         let mut found = Vec::with_capacity(self.table.len() - first);
         let mut failed = None;
@@ -264,6 +295,11 @@ impl Admission {
             match result {
                 Ok(times) if times.response <= deadline => found.push((rank, times)),
                 Ok(times) => failed = Some((rank, Stop::Over(times.response))),
+                // The one that is late stands in the same level.
+                Err(Stop::Beside { member, late }) => {
+                    let rank = self.table.equals(rank).start + member;
+                    failed = Some((rank, Stop::Over(self.table.row(rank).deadline.saturating_add(late))));
+                }
                 Err(stop) => failed = Some((rank, stop)),
             }
             failed.is_none()

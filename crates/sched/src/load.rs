@@ -98,7 +98,7 @@ impl Load {
     }
 
     /// Whole periods in `time`.
-    fn periods(&self, time: u64) -> u64 {
+    pub fn whole_periods(&self, time: u64) -> u64 {
         // The estimate is right or one too small, because the reciprocal is less than one unit too small.
         let estimate = ((u128::from(time) * u128::from(self.reciprocal)) >> 64) as u64;
         estimate + u64::from(time - estimate * self.period >= self.period)
@@ -108,13 +108,13 @@ impl Load {
     pub fn jobs_before(&self, time: u64) -> u64 {
         match time.saturating_add(self.jitter) {
             0 => 0,
-            window => self.periods(window - 1) + 1,
+            window => self.whole_periods(window - 1) + 1,
         }
     }
 
     /// Jobs that are ready at `time` or before.
     pub fn jobs_until(&self, time: u64) -> u64 {
-        self.periods(time.saturating_add(self.jitter)).saturating_add(1)
+        self.whole_periods(time.saturating_add(self.jitter)).saturating_add(1)
     }
 
     pub fn demand_before(&self, time: u64) -> u64 {
@@ -156,7 +156,7 @@ mod tests {
             let load = Load::new(1, period, jitter);
             let window = time.saturating_add(jitter);
             prop_assert_eq!(u128::from(load.jobs_before(time)), u128::from(window).div_ceil(u128::from(period)));
-            prop_assert_eq!(load.periods(window), window / period);
+            prop_assert_eq!(load.whole_periods(window), window / period);
         }
     }
 }

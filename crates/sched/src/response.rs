@@ -13,6 +13,7 @@
 //! looked at (Tindell, Burns and Wellings 1994 for jitter and deadlines beyond the period; George, Rivierre and Spuri 1996 for
 //! equal priorities in order of arrival and for what cannot be preempted; Davis, Burns, Bril and Lukkien 2007 for why the first job is not enough).
 
+use crate::demand::{Late, Queue};
 use crate::load::{Load, Utilisation};
 use crate::{Nanos, Task};
 
@@ -51,7 +52,7 @@ impl Effort {
         Effort { terms }
     }
 
-    fn spend(&mut self, terms: usize, reached: u64) -> Result<(), Stop> {
+    pub fn spend(&mut self, terms: usize, reached: u64) -> Result<(), Stop> {
         match self.terms.checked_sub(terms as u64 + 1) {
             Some(left) => {
                 self.terms = left;
@@ -71,6 +72,13 @@ pub(crate) enum Stop {
     Unbounded,
     /// The effort ran out; the response is at least this.
     Undecided(u64),
+    /// Another member of its level is late, by so much: nothing is known of this one.
+    Beside {
+        /// That member, by its place in the level.
+        member: usize,
+        /// How late it is.
+        late: u64,
+    },
 }
 
 /// A task among those that are as urgent or more so.
@@ -92,6 +100,8 @@ pub(crate) struct Level<'a> {
     pub busy_from: u64,
     /// Whether a job that has begun is not preempted.
     pub runs_through: bool,
+    /// Where equals are not served in order of arrival.
+    pub queue: Option<&'a Queue<'a>>,
 }
 
 /// What is found of a task.
@@ -117,6 +127,9 @@ impl Level<'_> {
             .fold(above.utilisation.plus(self.own.utilisation()), |sum, load| sum.plus(load.utilisation()));
         if all > Utilisation::ONE {
             return Err(Stop::Unbounded);
+        }
+        if let Some(queue) = self.queue {
+            return self.queued(queue, limit, effort);
         }
         if !self.has_equals() && !self.runs_through {
             return self.alone(&above, limit, effort);
@@ -150,6 +163,18 @@ impl Level<'_> {
         let base = self.blocking.saturating_add(self.own.demand_before(within));
         let sum = |sum: u64, load: &Load| sum.saturating_add(load.demand_before(within));
         Ok(self.equals().fold(self.above.iter().fold(base, sum), sum) <= within)
+    }
+
+    /// In a level that is not served in order of arrival the deadline is the bound, or there is none.
+    fn queued(&self, queue: &Queue<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+        match queue.in_time(effort) {
+            Ok(()) => Ok(Times { response: limit, first: 0, busy: 0 }),
+            Err(Late { member, stop: Stop::Over(late) }) if member == self.equal[0].len() => {
+                Err(Stop::Over(limit.saturating_add(late)))
+            }
+            Err(Late { member, stop: Stop::Over(late) }) => Err(Stop::Beside { member, late }),
+            Err(Late { stop, .. }) => Err(stop),
+        }
     }
 
     /// Nobody is as urgent and everything can be preempted: a busy period ends where no next job is ready.
@@ -225,7 +250,7 @@ impl Level<'_> {
     }
 
     /// The longest time in which the resource is never without work of this level.
-    fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
+    pub fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
         let own = [self.own];
         let everybody =
             Above { loads: self.above, equal: self.equal, utilisation: all.minus(self.own.utilisation()) };
@@ -270,23 +295,23 @@ impl Stop {
         match self {
             Stop::Over(time) => Stop::Over(change(time)),
             Stop::Undecided(time) => Stop::Undecided(change(time)),
-            Stop::Unbounded => Stop::Unbounded,
+            Stop::Unbounded | Stop::Beside { .. } => self,
         }
     }
 }
 
 /// Those who go first.
 #[derive(Debug, Clone, Copy)]
-struct Above<'a> {
-    loads: &'a [Load],
+pub(crate) struct Above<'a> {
+    pub loads: &'a [Load],
     /// Equals, where they count as more urgent.
-    equal: [&'a [Load]; 2],
-    utilisation: Utilisation,
+    pub equal: [&'a [Load]; 2],
+    pub utilisation: Utilisation,
 }
 
 impl Above<'_> {
     /// The least `w` with `w = base + sum of demand(w)`, known to be at least `from`.
-    fn fixed_point(
+    pub fn fixed_point(
         &self,
         base: u64,
         from: u64,
@@ -323,7 +348,8 @@ pub enum Response {
     Over(Nanos),
     /// The tasks of this urgency and more ask for more than there is.
     Unbounded,
-    /// The question took more computing than it was given; some response may take this long or longer.
+    /// The question took more computing than it was given, or another task of its level is late and nothing is known of this one;
+    /// some response may take this long or longer.
     Undecided(Nanos),
 }
 
@@ -334,6 +360,7 @@ impl Response {
             Err(Stop::Over(time)) => Response::Over(Nanos::new(time)),
             Err(Stop::Unbounded) => Response::Unbounded,
             Err(Stop::Undecided(time)) => Response::Undecided(Nanos::new(time)),
+            Err(Stop::Beside { .. }) => Response::Undecided(Nanos::ZERO),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tasks as numbers, the most urgent first: what analysis and admission share.
 
 use crate::Task;
+use crate::demand::{Order, Queue, Wait};
 use crate::load::{Load, Utilisation};
 use crate::response::{Effort, Level, Preemption, Stop, Times};
 use std::ops::Range;
@@ -14,6 +15,10 @@ pub(crate) struct Row {
     pub blocking: u64,
     /// How long it may hold up a more urgent one by running.
     pub hold: u64,
+    /// How long it may hold up a member of its own level that is due earlier.
+    pub hold_inside: u64,
+    /// How its level is served.
+    pub order: Order,
     /// A lower bound of [`Times::first`], from before tasks came in.
     pub first: u64,
     /// A lower bound of [`Times::busy`], likewise.
@@ -25,16 +30,14 @@ pub(crate) struct Row {
 pub(crate) struct Table {
     loads: Vec<Load>,
     rows: Vec<Row>,
-    runs_through: bool,
+    preemption: Preemption,
+    /// Members of a level take turns, as on one thread a level.
+    turns: bool,
 }
 
 impl Table {
-    pub fn new(preemption: Preemption, capacity: usize) -> Table {
-        Table {
-            loads: Vec::with_capacity(capacity),
-            rows: Vec::with_capacity(capacity),
-            runs_through: preemption == Preemption::None,
-        }
+    pub fn new(preemption: Preemption, turns: bool, capacity: usize) -> Table {
+        Table { loads: Vec::with_capacity(capacity), rows: Vec::with_capacity(capacity), preemption, turns }
     }
 
     pub fn len(&self) -> usize {
@@ -46,7 +49,8 @@ impl Table {
     }
 
     /// Puts a task behind its equals; where it is now.
-    pub fn insert(&mut self, level: u64, task: &Task, preemption: Preemption) -> usize {
+    pub fn insert(&mut self, level: u64, order: Order, task: &Task) -> usize {
+        let hold = self.preemption.hold(task);
         let index = self.rows.partition_point(|row| row.level >= level);
         self.loads.insert(index, Load::of(task));
         self.rows.insert(
@@ -55,7 +59,9 @@ impl Table {
                 level,
                 deadline: task.deadline.ns(),
                 blocking: task.blocking.ns(),
-                hold: preemption.hold(task),
+                hold,
+                hold_inside: if self.turns { task.cost.ns() - 1 } else { hold },
+                order,
                 first: 0,
                 busy: 0,
             },
@@ -112,34 +118,52 @@ impl Table {
     }
 
     /// Each task of `range` in its level, until `visit` answers false.
-    pub fn levels<'a>(&'a self, range: Range<usize>, mut visit: impl FnMut(usize, Level<'a>) -> bool) {
+    pub fn levels(&self, range: Range<usize>, mut visit: impl FnMut(usize, &Level<'_>) -> bool) {
         let holds = self.holds_below();
-        let mut group = 0..0;
         let mut above_utilisation = Utilisation::default();
-        for index in 0..range.end {
-            if index == group.end {
-                for load in &self.loads[group.clone()] {
-                    above_utilisation = above_utilisation.plus(load.utilisation());
+        let mut start = 0;
+        while start < range.end {
+            let group = self.equals(start);
+            let above = &self.loads[..group.start];
+            let queue = (self.rows[start].order != Order::Arrival).then(|| {
+                let members = &self.loads[group.clone()];
+                let order = self.rows[start].order;
+                Queue::new(above, above_utilisation, members, order, self.waits(group.clone()), holds[start])
+            });
+            for index in group.start.max(range.start)..group.end.min(range.end) {
+                let level = Level {
+                    above,
+                    above_utilisation,
+                    equal: [&self.loads[group.start..index], &self.loads[index + 1..group.end]],
+                    own: self.loads[index],
+                    blocking: self.blocking(index, &holds),
+                    from: self.rows[index].first,
+                    busy_from: self.rows[index].busy,
+                    runs_through: self.preemption == Preemption::None,
+                    queue: queue.as_ref(),
+                };
+                if !visit(index, &level) {
+                    return;
                 }
-                group = self.equals(index);
             }
-            if index < range.start {
-                continue;
+            for load in &self.loads[group.clone()] {
+                above_utilisation = above_utilisation.plus(load.utilisation());
             }
-            let level = Level {
-                above: &self.loads[..group.start],
-                above_utilisation,
-                equal: [&self.loads[group.start..index], &self.loads[index + 1..group.end]],
-                own: self.loads[index],
-                blocking: self.blocking(index, &holds),
-                from: self.rows[index].first,
-                busy_from: self.rows[index].busy,
-                runs_through: self.runs_through,
-            };
-            if !visit(index, level) {
-                return;
-            }
+            start = group.end;
         }
+    }
+
+    fn waits(&self, group: Range<usize>) -> Vec<Wait> {
+        let wait = |(member, index): (usize, usize)| {
+            let (row, load) = (&self.rows[index], &self.loads[index]);
+            let early = match row.order {
+                Order::Laxity => load.jitter + load.cost,
+                Order::Arrival | Order::Deadline => load.jitter,
+            };
+            let due = row.deadline.saturating_sub(early);
+            Wait { member, due, blocking: row.blocking, hold: row.hold_inside }
+        };
+        group.enumerate().map(wait).collect()
     }
 
     /// The longest response of each task of `range`, searched up to its deadline, until `visit` answers false.
@@ -149,9 +173,10 @@ impl Table {
         effort: &mut Effort,
         mut visit: impl FnMut(usize, Result<Times, Stop>) -> bool,
     ) {
-        let mut before: Option<(Level<'_>, Times)> = None;
-        self.levels(range, |index, mut level| {
-            let alone = level.equal.iter().all(|part| part.is_empty());
+        let mut before: Option<(Urgent, Times)> = None;
+        self.levels(range, |index, level| {
+            let mut level = *level;
+            let alone = level.equal.iter().all(|part| part.is_empty()) && level.queue.is_none();
             if let Some((urgent, times)) = before.filter(|_| alone) {
                 level.from = level.from.max(no_earlier(&level, &urgent, times.first));
                 let busy = times.busy.saturating_add(level.blocking).saturating_add(level.own.cost);
@@ -173,15 +198,23 @@ impl Table {
                 }
                 result => result,
             };
-            before = result.ok().filter(|_| alone).map(|times| (level, times));
+            let here = Urgent { blocking: level.blocking, cost: level.own.cost };
+            before = result.ok().filter(|_| alone).map(|times| (here, times));
             visit(index, result)
         });
     }
 }
 
+/// What the next less urgent task needs to know of a task.
+#[derive(Debug, Clone, Copy)]
+struct Urgent {
+    blocking: u64,
+    cost: u64,
+}
+
 /// Where the first fixed point of a task may start, from that of the task before it: it waits for that task too.
-fn no_earlier(level: &Level<'_>, urgent: &Level<'_>, first: u64) -> u64 {
-    let job = if level.runs_through { urgent.own.cost } else { level.own.cost };
+fn no_earlier(level: &Level<'_>, urgent: &Urgent, first: u64) -> u64 {
+    let job = if level.runs_through { urgent.cost } else { level.own.cost };
     match level.blocking.saturating_add(job).checked_sub(urgent.blocking) {
         Some(more) if level.runs_through || level.blocking >= urgent.blocking => first.saturating_add(more),
         _ => 0,

@@ -85,7 +85,7 @@ impl Admission {
         if task.check().is_err() || self.utilisation().plus(asked) > self.config.share {
             return Ok(Some(Who::New));
         }
-        let new = self.table.insert(self.level(task), task, self.config.preemption);
+        let new = self.insert(task);
         let mut ranks: Vec<usize> = match among {
             Some(among) => among.iter().map(|who| who.rank(new)).collect(),
             None => (self.first_affected(new)..self.table.len()).collect(),
@@ -97,7 +97,7 @@ impl Admission {
             if ranks.next_if_eq(&rank).is_none() {
                 return ranks.peek().is_some();
             }
-            answer = meets(&level, self.table.row(rank).deadline, effort).map(|met| {
+            answer = meets(level, self.table.row(rank).deadline, effort).map(|met| {
                 (!met).then_some(match rank.cmp(&new) {
                     std::cmp::Ordering::Equal => Who::New,
                     std::cmp::Ordering::Less => Who::Rank(rank),
@@ -118,7 +118,7 @@ fn meets(level: &Level<'_>, deadline: u64, effort: &mut Effort) -> Result<bool, 
     }
     match level.response(deadline, effort) {
         Ok(times) => Ok(times.response <= deadline),
-        Err(Stop::Over(_) | Stop::Unbounded) => Ok(false),
+        Err(Stop::Over(_) | Stop::Unbounded | Stop::Beside { .. }) => Ok(false),
         Err(stop @ Stop::Undecided(_)) => Err(stop),
     }
 }
