@@ -5,7 +5,7 @@ use crate::connection::{Connection, Roll};
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
 use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
-use crate::policy::{Policies, SharedPolicies};
+use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::server::Endpoints;
 use crate::transports::{Route, Transports};
 use crate::{Object, Reference, Result, SystemException};
@@ -302,6 +302,11 @@ impl Orb {
     /// The ORB's policies, the widest scope.
     pub fn policies(&self) -> Policies {
         self.0.policies.get()
+    }
+
+    #[inline]
+    pub(crate) fn effective_policies(&self) -> Effective {
+        self.0.policies.effective()
     }
 
     /// Sets the ORB's policies; what is `None` stays as it was.

@@ -19,6 +19,7 @@ pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 
+use crate::policy::Timeout;
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
@@ -28,6 +29,7 @@ use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
 use outbox::{Outbox, Patience};
+use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -76,6 +78,7 @@ pub(crate) struct Connection {
     pool: Arc<BufferPool>,
     holding: Arc<Holding>,
     limits: Limits,
+    send_timeout: Timeout,
 }
 
 const OPEN: u8 = 0;
@@ -115,6 +118,7 @@ impl Connection {
             pool,
             holding,
             limits,
+            send_timeout: limits.send_timeout.into(),
         }
     }
 
@@ -240,7 +244,7 @@ impl Connection {
     /// # Real-time
     /// One PI lock, one system call when the socket takes it all.
     pub fn send(&self, message: &Message<'_>) -> Result<(), SendError> {
-        let patience = Patience { deadline: Deadline::NONE, each: self.limits.send_timeout };
+        let patience = Patience { deadline: Deadline::NONE, each: self.send_timeout };
         let sent = self.send_in(message, patience);
         if sent == Err(SendError::NotSent) {
             // Nobody is left to hear that it was not sent.
@@ -259,18 +263,39 @@ impl Connection {
         &self,
         message: &Message<'_>,
         deadline: Deadline,
-        timeout: Option<Duration>,
+        timeout: Timeout,
     ) -> Result<(), SendError> {
-        let each = outbox::shorter(timeout, self.limits.send_timeout);
-        let sent = self.send_in(message, Patience { deadline, each });
+        let sent = self.send_in(message, Patience { deadline, each: timeout.min(self.send_timeout) });
         if sent == Err(SendError::NotSent) && !deadline.is_past() {
             self.break_off();
         }
         sent
     }
 
-    #[inline]
+    /// The usual case: nothing waits before the message, nobody else sends, and the socket takes it all.
+    #[inline(always)]
     fn send_in(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
+        let fragment = self.limits.fragment;
+        if self.takes_replies()
+            && let Some(octets) = message.contiguous()
+            // A fragment is a multiple of eight octets long.
+            && (fragment == 0 || octets.len() <= fragment & !7)
+            && let Ok(mut outbox) = self.outbox.try_lock()
+            && outbox.is_ready(patience.each)
+        {
+            let first = self.stream.send(&[IoSlice::new(octets)], Wait::Block);
+            if matches!(first, Ok(sent) if sent == octets.len()) {
+                return Ok(());
+            }
+            let sent = outbox::go_on(&mut outbox, &*self.stream, octets, first, patience);
+            drop(outbox);
+            return self.note_sent(sent);
+        }
+        self.send_any(message, patience)
+    }
+
+    #[inline(never)]
+    fn send_any(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
         if !self.takes_replies() {
             return Err(SendError::Closed);
         }
@@ -282,6 +307,10 @@ impl Connection {
         };
         let sent = outbox::send(&mut outbox, &*self.stream, message, self.limits.fragment, patience);
         drop(outbox);
+        self.note_sent(sent)
+    }
+
+    fn note_sent(&self, sent: Result<(), SendError>) -> Result<(), SendError> {
         if !matches!(sent, Ok(()) | Err(SendError::NotSent)) {
             self.break_off();
         }
@@ -356,7 +385,7 @@ impl Connection {
         into: &mut Buffer,
     ) -> (Result<Arrived, ReadError>, bool) {
         let read = loop {
-            match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into) {
+            match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, Timeout::NONE, into) {
                 Ok(arrived) if arrived.is_reply() => self.slots.deliver(arrived, into, &self.pool),
                 read => break read,
             }
@@ -376,18 +405,69 @@ impl Connection {
         let _ = self.watch.set((poller.clone(), token));
     }
 
-    /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
-    /// no reply is handed to `other`, with the inbox free, and may be answered there.
-    pub fn await_reply(
+    /// Waits for the reply to the request of `slot` where nobody else reads and the reply is what comes next. Anything else
+    /// is for [`await_reply`](Self::await_reply), which is to be given what this gave: what was read instead.
+    #[inline(always)]
+    pub fn await_reply_alone(
         &self,
         slot: &Slot<'_>,
         deadline: Deadline,
-        timeout: Option<Duration>,
+        timeout: Timeout,
         into: &mut Buffer,
+    ) -> Result<Arrived, Option<(PiGuard<'_, Inbox>, Result<Arrived, ReadError>)>> {
+        let Ok(mut inbox) = self.inbox.try_lock() else { return Err(None) };
+        // Somebody may have delivered here before we held the inbox.
+        if slot.is_full() {
+            return Err(None);
+        }
+        let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
+        match read {
+            Ok(arrived) if arrived.is_reply_to(slot.id()) => {
+                drop(inbox);
+                self.hand_over();
+                Ok(arrived)
+            }
+            read => Err(Some((inbox, read))),
+        }
+    }
+
+    /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
+    /// no reply is handed to `other`, with the inbox free, and may be answered there. `begun` is a message that was read and not
+    /// looked at, and the inbox it came from.
+    #[inline(never)]
+    pub fn await_reply<'c>(
+        &'c self,
+        slot: &Slot<'_>,
+        deadline: Deadline,
+        timeout: Timeout,
+        into: &mut Buffer,
+        mut begun: Option<(PiGuard<'c, Inbox>, Result<Arrived, ReadError>)>,
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
         let mut late = false;
         loop {
+            if let Some((inbox, read)) = begun.take() {
+                late = true;
+                self.note(&read);
+                if let Ok(arrived) = &read
+                    && arrived.is_reply()
+                    && !arrived.is_reply_to(slot.id())
+                {
+                    self.slots.deliver(*arrived, into, &self.pool);
+                    continue;
+                }
+                drop(inbox);
+                self.hand_over();
+                match read {
+                    Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
+                    Ok(arrived) => other(arrived, into),
+                    // The end of the stream follows CloseConnection, which `other` took.
+                    Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
+                        return Err(ReadError::ClosedInOrder);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             let mut held = self.inbox.try_lock().ok();
             if held.is_none() {
                 // Announce the wait first, then look again: a holder that leaves in between sees either us or an empty lock.
@@ -420,26 +500,7 @@ impl Connection {
             // Who waited before has less than the usual time left.
             let timeout = if late { inbox.timeout_for(deadline) } else { timeout };
             let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
-            late = true;
-            self.note(&read);
-            if let Ok(arrived) = &read
-                && arrived.is_reply()
-                && !arrived.is_reply_to(slot.id())
-            {
-                self.slots.deliver(*arrived, into, &self.pool);
-                continue;
-            }
-            drop(inbox);
-            self.hand_over();
-            match read {
-                Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
-                Ok(arrived) => other(arrived, into),
-                // The end of the stream follows CloseConnection, which `other` took.
-                Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
-                    return Err(ReadError::ClosedInOrder);
-                }
-                Err(error) => return Err(error),
-            }
+            begun = Some((inbox, read));
         }
     }
 
@@ -456,7 +517,14 @@ impl Connection {
         {
             let mut block = inbox::fresh_block(&self.pool);
             loop {
-                let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, None, &mut block);
+                let read = inbox.next(
+                    &*self.stream,
+                    &self.pool,
+                    Wait::No,
+                    Deadline::NONE,
+                    Timeout::NONE,
+                    &mut block,
+                );
                 match read.map(|arrived| (arrived, arrived.header.kind)) {
                     Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
                         self.slots.deliver(arrived, &mut block, &self.pool);

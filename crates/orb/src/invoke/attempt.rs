@@ -1,23 +1,22 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::reply::{Failure, Outcome, copy_to_scope, lost, take_message};
+use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
 use crate::connection::{Arrived, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
-use crate::policy::{Policies, Rebind};
+use crate::policy::{Effective, Rebind, Timeout};
 use crate::workspace::{Work, with_work};
 use crate::{Orb, Result, SystemException, server};
 use isorb_cdr::{Encoder, Message, Text, Version};
 use isorb_giop::context::CodeSets;
-use isorb_giop::message::{self, Addressed, Response, ServiceContext};
+use isorb_giop::message::{self, Addressed, OrdinaryReply, ReplyStatus, Response, ServiceContext};
 use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{Completion, Kind, minor};
+use isorb_giop::{Completion, Header, Kind, minor};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A call that was started.
 pub(super) struct Call<'c, 'a> {
@@ -26,7 +25,7 @@ pub(super) struct Call<'c, 'a> {
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
     pub deadline: Deadline,
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
     /// A connection was closed under this call.
     pub wary: Cell<bool>,
     /// It is not the first attempt.
@@ -35,11 +34,12 @@ pub(super) struct Call<'c, 'a> {
     pub exchange: Option<&'c Exchange>,
 }
 
-/// A reply as it came, in the caller's scope.
-pub(super) struct Answer<'s> {
-    pub arrived: Arrived,
-    pub bytes: &'s mut [u8],
-    pub text: Text,
+/// A reply, in the caller's scope.
+pub(super) enum Answer<'s> {
+    /// Results of a call that ended well, and nothing else: the octets of the body, its header and text.
+    Results(&'s mut [u8], Header, Text),
+    /// Any reply, as it came.
+    Any(Arrived, &'s mut [u8], Text),
 }
 
 impl<'a> Call<'_, 'a> {
@@ -56,7 +56,7 @@ impl<'a> Call<'_, 'a> {
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Outcome<'s>, Failure> {
         match self.attempt(target, scope, policies)? {
             Some(answer) => self.outcome(answer, scope),
@@ -65,12 +65,12 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request and its reply.
-    #[inline]
+    #[inline(always)]
     pub fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
         match &target.place {
             Place::Here => self.here(target, scope),
@@ -79,20 +79,20 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// A remote call.
-    #[inline(never)]
+    #[inline(always)]
     fn there<'s>(
         &self,
         target: &Target,
         peer: &Peer,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { deadline, timeout, .. } = *self;
         let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
-        let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
+        let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
         let Some(slot) = connection.claim() else {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
@@ -134,17 +134,28 @@ impl<'a> Call<'_, 'a> {
             let mut other = |arrived: Arrived, block: &mut Buffer| {
                 server::off_path(self.orb, &connection, arrived, block);
             };
-            let read = connection.await_reply(&slot, deadline, timeout, &mut work.block, &mut other);
-            let arrived = match read {
+            let block = &mut work.block;
+            let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
-                Err(error) => {
-                    return Err(self.read_failure(error, &connection, slot.id(), target));
+                Err(begun) => {
+                    match connection.await_reply(&slot, deadline, timeout, block, begun, &mut other) {
+                        Ok(arrived) => arrived,
+                        Err(error) => return Err(self.read_failure(error, &connection, slot.id(), target)),
+                    }
                 }
             };
-            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
-                .map_err(|exception| exception.completed(Completion::Maybe))?;
             let text = connection.text(arrived.header.version);
-            Ok(Some(Answer { arrived, bytes, text }))
+            let message = &block.bytes()[..arrived.len];
+            if let Some(reply) = OrdinaryReply::find(message, &arrived.header)
+                && reply.status == ReplyStatus::NoException
+                && self.exchange.is_none()
+                && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
+            {
+                return Ok(Some(Answer::Results(body, arrived.header, text)));
+            }
+            let bytes = take_message(scope, block, arrived.len, connection.pool())
+                .map_err(|exception| exception.completed(Completion::Maybe))?;
+            Ok(Some(Answer::Any(arrived, bytes, text)))
         })
     }
 
@@ -178,7 +189,7 @@ impl<'a> Call<'_, 'a> {
                 Some(bytes) => {
                     let bytes = bytes?;
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
+                    Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }
                 None => Ok(None),
             }
@@ -211,6 +222,7 @@ impl<'a> Call<'_, 'a> {
         self.encode(e, target, id, contexts)
     }
 
+    #[inline(always)]
     fn encode<'e>(
         &self,
         e: &'e mut Encoder<'a>,
