@@ -81,6 +81,9 @@ pub(crate) struct Connection {
     send_timeout: Timeout,
 }
 
+/// What was read instead of the reply that a call waits for, and the inbox, still held.
+type Instead<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
+
 const OPEN: u8 = 0;
 /// The peer said CloseConnection: what it has not answered it has not processed.
 const CLOSED_BY_PEER: u8 = 1;
@@ -414,7 +417,7 @@ impl Connection {
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
-    ) -> Result<Arrived, Option<(PiGuard<'_, Inbox>, Result<Arrived, ReadError>)>> {
+    ) -> Result<Arrived, Option<Instead<'_>>> {
         let Ok(mut inbox) = self.inbox.try_lock() else { return Err(None) };
         // Somebody may have delivered here before we held the inbox.
         if slot.is_full() {
@@ -441,7 +444,7 @@ impl Connection {
         deadline: Deadline,
         timeout: Timeout,
         into: &mut Buffer,
-        mut begun: Option<(PiGuard<'c, Inbox>, Result<Arrived, ReadError>)>,
+        mut begun: Option<Instead<'c>>,
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
         let mut late = false;
