@@ -2,14 +2,17 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use isorb_rt::sched::RealTime;
 
 use crate::cases::Case;
-use crate::experiments::{instructions, syscalls, two_way};
+use crate::experiments::catalogue::{self, Experiment};
+use crate::experiments::{instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
 use crate::subjects::{Subject, isorb, raw};
@@ -34,6 +37,89 @@ enum What {
     Instructions(Counted),
     /// System calls a call, under strace
     Syscalls(Counted),
+    /// The papers' experiments, all or some, as one HTML page with plots
+    Report(ReportArgs),
+    #[command(flatten)]
+    Experiment(Named),
+}
+
+#[derive(Args, Debug)]
+struct ReportArgs {
+    /// Names of experiments; all if not given
+    #[arg(value_parser = experiment)]
+    experiments: Vec<&'static Experiment>,
+    /// Each experiment within a minute
+    #[arg(long)]
+    quick: bool,
+    /// The page
+    #[arg(long, value_name = "FILE", default_value = "isorb-report.html")]
+    output: PathBuf,
+    /// Real-time priority for what is measured: require, prefer or off
+    #[arg(long, default_value = "prefer")]
+    real_time: RealTime,
+    /// The native priority
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=90))]
+    priority: u8,
+}
+
+fn experiment(name: &str) -> Result<&'static Experiment, String> {
+    let names = || catalogue::ALL.iter().map(|experiment| experiment.name).collect::<Vec<_>>().join(", ");
+    Experiment::named(name).ok_or_else(|| format!("expected one of: {}", names()))
+}
+
+/// An experiment of the catalogue: a command for each, so that a new one needs an entry there and nothing here.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    experiment: &'static Experiment,
+    options: one::Options,
+}
+
+#[derive(Args, Debug)]
+struct Common {
+    /// At most a minute, with fewer samples
+    #[arg(long)]
+    quick: bool,
+    /// JSON lines on standard output, the verdict last; the tables go to standard error
+    #[arg(long)]
+    json: bool,
+    /// Real-time priority for what is measured: require, prefer or off
+    #[arg(long, default_value = "prefer")]
+    real_time: RealTime,
+    /// The native priority
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=90))]
+    priority: u8,
+}
+
+impl Subcommand for Named {
+    fn augment_subcommands(command: Command) -> Command {
+        catalogue::ALL.iter().fold(command, |command, experiment| {
+            let about = format!("{} ({})", experiment.about, experiment.source);
+            command.subcommand(Common::augment_args(Command::new(experiment.name)).about(about))
+        })
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Named::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        Experiment::named(name).is_some()
+    }
+}
+
+impl FromArgMatches for Named {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Named, clap::Error> {
+        let none = || clap::Error::new(ErrorKind::MissingSubcommand);
+        let (name, matches) = matches.subcommand().ok_or_else(none)?;
+        let experiment = Experiment::named(name).ok_or_else(none)?;
+        let Common { quick, json, real_time, priority } = Common::from_arg_matches(matches)?;
+        Ok(Named { experiment, options: one::Options { quick, json, real_time, priority } })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Named::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 #[derive(Args, Debug)]
@@ -94,6 +180,8 @@ impl BenchArgs {
             What::TwoWay(args) => two_way::run(&launcher, &args.options()),
             What::Instructions(args) => instructions::run(&launcher, &args.options(&NOT_UNDER_VALGRIND)),
             What::Syscalls(args) => syscalls::run(&launcher, &args.options(&SAME)),
+            What::Report(args) => report::run(&launcher, &args.options()),
+            What::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }
@@ -115,6 +203,13 @@ impl TwoWay {
             priority: self.priority,
             json: self.json,
         }
+    }
+}
+
+impl ReportArgs {
+    fn options(self) -> report::Options {
+        let ReportArgs { experiments, quick, output, real_time, priority } = self;
+        report::Options { experiments, output, quick, real_time, priority }
     }
 }
 
@@ -166,8 +261,9 @@ enum PeerWhat {
     },
     /// isorb's client
     IsorbClient {
-        /// The server's reference
-        reference: String,
+        /// The ORB's arguments, and the server's reference
+        #[arg(last = true)]
+        arguments: Vec<String>,
     },
     /// The control's server
     RawServer,
@@ -186,7 +282,7 @@ impl PeerArgs {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
             PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
-            PeerWhat::IsorbClient { reference } => isorb::call(&reference),
+            PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };
@@ -245,6 +341,17 @@ mod tests {
     }
 
     #[test]
+    fn every_experiment_is_a_command() {
+        for experiment in catalogue::ALL {
+            let line = format!("bench {} --quick --priority 50", experiment.name);
+            let Ok(What::Experiment(named)) = parse(&line) else { panic!("{line}") };
+            assert_eq!(named.experiment.name, experiment.name);
+            let real_time = RealTime::Prefer;
+            assert_eq!(named.options, one::Options { quick: true, json: false, real_time, priority: 50 });
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for line in [
             "bench",
@@ -253,6 +360,9 @@ mod tests {
             "bench two-way --priority 0",
             "bench two-way --quick --seconds 3",
             "bench two-way --real-time maybe",
+            "bench demux --seconds 3",
+            "bench nothing",
+            "bench report nothing",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -289,6 +289,14 @@ impl Orb {
         any.get_with(Some(self))
     }
 
+    /// Finds the servant behind `key` and `operation` of its interface, as a request does, and lets go of them: what
+    /// demultiplexing takes, for those who measure it. False where a request would be refused.
+    #[doc(hidden)]
+    pub fn demultiplex(&self, key: &[u8], operation: &str) -> bool {
+        let entered = self.registry().enter(key, operation);
+        entered.is_ok_and(|e| e.servant().interface().operations.look_up(operation.as_bytes()).is_some())
+    }
+
     /// The real-time face of this ORB: thread pools, mutexes, priority mappings.
     pub fn rt(&self) -> crate::rt::RtOrb {
         crate::rt::RtOrb::new(self.clone())
