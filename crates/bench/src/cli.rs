@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use isorb_rt::sched::RealTime;
 
 use crate::cases::Case;
-use crate::experiments::{instructions, syscalls, two_way};
+use crate::experiments::{footprint, instructions, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
 use crate::subjects::{Subject, isorb, raw};
@@ -34,6 +34,8 @@ enum What {
     Instructions(Counted),
     /// System calls a call, under strace
     Syscalls(Counted),
+    /// Size of the smallest client and server, on disk and in memory
+    Footprint(Plain),
 }
 
 #[derive(Args, Debug)]
@@ -77,6 +79,13 @@ struct Counted {
     case: Case,
 }
 
+#[derive(Args, Debug)]
+struct Plain {
+    /// One JSON object a line on standard output; the table goes to standard error
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum PlacementName {
     OneCore,
@@ -94,6 +103,7 @@ impl BenchArgs {
             What::TwoWay(args) => two_way::run(&launcher, &args.options()),
             What::Instructions(args) => instructions::run(&launcher, &args.options(&NOT_UNDER_VALGRIND)),
             What::Syscalls(args) => syscalls::run(&launcher, &args.options(&SAME)),
+            What::Footprint(args) => footprint::run(args.json),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }

@@ -1,6 +1,7 @@
 //! What `isorb bench` can be asked for, one file each.
 
 mod counted;
+pub mod footprint;
 pub mod instructions;
 pub mod syscalls;
 pub mod two_way;
