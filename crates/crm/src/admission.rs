@@ -340,10 +340,11 @@ mod tests {
             text.contains("radar cannot be admitted") && text.contains("would admit a period of"),
             "{text}"
         );
-        // Here the share is given away, and waiting longer would not help.
-        assert_eq!(refused.nearest_deadline_ns, None);
-        let period_ns = refused.nearest_period_ns.unwrap();
-        assert!(node.admit_push("radar", &channel(8192), Wish { period_ns, ..wish }).is_ok());
+        let deadline_ns = refused.nearest_deadline_ns.unwrap();
+        let again = node.admit_push("radar", &channel(8192), Wish { deadline_ns, ..wish });
+        node.release(&again.expect("what is called admissible is"));
+        // All of them at once take longer than the deadline, however seldom that is.
+        assert_eq!(refused.nearest_period_ns, None);
         // Giving back makes room.
         for grant in grants.drain(..) {
             node.release(&grant);

@@ -71,5 +71,5 @@ fn pushing_and_receiving_allocate_nothing() {
     };
     work(50);
     assert_eq!(allocations_during(|| work(500)), 0);
-    assert!(sent > 5_000, "{sent} datagrams");
+    assert!(sent > 2_000, "{sent} datagrams");
 }
