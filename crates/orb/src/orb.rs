@@ -6,6 +6,8 @@ use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedCo
 use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
 use crate::policy::{Policies, SharedPolicies};
+use crate::rt::Setup;
+use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
 use crate::transports::{Route, Transports};
 use crate::{Object, Reference, Result, SystemException};
@@ -38,11 +40,28 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Orb(Arc<Inner>);
 
+/// A connection over which an ORB serves requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServedConnection {
+    /// Who opened it.
+    pub peer: String,
+    /// The band of priorities that the peer said it uses it for.
+    pub band: Option<PriorityBand>,
+}
+
+impl ServedConnection {
+    fn of(connection: &Connection) -> ServedConnection {
+        ServedConnection { peer: connection.peer().into(), band: connection.band() }
+    }
+}
+
 struct Inner {
     config: Config,
     arguments: Vec<String>,
     policies: SharedPolicies,
     interceptors: Interceptors,
+    rt_client: crate::rt::ClientState,
     registry: Registry,
     peers: Peers,
     transports: Transports,
@@ -134,6 +153,7 @@ impl Orb {
             arguments,
             policies: SharedPolicies::new(policies),
             interceptors: initial.interceptors,
+            rt_client: crate::rt::ClientState::default(),
             registry: Registry::new(epoch as u32),
             peers: Peers::default(),
             transports: initial.transports,
@@ -179,6 +199,15 @@ impl Orb {
     /// Host and port of each open TCP endpoint, as references name them; none before [`Orb::root_poa`].
     pub fn endpoint_addresses(&self) -> Vec<(String, u16)> {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.published.clone())
+    }
+
+    /// The connections over which this ORB serves requests, for those who look after a system.
+    ///
+    /// # Real-time
+    /// Allocates.
+    pub fn served_connections(&self) -> Vec<ServedConnection> {
+        let open = self.0.accepted.all().into_iter().filter(|connection| connection.is_open());
+        open.map(|connection| ServedConnection::of(&connection)).collect()
     }
 
     /// Transport and address of each open endpoint, in the transport's own form; none before [`Orb::root_poa`].
@@ -476,6 +505,11 @@ impl Orb {
         &self.0.interceptors
     }
 
+    #[inline]
+    pub(crate) fn rt_client(&self) -> &crate::rt::ClientState {
+        &self.0.rt_client
+    }
+
     pub(crate) fn registry(&self) -> &Registry {
         &self.0.registry
     }
@@ -494,7 +528,12 @@ impl Orb {
     }
 
     pub(crate) fn peer(&self, routes: Routes) -> Arc<Peer> {
-        self.0.peers.get(routes)
+        self.peer_by(routes, Setup::default())
+    }
+
+    /// The peer whose connections are apart from others by these routes.
+    pub(crate) fn peer_by(&self, routes: Routes, setup: Setup) -> Arc<Peer> {
+        self.0.peers.get(routes, setup)
     }
 
     /// A connection that served requests has ended.

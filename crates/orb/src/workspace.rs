@@ -31,7 +31,7 @@ impl Work {
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
-    #[inline]
+    #[inline(always)]
     pub fn trim(&mut self) {
         if self.block.capacity() > crate::connection::STAY {
             self.block = Buffer::unpooled(0);
@@ -39,6 +39,7 @@ impl Work {
     }
 
     /// Keeps an encoding buffer for the next message unless it grew very large.
+    #[inline(always)]
     pub fn put_back(encode: &mut Vec<u8>, buffer: Vec<u8>) {
         if buffer.capacity() <= STAY {
             *encode = buffer;

@@ -4,6 +4,7 @@ pub mod catalogue;
 mod context;
 mod counted;
 mod demux;
+pub mod footprint;
 pub mod instructions;
 pub mod one;
 pub mod report;

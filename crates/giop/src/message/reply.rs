@@ -136,7 +136,7 @@ fn known(d: &Decoder<'_>, status: u32) -> Result<ReplyStatus> {
 ///
 /// # Real-time
 /// Linear in the header's length; allocates only when the encoder's buffer is too small.
-#[inline]
+#[inline(always)]
 pub fn write_reply(
     e: &mut Encoder<'_>,
     id: u32,

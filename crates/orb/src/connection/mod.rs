@@ -22,6 +22,7 @@ pub(crate) use slots::{Slot, Slots};
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
+use isorb_giop::context::PriorityRange;
 use isorb_rt::net::{Interest, Poller, Trigger};
 use isorb_rt::sync::{LockError, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
@@ -69,6 +70,10 @@ pub(crate) struct Connection {
     code_sets: AtomicU8,
     /// The peer agreed to take requests over this connection too.
     pub bidirectional: AtomicBool,
+    /// The peer knows which band of priorities the connection is for.
+    pub band_agreed: AtomicBool,
+    /// The band that the peer said it is for; low and high end, or [`NO_BAND`].
+    band: AtomicU32,
     /// An event was left alone because a caller held the inbox.
     missed: AtomicBool,
     /// The poller of its lane, and its token there.
@@ -77,6 +82,9 @@ pub(crate) struct Connection {
     holding: Arc<Holding>,
     limits: Limits,
 }
+
+/// No band has negative ends.
+const NO_BAND: u32 = u32::MAX;
 
 const OPEN: u8 = 0;
 /// The peer said CloseConnection: what it has not answered it has not processed.
@@ -110,6 +118,8 @@ impl Connection {
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
+            band_agreed: AtomicBool::new(false),
+            band: AtomicU32::new(NO_BAND),
             missed: AtomicBool::new(false),
             watch: OnceLock::new(),
             pool,
@@ -220,6 +230,20 @@ impl Connection {
     pub fn set_code_sets(&self, narrow: Narrow, wide: Wide) {
         let bits = 1 | u8::from(narrow == Narrow::Utf8) << 1 | u8::from(wide == Wide::Utf16) << 2;
         self.code_sets.store(bits, Ordering::Release);
+    }
+
+    /// Takes note of the band of priorities that the peer uses the connection for.
+    pub fn set_band(&self, band: PriorityRange) {
+        let bits = u32::from(band.low.cast_unsigned()) << 16 | u32::from(band.high.cast_unsigned());
+        self.band.store(bits, Ordering::Release);
+    }
+
+    /// The band of priorities that the peer uses the connection for, if it said one.
+    pub fn band(&self) -> Option<PriorityRange> {
+        let bits = self.band.load(Ordering::Acquire);
+        let band =
+            PriorityRange { low: ((bits >> 16) as u16).cast_signed(), high: (bits as u16).cast_signed() };
+        (bits != NO_BAND).then_some(band)
     }
 
     /// How text travels in a message of `version` on this connection.

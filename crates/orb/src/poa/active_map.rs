@@ -96,7 +96,7 @@ impl ActiveMap {
     }
 
     /// The object of an id, be it active or leaving.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, id: &[u8]) -> Option<&Arc<Active>> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
@@ -105,6 +105,10 @@ impl ActiveMap {
         {
             return slot.entry.as_ref();
         }
+        self.find_by_id(id)
+    }
+
+    fn find_by_id(&self, id: &[u8]) -> Option<&Arc<Active>> {
         if self.by_id.is_empty() {
             return None;
         }

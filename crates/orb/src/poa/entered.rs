@@ -32,6 +32,16 @@ impl Visit {
         Ok(Visit { poa })
     }
 
+    /// Goes through the POA's gate if it is open.
+    #[inline(always)]
+    pub fn at_once(poa: Poa) -> Option<Visit> {
+        if poa.gate().enter() != 0 {
+            poa.leave_gate();
+            return None;
+        }
+        Some(Visit { poa })
+    }
+
     /// For a request that came in although the gate is closed: leaves, waits, tries again.
     #[cold]
     fn pass(poa: &Poa, mut closed: u64) -> Result<()> {
@@ -82,7 +92,7 @@ enum Subject {
 pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> Entered<'k> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn active(
         visit: Visit,
         active: Arc<Active>,
@@ -133,7 +143,7 @@ impl<'k> Entered<'k> {
     /// # Real-time
     /// Neither allocates nor blocks, except in the single-thread and main-thread models, which wait for the upcall that
     /// runs.
-    #[inline]
+    #[inline(always)]
     pub fn upcall<'e, T>(&'e self, upcall: impl FnOnce(&'e Servant) -> T) -> Result<T> {
         let poa = self.poa();
         let _permit = if poa.needs_permit() { Some(poa.permit()?) } else { None };
@@ -145,7 +155,7 @@ impl<'k> Entered<'k> {
     ///
     /// # Errors
     /// What `postinvoke` raises.
-    #[inline]
+    #[inline(always)]
     pub fn postinvoke(&self) -> Result<()> {
         match &self.subject {
             Subject::Active(_) => Ok(()),

@@ -126,6 +126,7 @@ impl Poa {
         (u64::from(self.0.slot) << 32 | u64::from(self.0.generation)).to_be_bytes()
     }
 
+    #[inline(always)]
     pub(super) fn lock(&self) -> PiGuard<'_, Body> {
         self.0.body.lock()
     }

@@ -1,21 +1,21 @@
 //! The command line, as `isorb bench` and the hidden `isorb bench-peer` have it.
 
+mod experiments;
+
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use isorb_rt::sched::RealTime;
 
 use crate::cases::Case;
-use crate::experiments::catalogue::{self, Experiment};
-use crate::experiments::{instructions, one, report, syscalls, two_way};
+use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
 use crate::subjects::{Subject, isorb, raw};
+use experiments::{Named, ReportArgs};
 
 /// A run that is not quick gives each case so long.
 const EACH: Duration = Duration::from_secs(12);
@@ -37,89 +37,12 @@ enum What {
     Instructions(Counted),
     /// System calls a call, under strace
     Syscalls(Counted),
+    /// Size of the smallest client and server, on disk and in memory
+    Footprint(Plain),
     /// The papers' experiments, all or some, as one HTML page with plots
     Report(ReportArgs),
     #[command(flatten)]
     Experiment(Named),
-}
-
-#[derive(Args, Debug)]
-struct ReportArgs {
-    /// Names of experiments; all if not given
-    #[arg(value_parser = experiment)]
-    experiments: Vec<&'static Experiment>,
-    /// Each experiment within a minute
-    #[arg(long)]
-    quick: bool,
-    /// The page
-    #[arg(long, value_name = "FILE", default_value = "isorb-report.html")]
-    output: PathBuf,
-    /// Real-time priority for what is measured: require, prefer or off
-    #[arg(long, default_value = "prefer")]
-    real_time: RealTime,
-    /// The native priority
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=90))]
-    priority: u8,
-}
-
-fn experiment(name: &str) -> Result<&'static Experiment, String> {
-    let names = || catalogue::ALL.iter().map(|experiment| experiment.name).collect::<Vec<_>>().join(", ");
-    Experiment::named(name).ok_or_else(|| format!("expected one of: {}", names()))
-}
-
-/// An experiment of the catalogue: a command for each, so that a new one needs an entry there and nothing here.
-#[derive(Clone, Copy, Debug)]
-struct Named {
-    experiment: &'static Experiment,
-    options: one::Options,
-}
-
-#[derive(Args, Debug)]
-struct Common {
-    /// At most a minute, with fewer samples
-    #[arg(long)]
-    quick: bool,
-    /// JSON lines on standard output, the verdict last; the tables go to standard error
-    #[arg(long)]
-    json: bool,
-    /// Real-time priority for what is measured: require, prefer or off
-    #[arg(long, default_value = "prefer")]
-    real_time: RealTime,
-    /// The native priority
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=90))]
-    priority: u8,
-}
-
-impl Subcommand for Named {
-    fn augment_subcommands(command: Command) -> Command {
-        catalogue::ALL.iter().fold(command, |command, experiment| {
-            let about = format!("{} ({})", experiment.about, experiment.source);
-            command.subcommand(Common::augment_args(Command::new(experiment.name)).about(about))
-        })
-    }
-
-    fn augment_subcommands_for_update(command: Command) -> Command {
-        Named::augment_subcommands(command)
-    }
-
-    fn has_subcommand(name: &str) -> bool {
-        Experiment::named(name).is_some()
-    }
-}
-
-impl FromArgMatches for Named {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Named, clap::Error> {
-        let none = || clap::Error::new(ErrorKind::MissingSubcommand);
-        let (name, matches) = matches.subcommand().ok_or_else(none)?;
-        let experiment = Experiment::named(name).ok_or_else(none)?;
-        let Common { quick, json, real_time, priority } = Common::from_arg_matches(matches)?;
-        Ok(Named { experiment, options: one::Options { quick, json, real_time, priority } })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Named::from_arg_matches(matches)?;
-        Ok(())
-    }
 }
 
 #[derive(Args, Debug)]
@@ -163,6 +86,13 @@ struct Counted {
     case: Case,
 }
 
+#[derive(Args, Debug)]
+struct Plain {
+    /// One JSON object a line on standard output; the table goes to standard error
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum PlacementName {
     OneCore,
@@ -182,6 +112,7 @@ impl BenchArgs {
             What::Syscalls(args) => syscalls::run(&launcher, &args.options(&SAME)),
             What::Report(args) => report::run(&launcher, &args.options()),
             What::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
+            What::Footprint(args) => footprint::run(args.json),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }
@@ -203,13 +134,6 @@ impl TwoWay {
             priority: self.priority,
             json: self.json,
         }
-    }
-}
-
-impl ReportArgs {
-    fn options(self) -> report::Options {
-        let ReportArgs { experiments, quick, output, real_time, priority } = self;
-        report::Options { experiments, output, quick, real_time, priority }
     }
 }
 
@@ -301,6 +225,7 @@ mod tests {
 
     use super::*;
     use crate::cases::Kind;
+    use crate::experiments::catalogue;
 
     #[derive(Parser, Debug)]
     struct Bench {
