@@ -274,6 +274,7 @@ impl Orb {
         if let Some(endpoints) = self.0.endpoints.get() {
             endpoints.close(self);
         }
+        self.0.rt.pools.close();
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
                 connection.close();
@@ -456,14 +457,20 @@ impl Orb {
         crate::naming::resolve(context, name)
     }
 
-    /// A reference to an object of this ORB.
-    pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>, added: &[TaggedComponent]) -> Object {
+    /// A reference to an object of this ORB; `at` an address of its own instead of all the ORB's.
+    pub(crate) fn make_reference(
+        &self,
+        type_id: &str,
+        key: Vec<u8>,
+        at: Option<(String, u16)>,
+        added: &[TaggedComponent],
+    ) -> Object {
         let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
         let ours = ours.into_iter().flat_map(|component| component.to_tagged());
         let version = self.config().giop_version();
         let mut profiles = Vec::new();
-        let open = self.endpoints();
-        let mut tcp = self.endpoint_addresses().into_iter();
+        let open = if at.is_some() { None } else { self.endpoints() };
+        let mut tcp = at.map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
         // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
         let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
         if let Some((host, port)) = tcp.next().or_else(nowhere) {
@@ -487,6 +494,7 @@ impl Orb {
         let profiles = ior.iiop_profiles().flatten();
         let mut ours = profiles.filter(|profile| {
             endpoints.published.iter().any(|(host, port)| (host, *port) == (&profile.host, profile.port))
+                || self.0.rt.pools.listen_at(&profile.host, profile.port)
         });
         let local = || {
             let mut ways = endpoints.local.iter();

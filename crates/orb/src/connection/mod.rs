@@ -360,14 +360,22 @@ impl Connection {
     /// As [`Connection::read`], without waiting, and says whether it is known that nothing was behind the message, the end of the
     /// stream aside. Where a caller holds the inbox, the poller reports the connection again when that caller lets go: no
     /// thread of a lane waits for what a caller waits for.
-    pub fn read_arrived(&self, into: &mut Buffer) -> (Result<Arrived, ReadError>, bool) {
-        if let Ok(inbox) = self.inbox.try_lock() {
+    ///
+    /// Who is `alone` keeps the connection until nothing more is known to be there. Others leave it after each message, and what
+    /// came in between them was perhaps reported to somebody who left it alone: to them only a receive of their own says that nothing
+    /// was behind the message.
+    pub fn read_arrived(&self, into: &mut Buffer, alone: bool) -> (Result<Arrived, ReadError>, bool) {
+        if let Ok(mut inbox) = self.inbox.try_lock() {
+            inbox.emptied &= alone;
             return self.read_held(inbox, Wait::No, into);
         }
         self.missed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         match self.inbox.try_lock() {
-            Ok(inbox) => self.read_held(inbox, Wait::No, into),
+            Ok(mut inbox) => {
+                inbox.emptied &= alone;
+                self.read_held(inbox, Wait::No, into)
+            }
             Err(_) => (Err(ReadError::WouldBlock), false),
         }
     }
