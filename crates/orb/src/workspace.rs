@@ -23,11 +23,34 @@ pub(crate) struct Work {
     pub block: Buffer,
 }
 
+/// What the upcalls of a lane may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// A region of so many bytes for each thread.
+    Region(usize),
+    /// The heap, up to so many bytes for each thread.
+    Heap(usize),
+}
+
 impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
         Work { region, encode: Vec::with_capacity(1024), block }
+    }
+
+    /// For a thread of a lane: a region that was touched already and does not grow, or none at all.
+    pub fn with_memory(pool: &Arc<BufferPool>, memory: Memory) -> Work {
+        let region = match memory {
+            Memory::Region(bytes) => {
+                let mut region = Region::new(bytes);
+                region.prefault();
+                region
+            }
+            // Nothing fits, and the pool retains nothing, so that all of it comes from the heap and goes back.
+            Memory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
+        };
+        Work { region, ..Work::new(pool) }
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.

@@ -6,7 +6,8 @@
 //! ```text
 //!   Task (C, T, D, J, B, priority)            what there is to do
 //!     ├ fixed_priority                        exact response times, a verdict a task
-//!     └ Admission, Link                       one more? yes with bounds, or no with numbers
+//!     ├ Admission, Link                       one more? yes with bounds, or no with numbers
+//!     └ Policy, Plan, RuntimeScheduler        which queue, where in it: what a dispatcher asks
 //! ```
 //!
 //! All arithmetic is on integers of nanoseconds, and saturates towards the worse verdict.
@@ -14,17 +15,23 @@
 
 mod admission;
 mod analysis;
+mod demand;
 mod link;
 mod load;
+mod policy;
 mod response;
+mod runtime;
 mod table;
 mod task;
 mod time;
 
 pub use admission::{Admission, AdmissionConfig, Admitted, Assignment, Nearest, Reason, Refusal, TaskId};
 pub use analysis::{Analysis, Verdict, fixed_priority};
+pub use demand::Order;
 pub use link::Link;
 pub use load::Utilisation;
+pub use policy::{Policy, Rank, UnknownPolicy};
 pub use response::{Preemption, Response};
+pub use runtime::{Connected, Dispatch, Plan, PlanError, QueueConfig, RuntimeScheduler};
 pub use task::{Criticality, Fault, Importance, Task, TaskError};
 pub use time::Nanos;

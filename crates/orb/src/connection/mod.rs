@@ -23,6 +23,7 @@ use crate::policy::Timeout;
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
+use isorb_giop::context::PriorityRange;
 use isorb_rt::net::{Interest, Poller, Trigger};
 use isorb_rt::sync::{LockError, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
@@ -71,6 +72,10 @@ pub(crate) struct Connection {
     code_sets: AtomicU8,
     /// The peer agreed to take requests over this connection too.
     pub bidirectional: AtomicBool,
+    /// The peer knows which band of priorities the connection is for.
+    pub band_agreed: AtomicBool,
+    /// The band that the peer said it is for; low and high end, or [`NO_BAND`].
+    band: AtomicU32,
     /// An event was left alone because a caller held the inbox.
     missed: AtomicBool,
     /// The poller of its lane, and its token there.
@@ -80,6 +85,9 @@ pub(crate) struct Connection {
     limits: Limits,
     send_timeout: Timeout,
 }
+
+/// No band has negative ends.
+const NO_BAND: u32 = u32::MAX;
 
 /// What was read instead of the reply that a call waits for, and the inbox, still held.
 type Instead<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
@@ -116,6 +124,8 @@ impl Connection {
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
+            band_agreed: AtomicBool::new(false),
+            band: AtomicU32::new(NO_BAND),
             missed: AtomicBool::new(false),
             watch: OnceLock::new(),
             pool,
@@ -227,6 +237,20 @@ impl Connection {
     pub fn set_code_sets(&self, narrow: Narrow, wide: Wide) {
         let bits = 1 | u8::from(narrow == Narrow::Utf8) << 1 | u8::from(wide == Wide::Utf16) << 2;
         self.code_sets.store(bits, Ordering::Release);
+    }
+
+    /// Takes note of the band of priorities that the peer uses the connection for.
+    pub fn set_band(&self, band: PriorityRange) {
+        let bits = u32::from(band.low.cast_unsigned()) << 16 | u32::from(band.high.cast_unsigned());
+        self.band.store(bits, Ordering::Release);
+    }
+
+    /// The band of priorities that the peer uses the connection for, if it said one.
+    pub fn band(&self) -> Option<PriorityRange> {
+        let bits = self.band.load(Ordering::Acquire);
+        let band =
+            PriorityRange { low: ((bits >> 16) as u16).cast_signed(), high: (bits as u16).cast_signed() };
+        (bits != NO_BAND).then_some(band)
     }
 
     /// How text travels in a message of `version` on this connection.
@@ -368,14 +392,22 @@ impl Connection {
     /// As [`Connection::read`], without waiting, and says whether it is known that nothing was behind the message, the end of the
     /// stream aside. Where a caller holds the inbox, the poller reports the connection again when that caller lets go: no
     /// thread of a lane waits for what a caller waits for.
-    pub fn read_arrived(&self, into: &mut Buffer) -> (Result<Arrived, ReadError>, bool) {
-        if let Ok(inbox) = self.inbox.try_lock() {
+    ///
+    /// Who is `alone` keeps the connection until nothing more is known to be there. Others leave it after each message, and what
+    /// came in between them was perhaps reported to somebody who left it alone: to them only a receive of their own says that nothing
+    /// was behind the message.
+    pub fn read_arrived(&self, into: &mut Buffer, alone: bool) -> (Result<Arrived, ReadError>, bool) {
+        if let Ok(mut inbox) = self.inbox.try_lock() {
+            inbox.emptied &= alone;
             return self.read_held(inbox, Wait::No, into);
         }
         self.missed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         match self.inbox.try_lock() {
-            Ok(inbox) => self.read_held(inbox, Wait::No, into),
+            Ok(mut inbox) => {
+                inbox.emptied &= alone;
+                self.read_held(inbox, Wait::No, into)
+            }
             Err(_) => (Err(ReadError::WouldBlock), false),
         }
     }

@@ -1,6 +1,7 @@
 //! A call, from the stub's arguments to the reply's results: its policies, and the attempts that it takes.
 
 mod attempt;
+mod bands;
 mod reply;
 
 pub use reply::Reply;
@@ -119,7 +120,19 @@ impl Object {
         let deadline = timeout.deadline();
         let (wary, late) = (Cell::new(false), Cell::new(false));
         let operation = operation.name;
-        Ok(Call { orb, operation, response, arguments, deadline, timeout, wary, late, exchange: None })
+        let exchange = None;
+        Ok(Call {
+            orb,
+            object: self,
+            operation,
+            response,
+            arguments,
+            deadline,
+            timeout,
+            wary,
+            late,
+            exchange,
+        })
     }
 
     /// A call whose every attempt runs between the points of interceptors.

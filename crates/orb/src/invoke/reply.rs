@@ -75,6 +75,17 @@ pub(crate) enum Failure {
     Final(SystemException),
 }
 
+impl Failure {
+    /// What a caller gets where there is no other attempt.
+    pub fn into_exception(self) -> SystemException {
+        match self {
+            Failure::NotProcessed(exception)
+            | Failure::Unreachable(exception)
+            | Failure::Final(exception) => exception,
+        }
+    }
+}
+
 impl From<SystemException> for Failure {
     fn from(exception: SystemException) -> Failure {
         Failure::Final(exception)

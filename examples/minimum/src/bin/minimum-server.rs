@@ -1,4 +1,4 @@
-//! Serves a lamp and prints its reference.
+//! Serves a lamp and prints its reference; ends with its input.
 
 use isorb::{Result, Upcall};
 use isorb_example_minimum::minimum::{Lamp, LampRef};
@@ -26,6 +26,11 @@ fn main() -> Result<()> {
     let orb = isorb::Orb::init(std::env::args())?;
     let lamp: LampRef = orb.root_poa()?.activate(Arc::new(Bulb::default()))?;
     println!("{}", isorb::Reference::object(&lamp));
+    let ends = orb.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        ends.shutdown(false)
+    });
     orb.run();
     Ok(())
 }
