@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::{Nanos, Task, TaskError};
 
 /// How many terms an analysis computes before it says that it is undecided: a second or so.
-const EFFORT: u64 = 400_000_000;
+const EFFORT: u64 = 100_000_000;
 
 /// What the analysis says of a set of tasks, one verdict a task, in the order in which the tasks were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
