@@ -28,7 +28,7 @@ pub struct Encoder<'v> {
 
 impl<'v> Encoder<'v> {
     /// An encoder that reuses the capacity of `buffer`; its contents are discarded.
-    #[inline]
+    #[inline(always)]
     pub fn new(mut buffer: Vec<u8>, text: Text) -> Encoder<'v> {
         buffer.clear();
         Encoder {
@@ -42,6 +42,7 @@ impl<'v> Encoder<'v> {
     }
 
     /// Refuses messages of more than `bytes` bytes with [`ErrorKind::TooLarge`].
+    #[inline]
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
         self.end = if self.error.is_none() { bytes } else { 0 };
@@ -84,7 +85,7 @@ impl<'v> Encoder<'v> {
     }
 
     /// Pads with zero octets to a multiple of `alignment` (a power of two).
-    #[inline]
+    #[inline(always)]
     pub fn align(&mut self, alignment: usize) {
         let gap = (self.position() - self.origin).wrapping_neg() & (alignment - 1);
         if gap != 0 {
@@ -105,7 +106,7 @@ impl<'v> Encoder<'v> {
     }
 
     /// Writes octets as they are, without a count.
-    #[inline]
+    #[inline(always)]
     pub fn raw(&mut self, bytes: &[u8]) {
         if self.room(bytes.len()) {
             self.message.buffer.extend_from_slice(bytes);
@@ -178,6 +179,26 @@ impl<'v> Encoder<'v> {
             buffer.extend_from_slice(count.as_bytes());
             buffer.extend_from_slice(octets);
             buffer.push(0);
+        }
+    }
+
+    /// As [`terminated`](Self::terminated), and the count of an empty sequence behind it.
+    #[inline(always)]
+    pub fn terminated_before_none(&mut self, octets: &[u8]) {
+        let Ok(count) = u32::try_from(octets.len() + 1) else { return self.fail(ErrorKind::TooLarge) };
+        self.align(4);
+        // The terminator, padding and the second count are zeros.
+        let end = (size_of::<u32>() + octets.len() + 4) & !3;
+        let written = end + size_of::<u32>();
+        if self.room(written) {
+            let buffer = &mut self.message.buffer;
+            let written = buffer.len() + written;
+            buffer.reserve(size_of::<u32>() + octets.len() + 8);
+            buffer.extend_from_slice(count.as_bytes());
+            buffer.extend_from_slice(octets);
+            // More than are needed, and taken back: one store.
+            buffer.extend_from_slice(&[0; 8]);
+            buffer.truncate(written);
         }
     }
 
@@ -275,6 +296,7 @@ impl<'v> Encoder<'v> {
     }
 
     /// Overwrites an aligned `unsigned long` that was written before anything was lent, by its offset in the message.
+    #[inline]
     pub fn patch(&mut self, at: usize, value: u32) {
         if let Some(place) = self.message.buffer.get_mut(at..at + 4) {
             place.copy_from_slice(value.as_bytes());
@@ -282,6 +304,7 @@ impl<'v> Encoder<'v> {
     }
 
     /// Forgets everything after `position` octets, errors too; only what was copied can be forgotten.
+    #[inline]
     pub fn truncate(&mut self, position: usize) {
         self.message.lent_bytes = 0;
         self.message.lent_count = 0;
@@ -335,7 +358,7 @@ impl<'v> Encoder<'v> {
     }
 
     /// Whether so many bytes may be written: there is room, and no error so far.
-    #[inline]
+    #[inline(always)]
     fn room(&mut self, bytes: usize) -> bool {
         let room = self.position().saturating_add(bytes) <= self.end;
         if !room {

@@ -76,4 +76,4 @@ pub use reader::{Reader, Sample};
 pub use segment::Segment;
 pub use words::{Cells, OutOfBounds, View};
 #[cfg(not(loom))]
-pub use writer::Writer;
+pub use writer::{Source, Writer};

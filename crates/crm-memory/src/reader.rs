@@ -25,6 +25,9 @@ pub struct Sample {
     pub written_ns: u64,
     /// Which writer wrote it, from 1; another number than the last time means that the writer was restarted.
     pub epoch: u64,
+    /// Its number at the writer's node. In a replica some of the writer's values may never have arrived: these numbers have
+    /// gaps then, [`sequence`](Self::sequence) has none.
+    pub source: u64,
     /// Values that came between the last one that this reader read and this one, and that it did not read.
     pub missed: u64,
 }
@@ -245,7 +248,14 @@ fn copy(view: View<'_>, out: &mut [u8]) -> Result<(), ReadError> {
 }
 
 fn sample(sequence: u64, stamp: Stamp, missed: u64) -> Sample {
-    Sample { sequence, len: stamp.len, written_ns: stamp.written_ns, epoch: stamp.epoch, missed }
+    Sample {
+        sequence,
+        len: stamp.len,
+        written_ns: stamp.written_ns,
+        epoch: stamp.epoch,
+        source: stamp.source,
+        missed,
+    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub(crate) struct Stamp {
     pub len: usize,
     pub written_ns: u64,
     pub epoch: u64,
+    /// The number that the value has where it was first written.
+    pub source: u64,
 }
 
 /// Why an attempt to read failed.
@@ -72,6 +74,7 @@ impl<'m> Ring<'m> {
         slot[1].store(stamp.len as u64, Relaxed);
         slot[2].store(stamp.written_ns, Relaxed);
         slot[3].store(stamp.epoch, Relaxed);
+        slot[4].store(stamp.source, Relaxed);
         step(Step::MarkComplete);
         slot[0].store(2 * n, Release);
         step(Step::Name);
@@ -107,6 +110,7 @@ impl<'m> Ring<'m> {
         let len = slot[1].load(Relaxed);
         let written_ns = slot[2].load(Relaxed);
         let epoch = slot[3].load(Relaxed);
+        let source = slot[4].load(Relaxed);
         let fits = len <= self.geometry.size() as u64;
         let len = if fits { len as usize } else { 0 };
         step(Step::Copy);
@@ -119,6 +123,6 @@ impl<'m> Ring<'m> {
         if !fits {
             return Err(Miss::Damaged);
         }
-        Ok((seen, Stamp { len, written_ns, epoch }))
+        Ok((seen, Stamp { len, written_ns, epoch, source }))
     }
 }

@@ -26,6 +26,15 @@ pub struct Writer {
     claim: OwnedFd,
 }
 
+/// Where a value of a replica comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// Its number at the writer's node.
+    pub sequence: u64,
+    /// Which writer of that area wrote it.
+    pub epoch: u64,
+}
+
 impl Writer {
     pub(crate) fn claim(
         file: OwnedFd,
@@ -102,11 +111,21 @@ impl Writer {
     /// When `len` is more than the area takes.
     #[inline]
     pub fn publish(&mut self, len: usize, written_ns: u64) -> Result<u64, TooLarge> {
+        self.publish_as(len, written_ns, Source { sequence: self.latest + 1, epoch: self.epoch })
+    }
+
+    /// [`publish`](Self::publish) for a replica: what is published was written elsewhere, where it has the number and the writer of
+    /// `source`.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    pub fn publish_as(&mut self, len: usize, written_ns: u64, source: Source) -> Result<u64, TooLarge> {
         if len > self.geometry.size() {
             return Err(self.too_large(len));
         }
         self.latest += 1;
-        self.ring().publish(self.latest, Stamp { len, written_ns, epoch: self.epoch });
+        let stamp = Stamp { len, written_ns, epoch: source.epoch, source: source.sequence };
+        self.ring().publish(self.latest, stamp);
         if self.wake {
             self.mapping.head().announce();
         }

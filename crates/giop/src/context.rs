@@ -151,7 +151,7 @@ fn priority(c: &mut Cursor<'_>) -> Result<i16, SystemException> {
 }
 
 /// A priority band, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PriorityRange {
     /// Lowest CORBA priority.
     pub low: i16,

@@ -110,14 +110,10 @@ pub(crate) fn terminated(octets: &[u8]) -> Result<&str, ErrorKind> {
 
 /// The octets of a CDR string without their terminator, which is the only zero.
 #[inline]
-#[expect(
-    clippy::manual_contains,
-    reason = "names are short: octet by octet is faster than a search made for long texts"
-)]
 pub(crate) fn unterminated(octets: &[u8]) -> Result<&[u8], ErrorKind> {
     // Some peers send an empty string without its terminator.
     let Some((last, text)) = octets.split_last() else { return Ok(&[]) };
-    if *last != 0 || text.iter().any(|octet| *octet == 0) {
+    if *last != 0 || crate::octets::has_zero(text) {
         return Err(ErrorKind::Terminator);
     }
     Ok(text)

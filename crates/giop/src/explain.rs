@@ -2,9 +2,9 @@
 
 use crate::AddressProfile;
 use crate::component::{self, Component, PolicyValue, TaggedComponent};
-use crate::cursor::Cursor;
 use crate::header::minor_version;
 use crate::ior::Ior;
+use crate::policy::{PriorityModel, PriorityModelPolicy, RtPolicy};
 use crate::profile::{
     self, IiopProfile, TAG_INTERNET_IOP, TAG_ISORB_SEGMENTS, TAG_MULTIPLE_COMPONENTS, TAG_TAO_UIOP,
 };
@@ -190,7 +190,7 @@ impl Lines {
     fn policy(&mut self, policy: &PolicyValue) {
         let name = policy_name(policy.policy_type);
         let number = policy.policy_type;
-        match priority_model(policy).or_else(|| bands(policy)) {
+        match real_time(policy) {
             Some(value) => self.line(&format!("policy {number}: {name}, {value}")),
             None => {
                 self.line(&format!("policy {number}: {name}, {} bytes", policy.value.len()));
@@ -271,32 +271,29 @@ fn policy_name(policy_type: u32) -> &'static str {
     }
 }
 
-/// Priority model policy: the model, then the server's priority (RT-CORBA 1.2, clause 5.4).
-fn priority_model(policy: &PolicyValue) -> Option<String> {
-    if policy.policy_type != 40 {
-        return None;
-    }
-    let mut c = Cursor::encapsulation(&policy.value).ok()?;
-    let model = match c.u32().ok()? {
-        0 => "CLIENT_PROPAGATED",
-        1 => "SERVER_DECLARED",
+/// A Real-Time CORBA policy in words, where there is more to say than its name.
+fn real_time(policy: &PolicyValue) -> Option<String> {
+    let mut text = String::new();
+    let written = match RtPolicy::parse(policy).ok()?? {
+        RtPolicy::PriorityModel(PriorityModelPolicy { model, server_priority }) => {
+            let model = match model {
+                PriorityModel::ClientPropagated => "CLIENT_PROPAGATED",
+                PriorityModel::ServerDeclared => "SERVER_DECLARED",
+            };
+            write!(text, "{model}, server priority {server_priority}")
+        }
+        RtPolicy::PriorityBands(bands) => {
+            text.push_str("bands");
+            bands.iter().try_for_each(|band| write!(text, " {}..{}", band.low, band.high))
+        }
+        RtPolicy::ServerProtocol(protocols) | RtPolicy::ClientProtocol(protocols) => {
+            let name = |tag| crate::profile::tag_name(tag).unwrap_or("unknown");
+            text.push_str("protocols");
+            protocols.iter().try_for_each(|protocol| write!(text, " {}", name(protocol.tag)))
+        }
         _ => return None,
     };
-    Some(format!("{model}, server priority {}", c.u16().ok()?.cast_signed()))
-}
-
-/// Priority-banded connection policy: a sequence of bands.
-fn bands(policy: &PolicyValue) -> Option<String> {
-    if policy.policy_type != 45 {
-        return None;
-    }
-    let mut c = Cursor::encapsulation(&policy.value).ok()?;
-    let n = c.count(4).ok()?;
-    let mut text = String::from("bands");
-    for _ in 0..n {
-        let _ = write!(text, " {}..{}", c.u16().ok()?.cast_signed(), c.u16().ok()?.cast_signed());
-    }
-    Some(text)
+    written.ok().map(|()| text)
 }
 
 #[cfg(test)]

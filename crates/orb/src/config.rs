@@ -9,14 +9,14 @@ use crate::{Result, SystemException};
 use isorb_cdr::{Narrow, Version};
 use isorb_giop::Kind;
 use isorb_giop::codeset::CodeSetComponentInfo;
-use serde::Deserialize;
 use std::collections::BTreeMap;
+#[cfg(feature = "config-file")]
 use std::path::Path;
 use std::time::Duration;
 
 /// How a server's connections meet its threads (DESIGN decision 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Concurrency {
     /// A thread a connection, which blocks in receive: the fastest for few clients.
     Connection,
@@ -25,8 +25,8 @@ pub enum Concurrency {
 }
 
 /// Configuration of an ORB. All keys of `isorb.toml` have the names of these fields.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct Config {
     /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`, where port 0 takes a free one;
     /// `unix:PATH`, where no path takes a fresh one; `giop:NAME:ADDRESS` for a transport of that name. Behind it, each after a
@@ -125,11 +125,7 @@ impl Config {
         }
         let named = options.iter().rev().find(|(name, _)| name == "-ORBConfig").map(|(_, file)| file.clone());
         let named = named.or_else(|| std::env::var("ISORB_CONFIG").ok());
-        let mut config = match named {
-            Some(file) => Config::from_file(Path::new(&file))?,
-            None if Path::new("isorb.toml").exists() => Config::from_file(Path::new("isorb.toml"))?,
-            None => Config::default(),
-        };
+        let mut config = Config::configured(named.as_deref())?;
         let mut endpoints = Vec::new();
         for (name, value) in options {
             config.option(&name, value, &mut endpoints)?;
@@ -141,10 +137,31 @@ impl Config {
         Ok((config, args))
     }
 
+    #[cfg(feature = "config-file")]
+    fn configured(named: Option<&str>) -> Result<Config> {
+        match named {
+            Some(file) => Config::from_file(Path::new(file)),
+            None if Path::new("isorb.toml").exists() => Config::from_file(Path::new("isorb.toml")),
+            None => Ok(Config::default()),
+        }
+    }
+
+    #[cfg(not(feature = "config-file"))]
+    fn configured(named: Option<&str>) -> Result<Config> {
+        match named {
+            // Ignoring it would start a server that nobody configured.
+            Some(file) => Err(bad(format!(
+                "{file} cannot be read: this program was built without the feature config-file of isorb"
+            ))),
+            None => Ok(Config::default()),
+        }
+    }
+
     /// From a TOML file.
     ///
     /// # Errors
     /// BAD_PARAM with the file, the line and what is wrong there.
+    #[cfg(feature = "config-file")]
     pub fn from_file(file: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(file)
             .map_err(|error| bad(format!("cannot read {}: {error}", file.display())))?;

@@ -46,7 +46,7 @@ impl Operations {
     }
 
     /// The index of an operation, and its name, by the octets of a name that need not be text.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look_up(&self, name: &[u8]) -> Option<(u16, &'static str)> {
         let slot = operation_hash(self.seed, name) as usize & (self.slots.len() - 1);
         let index = self.slots[slot];
@@ -61,7 +61,7 @@ impl Operations {
 }
 
 /// The hash of [`Operations`]; the IDL compiler computes the same.
-#[inline]
+#[inline(always)]
 pub const fn operation_hash(seed: u32, name: &[u8]) -> u32 {
     let mut hash = seed;
     let mut i = 0;

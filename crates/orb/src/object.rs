@@ -1,7 +1,8 @@
 //! Object references.
 
 use crate::peer::Peer;
-use crate::policy::{Policies, thread_policies, thread_sets_policies};
+use crate::policy::{Effective, Policies, thread_policies, thread_sets_policies};
+use crate::rt::{Facts, Overrides, Plans};
 use crate::transports;
 use crate::{Orb, Reference, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
@@ -27,6 +28,7 @@ struct Inner {
     policies: Policies,
     /// Whether any of them is set: looked at in each call.
     sets_policies: bool,
+    rt_overrides: Overrides,
 }
 
 /// Where calls go at present. Shared by all clones, whatever their policies.
@@ -55,6 +57,10 @@ pub(crate) struct Target {
     forwarded: bool,
     /// How the server wants to be addressed: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
     pub addressing: AtomicU8,
+    /// What the reference says about real time.
+    pub facts: Option<Box<Facts>>,
+    /// Where calls go, under each set of overrides.
+    pub plans: Plans,
 }
 
 impl Target {
@@ -78,6 +84,7 @@ impl Object {
             binding: Arc::default(),
             policies: Policies::OPEN,
             sets_policies: false,
+            rt_overrides: Overrides::default(),
         }))
     }
 
@@ -99,24 +106,48 @@ impl Object {
     /// The same object with other policies; what they leave open comes from this reference's.
     #[must_use]
     pub fn with_policies(&self, policies: Policies) -> Object {
-        let Inner { orb, ior, binding, policies: mine, .. } = &*self.0;
-        let policies = policies.or(*mine);
+        let policies = policies.or(self.0.policies);
+        self.with(policies, self.0.rt_overrides.clone())
+    }
+
+    fn with(&self, policies: Policies, rt_overrides: Overrides) -> Object {
+        let Inner { orb, ior, binding, .. } = &*self.0;
         Object(Arc::new(Inner {
             orb: orb.clone(),
             ior: ior.clone(),
             binding: binding.clone(),
             policies,
             sets_policies: policies != Policies::OPEN,
+            rt_overrides,
         }))
     }
 
+    /// The same object with these overrides and no others.
+    pub(crate) fn overriding(&self, overrides: Overrides) -> Object {
+        self.with(self.0.policies, overrides)
+    }
+
+    /// The reference's overrides of Real-Time CORBA policies, the narrowest scope.
     #[inline]
-    pub(crate) fn effective_policies(&self) -> Policies {
-        let widest = self.0.orb.policies();
+    pub fn rt_overrides(&self) -> &Overrides {
+        &self.0.rt_overrides
+    }
+
+    /// A number that clones share, and that no other reference has while this one lives.
+    pub(crate) fn identity(&self) -> u64 {
+        Arc::as_ptr(&self.0.binding) as usize as u64
+    }
+
+    #[inline]
+    pub(crate) fn effective_policies(&self) -> Effective {
         if !self.0.sets_policies && !thread_sets_policies() {
-            return widest;
+            return self.0.orb.effective_policies();
         }
-        self.0.policies.or(thread_policies()).or(widest)
+        self.narrower_policies()
+    }
+
+    fn narrower_policies(&self) -> Effective {
+        self.0.policies.or(thread_policies()).or(self.0.orb.policies()).effective()
     }
 
     /// The object of a reference.
@@ -168,14 +199,6 @@ impl Object {
             Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(true),
             other => other,
         }
-    }
-
-    /// Opens the connection that calls will use, so that the first call finds it (`_validate_connection`).
-    ///
-    /// # Errors
-    /// TRANSIENT and the like when the object cannot be reached.
-    pub fn validate_connection(&self) -> Result<()> {
-        self.non_existent().map(drop)
     }
 
     /// A number that is equal for equal references, below `limit`.
@@ -236,6 +259,7 @@ impl Object {
 
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
+        let facts = Facts::of(ior)?.map(Box::new);
         let head = RequestHead::new(&key);
         let key = key.into();
         let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
@@ -250,6 +274,8 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             cancel: false,
             forwarded,
             addressing,
+            facts,
+            plans: Plans::default(),
         });
     }
     if let Some(found) = transports::find(ior, orb.transports(), orb.transports().order()) {
@@ -269,6 +295,8 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             cancel: found.orb_type.is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
             addressing: AtomicU8::new(0),
+            facts: Facts::of(ior)?.map(Box::new),
+            plans: Plans::default(),
         });
     }
     let seen = ior.profiles.iter().any(|profile| orb.transports().order().contains(&profile.tag));

@@ -1,6 +1,8 @@
 //! Servers that this ORB calls, and the connections to them.
 
 use crate::connection::{Connection, Side};
+use crate::policy::Timeout;
+use crate::rt::Setup;
 use crate::transports::Route;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
@@ -10,34 +12,34 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 pub(crate) type Routes = Vec<Route>;
 
 /// With so many, those that nobody uses are looked for.
 const SWEEP_AT: usize = 64;
 
-/// All peers by the routes to them.
+/// All peers by the routes to them, and by what keeps their connections apart.
 #[derive(Default)]
 pub(crate) struct Peers(PiMutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    peers: HashMap<Routes, Arc<Peer>>,
+    peers: HashMap<(Routes, Setup), Arc<Peer>>,
     /// How many there were after the last sweep.
     swept: usize,
 }
 
 impl Peers {
-    pub fn get(&self, routes: Routes) -> Arc<Peer> {
+    pub fn get(&self, routes: Routes, setup: Setup) -> Arc<Peer> {
+        let key = (routes, setup);
         let mut known = self.0.lock();
-        if let Some(peer) = known.peers.get(&routes) {
+        if let Some(peer) = known.peers.get(&key) {
             return peer.clone();
         }
         let unused =
             if known.peers.len() >= SWEEP_AT.max(2 * known.swept) { sweep(&mut known) } else { Vec::new() };
-        let peer = Arc::new(Peer::new(routes.clone()));
-        known.peers.insert(routes, peer.clone());
+        let peer = Arc::new(Peer::new(key.0.clone(), key.1.clone()));
+        known.peers.insert(key, peer.clone());
         drop(known);
         unused.iter().for_each(|connection| connection.break_off());
         peer
@@ -53,7 +55,7 @@ impl Peers {
     /// Uses a connection that a client opened for calls to the objects that it serves (bidirectional GIOP).
     pub fn adopt(&self, routes: Routes, connection: &Arc<Connection>) {
         for route in routes {
-            let peer = self.get(vec![route]);
+            let peer = self.get(vec![route], Setup::default());
             let mut connections = peer.connections.lock();
             connections.open.retain(|other| other.is_open() && !Arc::ptr_eq(other, connection));
             connections.open.insert(0, connection.clone());
@@ -96,6 +98,7 @@ const REST_NS: u64 = 10_000_000;
 /// One server, by the routes to it in order of preference.
 pub(crate) struct Peer {
     routes: Routes,
+    setup: Setup,
     connections: PiMutex<Connections>,
     /// A connection was opened, or could not be.
     opened: PiCondvar,
@@ -116,7 +119,7 @@ struct Connections {
 pub(crate) struct Wish {
     pub deadline: Deadline,
     /// How long the call may take in all; the deadline lies that long after its start.
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
     /// Whether a lost connection may be replaced.
     pub reconnect: bool,
     /// A connection was closed under this call: trust none that was not looked at.
@@ -132,16 +135,25 @@ impl Connections {
 impl Wish {
     /// When the call began, as far as that costs nothing to know.
     fn began_ns(&self) -> u64 {
-        match (self.deadline.as_ns(), self.timeout) {
-            (Some(deadline), Some(timeout)) => deadline.saturating_sub(timeout.as_nanos() as u64),
+        match self.deadline.as_ns() {
+            Some(deadline) if self.timeout != Timeout::NONE => deadline.saturating_sub(self.timeout.as_ns()),
             _ => now_ns(),
         }
     }
 }
 
 impl Peer {
-    fn new(routes: Routes) -> Peer {
-        Peer { routes, connections: PiMutex::default(), opened: PiCondvar::new() }
+    fn new(routes: Routes, setup: Setup) -> Peer {
+        Peer { routes, setup, connections: PiMutex::default(), opened: PiCondvar::new() }
+    }
+
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// What keeps its connections apart from others by these routes.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// A connection for one call: one that no call uses, else a new one while there are fewer than the limit, else the one
@@ -206,8 +218,10 @@ impl Peer {
         let failures = connections.failures;
         while connections.full(orb) && connections.open.is_empty() {
             if !self.opened.wait_until(&mut connections, wish.deadline) {
-                let sentence =
-                    format!("another call still connects (within {:?})", wish.timeout.unwrap_or_default());
+                let sentence = format!(
+                    "another call still connects (within {:?})",
+                    wish.timeout.duration().unwrap_or_default()
+                );
                 return Err(SystemException::from(Kind::Timeout).detail(sentence));
             }
             if connections.failures != failures
@@ -242,7 +256,7 @@ impl Peer {
         leased
     }
 
-    fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Option<Duration>) -> Result<Arc<Connection>> {
+    fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Timeout) -> Result<Arc<Connection>> {
         let config = orb.config();
         let limit = config.connect_timeout();
         let mut why = String::from("the reference has no address");
@@ -254,6 +268,7 @@ impl Peer {
             };
             match transport.connect(address, left) {
                 Ok(stream) => {
+                    crate::rt::prepare(&*stream, *tag, &self.setup)?;
                     let limits = config.limits();
                     return Ok(Arc::new(Connection::new(
                         stream,
@@ -267,7 +282,7 @@ impl Peer {
             }
         }
         if deadline.is_past() {
-            let limit = timeout.unwrap_or_default();
+            let limit = timeout.duration().unwrap_or_default();
             return Err(SystemException::from(Kind::Timeout).detail(format!("{why} (within {limit:?})")));
         }
         Err(SystemException::new(Kind::Transient, minor::TRANSIENT_CONNECT, Completion::No).detail(why))
@@ -285,6 +300,15 @@ impl Lease {
     fn new(connection: Arc<Connection>, waited: bool) -> Lease {
         connection.in_flight.fetch_add(1, Ordering::Relaxed);
         Lease { connection, waited }
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer")
+            .field("routes", &self.routes)
+            .field("setup", &self.setup)
+            .finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,8 @@ mod nearest;
 
 pub use nearest::Nearest;
 
-use crate::response::{Effort, Preemption, Response, Stop};
+use crate::demand::Order;
+use crate::response::{Effort, Preemption, Response, Stop, Times};
 use crate::table::Table;
 use crate::{Nanos, Task, TaskError, Utilisation};
 use std::fmt;
@@ -18,6 +19,8 @@ pub enum Assignment {
     DeadlineMonotonic,
     /// What [`Task::priority`] says.
     Declared,
+    /// None: the nearest deadline goes first. The longest response that is known of a task is then its deadline.
+    EarliestDeadline,
 }
 
 /// What an [`Admission`] decides about, and its limits.
@@ -28,23 +31,27 @@ pub struct AdmissionConfig {
     pub preemption: Preemption,
     /// Which priorities admitted tasks get.
     pub assignment: Assignment,
+    /// Whether tasks of equal urgency take turns even where preemption is full, as on one thread a level. In order of arrival they do in any case.
+    pub turns: bool,
     /// At most so many tasks; more are refused.
     pub capacity: usize,
     /// How much of the resource may be given away; the rest is left to best effort.
     pub share: Utilisation,
-    /// How many terms of a response-time sum a decision may compute; one that needs more is refused. A million takes a few milliseconds.
+    /// How many terms of a response-time sum a decision may compute; a million takes one to two milliseconds. Tasks that it does not reach
+    /// are judged by a cruder bound, and the task refused where that does not suffice.
     pub effort: u64,
 }
 
 impl Default for AdmissionConfig {
-    /// A processor, deadline monotonic, 4,096 tasks, all of it, eight million terms.
+    /// A processor, deadline monotonic, 4,096 tasks, all of it, four million terms.
     fn default() -> AdmissionConfig {
         AdmissionConfig {
             preemption: Preemption::Full,
             assignment: Assignment::DeadlineMonotonic,
+            turns: false,
             capacity: 4096,
             share: Utilisation::ONE,
-            effort: 8_000_000,
+            effort: 4_000_000,
         }
     }
 }
@@ -86,7 +93,7 @@ pub struct Admitted {
 /// assert_eq!(
 ///     refusal.to_string(),
 ///     "video cannot be admitted: display would take at least 22 ms, over its deadline of 20 ms; \
-///      a period of 19.014 ms or a deadline of 27.012 ms would be admitted",
+///      a period of 19.102 ms or a deadline of 27.07 ms would be admitted",
 /// );
 /// admission.remove(radar.id);
 /// assert!(admission.try_admit(Task::new("video", ms(3), ms(15))).is_ok());
@@ -100,6 +107,8 @@ pub struct Admitted {
 pub struct Admission {
     config: AdmissionConfig,
     table: Table,
+    /// How each declared priority is served, where not in order of arrival.
+    orders: Vec<(u32, Order)>,
     /// Which slot stands where in the table.
     order: Vec<u32>,
     slots: Vec<Slot>,
@@ -123,12 +132,18 @@ impl Admission {
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Admission {
         Admission {
-            table: Table::new(config.preemption, config.capacity.min(4096)),
+            table: Table::new(config.preemption, config.turns, config.capacity.min(4096)),
+            orders: Vec::new(),
             config,
             order: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
         }
+    }
+
+    /// Tasks of this declared priority are served in another order than that of arrival.
+    pub(crate) fn serve(&mut self, priority: u32, order: Order) {
+        self.orders.push((priority, order));
     }
 
     /// Admits the task where it and all that were admitted before meet their deadlines.
@@ -175,21 +190,15 @@ impl Admission {
         self.order.remove(rank);
         self.table.remove(rank);
         // Bounds that are not computed anew stay true: with less to wait for nobody takes longer.
-        let mut responses = Vec::new();
-        self.table.responses(
-            0..self.table.len(),
-            |row| row.deadline,
-            &mut Effort::new(self.config.effort),
-            |rank, result| {
-                responses.push((rank, result));
-                result.is_ok()
-            },
-        );
-        for (rank, result) in responses {
-            if let Ok(response) = result {
-                self.set_response(rank, response);
-            }
+        for rank in 0..self.table.len() {
+            self.table.learn(rank, Times { response: 0, first: 0, busy: 0 });
         }
+        let mut found = Vec::new();
+        self.table.responses(0..self.table.len(), &mut Effort::new(self.config.effort), |rank, result| {
+            found.extend(result.ok().map(|times| (rank, times)));
+            result.is_ok()
+        });
+        self.learn(&found);
         Some(held.task)
     }
 
@@ -249,40 +258,53 @@ impl Admission {
         match self.config.assignment {
             Assignment::DeadlineMonotonic => u64::MAX - task.deadline.minus(task.jitter).ns(),
             Assignment::Declared => u64::from(task.priority),
+            Assignment::EarliestDeadline => 0,
         }
     }
 
-    /// The responses, by rank from the first that changed, with the task in; or who would fail.
-    fn decide(&mut self, task: &Task) -> Result<Vec<(usize, u64)>, Reason> {
+    fn order(&self, task: &Task) -> Order {
+        match self.config.assignment {
+            Assignment::DeadlineMonotonic => Order::Arrival,
+            Assignment::Declared => self
+                .orders
+                .iter()
+                .find(|(priority, _)| *priority == task.priority)
+                .map_or(Order::Arrival, |(_, order)| *order),
+            Assignment::EarliestDeadline => Order::Deadline,
+        }
+    }
+
+    fn insert(&mut self, task: &Task) -> usize {
+        self.table.insert(self.level(task), self.order(task), task)
+    }
+
+    /// What is found, by rank from the first that changed, with the task in the table; or who would fail.
+    fn decide(&mut self, task: &Task) -> Result<Vec<(usize, Times)>, Reason> {
         let asked = Utilisation::of(task.cost, task.period);
         let taken = self.utilisation();
         if taken.plus(asked) > self.config.share {
             return Err(Reason::Share { asked, taken, share: self.config.share });
         }
-        let new = self.table.insert(self.level(task), task, self.config.preemption);
+        let new = self.insert(task);
         let first = self.first_affected(new);
-        let mut responses = Vec::with_capacity(self.table.len() - first);
+        let mut found = Vec::with_capacity(self.table.len() - first);
         let mut failed = None;
-        self.table.responses(
-            first..self.table.len(),
-            |row| row.deadline,
-            &mut Effort::new(self.config.effort),
-            |rank, result| match result {
-                Ok(response) if response <= self.table.row(rank).deadline => {
-                    responses.push((rank, response));
-                    true
+        let mut effort = Effort::new(self.config.effort);
+        self.table.responses(first..self.table.len(), &mut effort, |rank, result| {
+            let deadline = self.table.row(rank).deadline;
+            match result {
+                Ok(times) if times.response <= deadline => found.push((rank, times)),
+                Ok(times) => failed = Some((rank, Stop::Over(times.response))),
+                // The one that is late stands in the same level.
+                Err(Stop::Beside { member, late }) => {
+                    let rank = self.table.equals(rank).start + member;
+                    failed = Some((rank, Stop::Over(self.table.row(rank).deadline.saturating_add(late))));
                 }
-                Ok(response) => {
-                    failed = Some((rank, Stop::Over(response)));
-                    false
-                }
-                Err(stop) => {
-                    failed = Some((rank, stop));
-                    false
-                }
-            },
-        );
-        let Some((rank, stop)) = failed else { return Ok(responses) };
+                Err(stop) => failed = Some((rank, stop)),
+            }
+            failed.is_none()
+        });
+        let Some((rank, stop)) = failed else { return Ok(found) };
         let deadline = Nanos::new(self.table.row(rank).deadline);
         self.table.remove(new);
         let victim = match rank.cmp(&new) {
@@ -293,50 +315,15 @@ impl Admission {
         Err(Reason::Deadline { victim, response: Response::of(Err(stop)), deadline })
     }
 
-    /// Whether the task would be admitted, by the cheap bound where that is enough.
-    fn fits(&mut self, task: &Task, effort: &mut Effort) -> bool {
-        let asked = Utilisation::of(task.cost, task.period);
-        if task.check().is_err() || self.utilisation().plus(asked) > self.config.share {
-            return false;
-        }
-        let new = self.table.insert(self.level(task), task, self.config.preemption);
-        let first = self.first_affected(new);
-        let mut open = Vec::new();
-        self.table.quick_bounds(|rank, bound| {
-            if rank >= first && bound.is_none_or(|bound| bound > self.table.row(rank).deadline) {
-                open.push(rank);
-            }
-            true
-        });
-        let mut fits = true;
-        for rank in open {
-            self.table.responses(
-                rank..rank + 1,
-                |row| row.deadline,
-                effort,
-                |rank, result| {
-                    fits &= result.is_ok_and(|response| response <= self.table.row(rank).deadline);
-                    false
-                },
-            );
-            if !fits {
-                break;
-            }
-        }
-        self.table.remove(new);
-        fits
-    }
-
     /// More urgent tasks notice a less urgent one only by what it holds.
     fn first_affected(&self, new: usize) -> usize {
         if self.table.row(new).hold == 0 { self.table.equals(new).start } else { 0 }
     }
 
     /// Keeps a task that [`Admission::decide`] left in the table.
-    fn keep(&mut self, task: Task, responses: &[(usize, u64)]) -> Admitted {
+    fn keep(&mut self, task: Task, found: &[(usize, Times)]) -> Admitted {
         let level = self.level(&task);
         let deadline = task.deadline;
-        let held = Some(Held { task, response: 0 });
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
@@ -345,22 +332,21 @@ impl Admission {
             }
         };
         let slot = &mut self.slots[index as usize];
-        slot.held = held;
+        slot.held = Some(Held { task, response: 0 });
         let id = TaskId { slot: index, generation: slot.generation };
-        // It stands behind its equals.
-        let rank = (0..self.table.len()).rev().find(|rank| self.table.row(*rank).level >= level).unwrap_or(0);
-        self.order.insert(rank, index);
-        for (rank, response) in responses {
-            self.set_response(*rank, *response);
-        }
+        self.order.insert(self.table.behind_equals(level), index);
+        self.learn(found);
         let response = self.response(id).unwrap_or(deadline);
         Admitted { id, response, promotion: deadline.minus(response) }
     }
 
-    fn set_response(&mut self, rank: usize, response: u64) {
-        let slot = self.order.get(rank).and_then(|index| self.slots.get_mut(*index as usize));
-        if let Some(held) = slot.and_then(|slot| slot.held.as_mut()) {
-            held.response = response;
+    fn learn(&mut self, found: &[(usize, Times)]) {
+        for (rank, times) in found {
+            self.table.learn(*rank, *times);
+            let slot = self.order.get(*rank).and_then(|index| self.slots.get_mut(*index as usize));
+            if let Some(held) = slot.and_then(|slot| slot.held.as_mut()) {
+                held.response = times.response;
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Exact analysis of a set of tasks under fixed priorities.
 
+use crate::demand::Order;
 use crate::load::Utilisation;
 use crate::response::{Effort, Preemption, Response};
 use crate::table::Table;
 use crate::{Nanos, Task, TaskError};
 
 /// How many terms an analysis computes before it says that it is undecided: a second or so.
-const EFFORT: u64 = 400_000_000;
+const EFFORT: u64 = 100_000_000;
 
 /// What the analysis says of a set of tasks, one verdict a task, in the order in which the tasks were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,25 +85,20 @@ pub fn fixed_priority(tasks: &[Task], preemption: Preemption) -> Result<Analysis
     tasks.iter().try_for_each(Task::check)?;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(tasks[*index].priority));
-    let mut table = Table::new(preemption, tasks.len());
+    let mut table = Table::new(preemption, false, tasks.len());
     for index in &order {
-        table.insert(u64::from(tasks[*index].priority), &tasks[*index], preemption);
+        table.insert(u64::from(tasks[*index].priority), Order::Arrival, &tasks[*index]);
     }
     let holds = table.holds_below();
     let mut verdicts = vec![None; tasks.len()];
     let mut effort = Effort::new(EFFORT);
-    table.responses(
-        0..table.len(),
-        |row| row.deadline,
-        &mut effort,
-        |rank, result| {
-            verdicts[order[rank]] = Some(Verdict {
-                response: Response::of(result),
-                deadline: tasks[order[rank]].deadline,
-                blocking: Nanos::new(table.blocking(rank, &holds)),
-            });
-            true
-        },
-    );
+    table.responses(0..table.len(), &mut effort, |rank, result| {
+        verdicts[order[rank]] = Some(Verdict {
+            response: Response::of(result),
+            deadline: tasks[order[rank]].deadline,
+            blocking: Nanos::new(table.blocking(rank, &holds)),
+        });
+        true
+    });
     Ok(Analysis { verdicts: verdicts.into_iter().flatten().collect(), utilisation: Utilisation::sum(tasks) })
 }

@@ -19,11 +19,6 @@ impl Utilisation {
         Utilisation(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// `cost` every `period`, rounded up.
-    pub(crate) fn above(cost: Nanos, period: Nanos) -> Utilisation {
-        Utilisation(Utilisation::of(cost, period).0.saturating_add(1))
-    }
-
     /// The sum over `tasks`, each rounded down.
     #[must_use]
     pub fn sum(tasks: &[Task]) -> Utilisation {
@@ -58,6 +53,11 @@ impl Utilisation {
         Utilisation(share)
     }
 
+    /// Whether a sum of so many shares, each rounded down, may stand for all of it.
+    pub(crate) fn nearly_one(self, shares: usize) -> bool {
+        self.0.saturating_add(shares as u64) >= Utilisation::ONE.0
+    }
+
     /// As a fraction, for people.
     #[must_use]
     pub fn fraction(self) -> f64 {
@@ -66,17 +66,10 @@ impl Utilisation {
         fraction
     }
 
-    /// This share of `time`, rounded down.
-    pub(crate) fn share_of(self, time: u64) -> u64 {
-        let scaled = (u128::from(time) * u128::from(self.0)) >> Utilisation::BITS;
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-
-    /// How long `work` takes on what this share leaves over, rounded up; `None` where it leaves nothing.
-    pub(crate) fn left_takes(self, work: u64, up: bool) -> Option<u64> {
+    /// How long `work` takes on what this share leaves over, rounded down; `None` where it leaves nothing.
+    pub(crate) fn left_takes(self, work: u64) -> Option<u64> {
         let left = Utilisation::ONE.0.checked_sub(self.0).filter(|left| *left > 0)?;
-        let scaled = u128::from(work) << Utilisation::BITS;
-        let time = if up { scaled.div_ceil(u128::from(left)) } else { scaled / u128::from(left) };
+        let time = (u128::from(work) << Utilisation::BITS) / u128::from(left);
         Some(u64::try_from(time).unwrap_or(u64::MAX))
     }
 }
@@ -110,7 +103,7 @@ impl Load {
     }
 
     /// Whole periods in `time`.
-    fn periods(&self, time: u64) -> u64 {
+    pub fn whole_periods(&self, time: u64) -> u64 {
         // The estimate is right or one too small, because the reciprocal is less than one unit too small.
         let estimate = ((u128::from(time) * u128::from(self.reciprocal)) >> 64) as u64;
         estimate + u64::from(time - estimate * self.period >= self.period)
@@ -120,13 +113,13 @@ impl Load {
     pub fn jobs_before(&self, time: u64) -> u64 {
         match time.saturating_add(self.jitter) {
             0 => 0,
-            window => self.periods(window - 1) + 1,
+            window => self.whole_periods(window - 1) + 1,
         }
     }
 
     /// Jobs that are ready at `time` or before.
     pub fn jobs_until(&self, time: u64) -> u64 {
-        self.periods(time.saturating_add(self.jitter)).saturating_add(1)
+        self.whole_periods(time.saturating_add(self.jitter)).saturating_add(1)
     }
 
     pub fn demand_before(&self, time: u64) -> u64 {
@@ -151,11 +144,10 @@ mod tests {
     fn shares() {
         let third = Utilisation::of(Nanos::new(1), Nanos::new(3));
         assert!(third.plus(third).plus(third) < Utilisation::ONE);
-        assert!(Utilisation::above(Nanos::new(1), Nanos::new(3)).share_of(3_000) >= 1_000);
         assert_eq!(third.to_string(), "33.3 %");
         let half = Utilisation::of(Nanos::new(1), Nanos::new(2));
-        assert_eq!(half.left_takes(10, true), Some(20));
-        assert_eq!(Utilisation::ONE.left_takes(10, true), None);
+        assert_eq!(half.left_takes(10), Some(20));
+        assert_eq!(Utilisation::ONE.left_takes(10), None);
         assert_eq!(Utilisation::of(Nanos::MAX, Nanos::new(1)), Utilisation(u64::MAX));
     }
 
@@ -169,7 +161,7 @@ mod tests {
             let load = Load::new(1, period, jitter);
             let window = time.saturating_add(jitter);
             prop_assert_eq!(u128::from(load.jobs_before(time)), u128::from(window).div_ceil(u128::from(period)));
-            prop_assert_eq!(load.periods(window), window / period);
+            prop_assert_eq!(load.whole_periods(window), window / period);
         }
     }
 }

@@ -13,6 +13,7 @@
 //! looked at (Tindell, Burns and Wellings 1994 for jitter and deadlines beyond the period; George, Rivierre and Spuri 1996 for
 //! equal priorities in order of arrival and for what cannot be preempted; Davis, Burns, Bril and Lukkien 2007 for why the first job is not enough).
 
+use crate::demand::{Late, Queue};
 use crate::load::{Load, Utilisation};
 use crate::{Nanos, Task};
 
@@ -51,7 +52,7 @@ impl Effort {
         Effort { terms }
     }
 
-    fn spend(&mut self, terms: usize, reached: u64) -> Result<(), Stop> {
+    pub fn spend(&mut self, terms: usize, reached: u64) -> Result<(), Stop> {
         match self.terms.checked_sub(terms as u64 + 1) {
             Some(left) => {
                 self.terms = left;
@@ -71,6 +72,13 @@ pub(crate) enum Stop {
     Unbounded,
     /// The effort ran out; the response is at least this.
     Undecided(u64),
+    /// Another member of its level is late, by so much: nothing is known of this one.
+    Beside {
+        /// That member, by its place in the level.
+        member: usize,
+        /// How late it is.
+        late: u64,
+    },
 }
 
 /// A task among those that are as urgent or more so.
@@ -86,8 +94,25 @@ pub(crate) struct Level<'a> {
     pub own: Load,
     /// B, with what less urgent tasks add by holding the resource.
     pub blocking: u64,
+    /// When the first job is done, or begins where it runs through, is known to be no earlier than this: where its fixed point starts.
+    pub from: u64,
+    /// A busy period is known to last at least so long.
+    pub busy_from: u64,
     /// Whether a job that has begun is not preempted.
     pub runs_through: bool,
+    /// Where equals are not served in order of arrival.
+    pub queue: Option<&'a Queue<'a>>,
+}
+
+/// What is found of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Its longest response.
+    pub response: u64,
+    /// When the first job of a busy period is done, or begins where it runs through: with more tasks it can only be later.
+    pub first: u64,
+    /// How long a busy period lasts, where it was looked at: with more tasks only longer.
+    pub busy: u64,
 }
 
 /// More breakpoints than these and equals count as more urgent: safe, and no longer exact.
@@ -95,13 +120,19 @@ const BREAKPOINTS: u64 = 2048;
 
 impl Level<'_> {
     /// The longest response, from arrival to completion; stops as soon as it is known to be over `limit`.
-    pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+    pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
         let all = self
             .equals()
             .fold(above.utilisation.plus(self.own.utilisation()), |sum, load| sum.plus(load.utilisation()));
         if all > Utilisation::ONE {
             return Err(Stop::Unbounded);
+        }
+        if self.never_rests(all) {
+            return Err(Stop::Undecided(0));
+        }
+        if let Some(queue) = self.queue {
+            return self.queued(queue, limit, effort);
         }
         if !self.has_equals() && !self.runs_through {
             return self.alone(&above, limit, effort);
@@ -114,23 +145,57 @@ impl Level<'_> {
             let urgent = Above { equal: self.equal, utilisation: all.minus(self.own.utilisation()), ..above };
             return self.jobs(&urgent, busy, limit, effort);
         }
-        let mut worst = self.jobs(&above, busy, limit, effort)?;
+        let Times { response: mut worst, first, .. } = self.jobs(&above, busy, limit, effort)?;
         for equal in self.equals() {
             for k in equal.jitter.div_ceil(equal.period).. {
                 let ready = equal.period.saturating_mul(k).saturating_sub(equal.jitter);
                 if ready >= span {
                     break;
                 }
-                worst = worst.max(self.job(&above, ready, limit, effort)?);
+                let (response, _) = self.job(&above, ready, 0, limit, effort)?;
+                worst = worst.max(response);
             }
         }
-        Ok(worst)
+        Ok(Times { response: worst, first, busy })
+    }
+
+    /// Whether all work of this level is done `within` a time of the start of any busy period: one sum, and reason enough for
+    /// every response to be within that time and the jitter.
+    pub fn settles(&self, within: u64, effort: &mut Effort) -> Result<bool, Stop> {
+        effort.spend(self.above.len() + self.equals().count(), 0)?;
+        let base = self.blocking.saturating_add(self.own.demand_before(within));
+        let sum = |sum: u64, load: &Load| sum.saturating_add(load.demand_before(within));
+        Ok(self.equals().fold(self.above.iter().fold(base, sum), sum) <= within)
+    }
+
+    /// Whether everything is asked for, and something besides delays it: then no busy period ends, and there are jobs without end to look at.
+    /// (Shares are rounded down, each by less than one unit.)
+    pub fn never_rests(&self, all: Utilisation) -> bool {
+        let tasks = self.above.len() + self.equals().count() + 1;
+        let delayed = |load: &Load| load.jitter > 0;
+        all.nearly_one(tasks)
+            && (self.blocking > 0
+                || delayed(&self.own)
+                || self.above.iter().any(delayed)
+                || self.equals().any(delayed))
+    }
+
+    /// In a level that is not served in order of arrival the deadline is the bound, or there is none.
+    fn queued(&self, queue: &Queue<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+        match queue.in_time(effort) {
+            Ok(()) => Ok(Times { response: limit, first: 0, busy: 0 }),
+            Err(Late { member, stop: Stop::Over(late) }) if member == self.equal[0].len() => {
+                Err(Stop::Over(limit.saturating_add(late)))
+            }
+            Err(Late { member, stop: Stop::Over(late) }) => Err(Stop::Beside { member, late }),
+            Err(Late { stop, .. }) => Err(stop),
+        }
     }
 
     /// Nobody is as urgent and everything can be preempted: a busy period ends where no next job is ready.
-    fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
-        let mut worst = 0;
-        let mut done = 0;
+    fn alone(&self, above: &Above<'_>, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+        let mut times = Times { response: 0, first: 0, busy: 0 };
+        let mut done = self.from;
         for q in 0_u64.. {
             let arrival = q.saturating_mul(self.own.period);
             let base = self.blocking.saturating_add((q + 1).saturating_mul(self.own.cost));
@@ -138,25 +203,42 @@ impl Level<'_> {
             done = above
                 .fixed_point(base, done, patience, Load::demand_before, effort)
                 .map_err(|stop| stop.since(arrival, self.own.jitter))?;
-            worst = worst.max(self.own.jitter.saturating_add(done).saturating_sub(arrival));
+            if q == 0 {
+                times.first = done;
+            }
+            times.response = times.response.max(self.own.jitter.saturating_add(done).saturating_sub(arrival));
             if done.saturating_add(self.own.jitter) <= arrival.saturating_add(self.own.period) {
                 break;
             }
         }
-        Ok(worst)
+        Ok(times)
     }
 
     /// Every own job of a busy period, the first being ready at its start.
-    fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
-        let mut worst = 0;
+    fn jobs(&self, above: &Above<'_>, busy: u64, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
+        let mut times = Times { response: 0, first: 0, busy };
+        let mut from = self.from;
         for q in 0..self.own.jobs_before(busy).max(1) {
-            worst = worst.max(self.job(above, q.saturating_mul(self.own.period), limit, effort)?);
+            let (response, reached) =
+                self.job(above, q.saturating_mul(self.own.period), from, limit, effort)?;
+            if q == 0 {
+                times.first = reached;
+            }
+            from = reached;
+            times.response = times.response.max(response);
         }
-        Ok(worst)
+        Ok(times)
     }
 
-    /// The response of the own job that is ready at `ready`, delayed by the full jitter.
-    fn job(&self, above: &Above<'_>, ready: u64, limit: u64, effort: &mut Effort) -> Result<u64, Stop> {
+    /// The response of the own job that is ready at `ready`, delayed by the full jitter, and its fixed point.
+    fn job(
+        &self,
+        above: &Above<'_>,
+        ready: u64,
+        from: u64,
+        limit: u64,
+        effort: &mut Effort,
+    ) -> Result<(u64, u64), Stop> {
         let earlier = ready / self.own.period;
         let among_equals = if above.equal.iter().all(|part| part.is_empty()) {
             self.equals().fold(0_u64, |sum, load| sum.saturating_add(load.demand_until(ready)))
@@ -166,26 +248,28 @@ impl Level<'_> {
         let base =
             self.blocking.saturating_add(among_equals).saturating_add(earlier.saturating_mul(self.own.cost));
         let patience = limit.saturating_add(ready).saturating_sub(self.own.jitter);
-        let done = if self.runs_through {
+        let response = |reached: u64, rest: u64| {
+            (reached.saturating_add(rest).saturating_add(self.own.jitter).saturating_sub(ready), reached)
+        };
+        if self.runs_through {
             let patience = patience.saturating_sub(self.own.cost);
-            above
-                .fixed_point(base, 0, patience, Load::demand_until, effort)
-                .map(|start| start.saturating_add(self.own.cost))
-                .map_err(|stop| stop.later(self.own.cost))
+            let start = above.fixed_point(base, from, patience, Load::demand_until, effort);
+            start
+                .map(|start| response(start, self.own.cost))
+                .map_err(|stop| stop.later(self.own.cost).since(ready, self.own.jitter))
         } else {
             let base = base.saturating_add(self.own.cost);
-            above.fixed_point(base, 0, patience, Load::demand_before, effort)
-        };
-        done.map(|done| done.saturating_add(self.own.jitter).saturating_sub(ready))
-            .map_err(|stop| stop.since(ready, self.own.jitter))
+            let done = above.fixed_point(base, from, patience, Load::demand_before, effort);
+            done.map(|done| response(done, 0)).map_err(|stop| stop.since(ready, self.own.jitter))
+        }
     }
 
     /// The longest time in which the resource is never without work of this level.
-    fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
+    pub fn busy_period(&self, all: Utilisation, effort: &mut Effort) -> Result<u64, Stop> {
         let own = [self.own];
         let everybody =
             Above { loads: self.above, equal: self.equal, utilisation: all.minus(self.own.utilisation()) };
-        let mut busy = 1;
+        let mut busy = self.busy_from.max(1);
         loop {
             let base = self.blocking.saturating_add(own[0].demand_before(busy));
             // Without end: the demand is met at some point, or the sums saturate and stand still there.
@@ -226,23 +310,23 @@ impl Stop {
         match self {
             Stop::Over(time) => Stop::Over(change(time)),
             Stop::Undecided(time) => Stop::Undecided(change(time)),
-            Stop::Unbounded => Stop::Unbounded,
+            Stop::Unbounded | Stop::Beside { .. } => self,
         }
     }
 }
 
 /// Those who go first.
 #[derive(Debug, Clone, Copy)]
-struct Above<'a> {
-    loads: &'a [Load],
+pub(crate) struct Above<'a> {
+    pub loads: &'a [Load],
     /// Equals, where they count as more urgent.
-    equal: [&'a [Load]; 2],
-    utilisation: Utilisation,
+    pub equal: [&'a [Load]; 2],
+    pub utilisation: Utilisation,
 }
 
 impl Above<'_> {
     /// The least `w` with `w = base + sum of demand(w)`, known to be at least `from`.
-    fn fixed_point(
+    pub fn fixed_point(
         &self,
         base: u64,
         from: u64,
@@ -251,7 +335,7 @@ impl Above<'_> {
         effort: &mut Effort,
     ) -> Result<u64, Stop> {
         // Demand grows at least as the utilisation does, so the solution is no earlier than where that line meets w.
-        let line = self.utilisation.left_takes(base, false).ok_or(Stop::Unbounded)?;
+        let line = self.utilisation.left_takes(base).ok_or(Stop::Unbounded)?;
         let mut time = base.max(from).max(line);
         let terms = self.loads.len() + self.equal[0].len() + self.equal[1].len();
         loop {
@@ -279,17 +363,19 @@ pub enum Response {
     Over(Nanos),
     /// The tasks of this urgency and more ask for more than there is.
     Unbounded,
-    /// The question took more computing than it was given; some response may take this long or longer.
+    /// The question took more computing than it was given, or another task of its level is late and nothing is known of this one;
+    /// some response may take this long or longer.
     Undecided(Nanos),
 }
 
 impl Response {
-    pub(crate) fn of(result: Result<u64, Stop>) -> Response {
+    pub(crate) fn of(result: Result<Times, Stop>) -> Response {
         match result {
-            Ok(time) => Response::Bounded(Nanos::new(time)),
+            Ok(times) => Response::Bounded(Nanos::new(times.response)),
             Err(Stop::Over(time)) => Response::Over(Nanos::new(time)),
             Err(Stop::Unbounded) => Response::Unbounded,
             Err(Stop::Undecided(time)) => Response::Undecided(Nanos::new(time)),
+            Err(Stop::Beside { .. }) => Response::Undecided(Nanos::ZERO),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Tasks as numbers, the most urgent first: what analysis and admission share.
 
+use crate::Task;
+use crate::demand::{Order, Queue, Wait};
 use crate::load::{Load, Utilisation};
-use crate::response::{Effort, Level, Preemption, Stop};
-use crate::{Nanos, Task};
+use crate::response::{Effort, Level, Preemption, Stop, Times};
 use std::ops::Range;
 
 /// The numbers of a task that are not its [`Load`].
@@ -14,6 +15,14 @@ pub(crate) struct Row {
     pub blocking: u64,
     /// How long it may hold up a more urgent one by running.
     pub hold: u64,
+    /// How long it may hold up a member of its own level that is due earlier.
+    pub hold_inside: u64,
+    /// How its level is served.
+    pub order: Order,
+    /// A lower bound of [`Times::first`], from before tasks came in.
+    pub first: u64,
+    /// A lower bound of [`Times::busy`], likewise.
+    pub busy: u64,
 }
 
 /// Loads lie apart from the rest, because they are what every step of a fixed point reads.
@@ -21,16 +30,14 @@ pub(crate) struct Row {
 pub(crate) struct Table {
     loads: Vec<Load>,
     rows: Vec<Row>,
-    runs_through: bool,
+    preemption: Preemption,
+    /// Members of a level take turns, as on one thread a level.
+    turns: bool,
 }
 
 impl Table {
-    pub fn new(preemption: Preemption, capacity: usize) -> Table {
-        Table {
-            loads: Vec::with_capacity(capacity),
-            rows: Vec::with_capacity(capacity),
-            runs_through: preemption == Preemption::None,
-        }
+    pub fn new(preemption: Preemption, turns: bool, capacity: usize) -> Table {
+        Table { loads: Vec::with_capacity(capacity), rows: Vec::with_capacity(capacity), preemption, turns }
     }
 
     pub fn len(&self) -> usize {
@@ -42,7 +49,8 @@ impl Table {
     }
 
     /// Puts a task behind its equals; where it is now.
-    pub fn insert(&mut self, level: u64, task: &Task, preemption: Preemption) -> usize {
+    pub fn insert(&mut self, level: u64, order: Order, task: &Task) -> usize {
+        let hold = self.preemption.hold(task);
         let index = self.rows.partition_point(|row| row.level >= level);
         self.loads.insert(index, Load::of(task));
         self.rows.insert(
@@ -51,10 +59,19 @@ impl Table {
                 level,
                 deadline: task.deadline.ns(),
                 blocking: task.blocking.ns(),
-                hold: preemption.hold(task),
+                hold,
+                hold_inside: if self.turns { task.cost.ns() - 1 } else { hold },
+                order,
+                first: 0,
+                busy: 0,
             },
         );
         index
+    }
+
+    /// The rank of the last task of a level that is there.
+    pub fn behind_equals(&self, level: u64) -> usize {
+        self.rows.partition_point(|row| row.level >= level).saturating_sub(1)
     }
 
     pub fn remove(&mut self, index: usize) {
@@ -94,64 +111,112 @@ impl Table {
         self.rows[index].blocking.saturating_add(holds[index])
     }
 
-    /// The longest response of each task of `range`, until `visit` answers false. `limit` is where a task's search ends.
-    pub fn responses(
-        &self,
-        range: Range<usize>,
-        limit: impl Fn(&Row) -> u64,
-        effort: &mut Effort,
-        mut visit: impl FnMut(usize, Result<u64, Stop>) -> bool,
-    ) {
+    /// What was found of a task, so that the next search starts there.
+    pub fn learn(&mut self, index: usize, times: Times) {
+        self.rows[index].first = times.first;
+        self.rows[index].busy = times.busy;
+    }
+
+    /// Each task of `range` in its level, until `visit` answers false.
+    pub fn levels(&self, range: Range<usize>, mut visit: impl FnMut(usize, &Level<'_>) -> bool) {
         let holds = self.holds_below();
-        let mut group = 0..0;
         let mut above_utilisation = Utilisation::default();
-        for index in 0..range.end {
-            if index == group.end {
-                for load in &self.loads[group.clone()] {
-                    above_utilisation = above_utilisation.plus(load.utilisation());
+        let mut start = 0;
+        while start < range.end {
+            let group = self.equals(start);
+            let above = &self.loads[..group.start];
+            let queue = (self.rows[start].order != Order::Arrival).then(|| {
+                let members = &self.loads[group.clone()];
+                let order = self.rows[start].order;
+                Queue::new(above, above_utilisation, members, order, self.waits(group.clone()), holds[start])
+            });
+            for index in group.start.max(range.start)..group.end.min(range.end) {
+                let level = Level {
+                    above,
+                    above_utilisation,
+                    equal: [&self.loads[group.start..index], &self.loads[index + 1..group.end]],
+                    own: self.loads[index],
+                    blocking: self.blocking(index, &holds),
+                    from: self.rows[index].first,
+                    busy_from: self.rows[index].busy,
+                    runs_through: self.preemption == Preemption::None,
+                    queue: queue.as_ref(),
+                };
+                if !visit(index, &level) {
+                    return;
                 }
-                group = self.equals(index);
             }
-            if index < range.start {
-                continue;
+            for load in &self.loads[group.clone()] {
+                above_utilisation = above_utilisation.plus(load.utilisation());
             }
-            let level = Level {
-                above: &self.loads[..group.start],
-                above_utilisation,
-                equal: [&self.loads[group.start..index], &self.loads[index + 1..group.end]],
-                own: self.loads[index],
-                blocking: self.blocking(index, &holds),
-                runs_through: self.runs_through,
-            };
-            if !visit(index, level.response(limit(&self.rows[index]), effort)) {
-                return;
-            }
+            start = group.end;
         }
     }
 
-    /// A bound on each response that takes constant time a task, and is never too small: with every number of jobs
-    /// taken as `1 + (t + J) / T`, the busy period of a level is at most `(B + sum (C + U J)) / (1 - sum U)`, and no
-    /// response is longer than that and the task's own jitter. `visit` answers false to end.
-    pub fn quick_bounds(&self, mut visit: impl FnMut(usize, Option<u64>) -> bool) {
-        let holds = self.holds_below();
-        let (mut demand, mut utilisation) = (0_u64, Utilisation::default());
-        let mut end = 0;
-        for index in 0..self.len() {
-            if index == end {
-                end = self.equals(index).end;
-                for load in &self.loads[index..end] {
-                    let share = Utilisation::above(Nanos::new(load.cost), Nanos::new(load.period));
-                    let jitter = share.share_of(load.jitter).saturating_add(1);
-                    demand = demand.saturating_add(load.cost).saturating_add(jitter);
-                    utilisation = utilisation.plus(share);
+    fn waits(&self, group: Range<usize>) -> Vec<Wait> {
+        let wait = |(member, index): (usize, usize)| {
+            let (row, load) = (&self.rows[index], &self.loads[index]);
+            let early = match row.order {
+                Order::Laxity => load.jitter + load.cost,
+                Order::Arrival | Order::Deadline => load.jitter,
+            };
+            let due = row.deadline.saturating_sub(early);
+            Wait { member, due, blocking: row.blocking, hold: row.hold_inside }
+        };
+        group.enumerate().map(wait).collect()
+    }
+
+    /// The longest response of each task of `range`, searched up to its deadline, until `visit` answers false.
+    pub fn responses(
+        &self,
+        range: Range<usize>,
+        effort: &mut Effort,
+        mut visit: impl FnMut(usize, Result<Times, Stop>) -> bool,
+    ) {
+        let mut before: Option<(Urgent, Times)> = None;
+        self.levels(range, |index, level| {
+            let mut level = *level;
+            let alone = level.equal.iter().all(|part| part.is_empty()) && level.queue.is_none();
+            if let Some((urgent, times)) = before.filter(|_| alone) {
+                level.from = level.from.max(no_earlier(&level, &urgent, times.first));
+                let busy = times.busy.saturating_add(level.blocking).saturating_add(level.own.cost);
+                if level.blocking.saturating_add(level.own.cost) >= urgent.blocking {
+                    level.busy_from = level.busy_from.max(busy - urgent.blocking);
                 }
             }
-            let work = demand.saturating_add(self.blocking(index, &holds));
-            let bound =
-                utilisation.left_takes(work, true).map(|busy| busy.saturating_add(self.loads[index].jitter));
-            if !visit(index, bound) {
-                return;
-            }
-        }
+            let deadline = self.rows[index].deadline;
+            let result = match level.response(deadline, effort) {
+                // One sum more may still show that the deadline is met.
+                Err(stop @ Stop::Undecided(_)) => {
+                    let within = deadline.saturating_sub(level.own.jitter);
+                    match level.settles(within, &mut Effort::new(u64::MAX)) {
+                        Ok(true) => {
+                            Ok(Times { response: deadline, first: level.from, busy: level.busy_from })
+                        }
+                        _ => Err(stop),
+                    }
+                }
+                result => result,
+            };
+            let here = Urgent { blocking: level.blocking, cost: level.own.cost };
+            before = result.ok().filter(|_| alone).map(|times| (here, times));
+            visit(index, result)
+        });
+    }
+}
+
+/// What the next less urgent task needs to know of a task.
+#[derive(Debug, Clone, Copy)]
+struct Urgent {
+    blocking: u64,
+    cost: u64,
+}
+
+/// Where the first fixed point of a task may start, from that of the task before it: it waits for that task too.
+fn no_earlier(level: &Level<'_>, urgent: &Urgent, first: u64) -> u64 {
+    let job = if level.runs_through { urgent.cost } else { level.own.cost };
+    match level.blocking.saturating_add(job).checked_sub(urgent.blocking) {
+        Some(more) if level.runs_through || level.blocking >= urgent.blocking => first.saturating_add(more),
+        _ => 0,
     }
 }

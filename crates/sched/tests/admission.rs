@@ -112,14 +112,14 @@ fn refusals_name_who_and_how_much() {
     assert_eq!(
         refused(&mut admission, Task::new("video", ms(4), ms(10))),
         "video cannot be admitted: it asks for 40.0 % of the resource, of which 40.0 % is given away and 70.0 % may be; \
-         a period of 13.34 ms would be admitted"
+         a period of 13.359 ms would be admitted"
     );
     let mut tight = Admission::new(AdmissionConfig { capacity: 2, ..AdmissionConfig::default() });
     tight.try_admit(Task::new("radar", ms(4), ms(10))).unwrap();
     assert_eq!(
         refused(&mut tight, Task::new("alarm", ms(1), ms(100)).deadline(ms(2)).blocking(ms(5))),
         "alarm cannot be admitted: it would take at least 6 ms, over its deadline of 2 ms; \
-         a deadline of 6 ms would be admitted"
+         a deadline of 6.004 ms would be admitted"
     );
     tight.try_admit(Task::new("log", ms(1), ms(100))).unwrap();
     assert_eq!(

@@ -45,12 +45,7 @@ pub fn programs(server: Server) -> Result<Programs, Missing> {
 }
 
 fn build() -> Result<PathBuf, Missing> {
-    if !installed("omniidl") || !has_headers() {
-        return Err(Missing::NotInstalled("omniidl libomniorb4-dev omniorb omniorb-idl"));
-    }
-    if !installed("g++") {
-        return Err(Missing::NotInstalled("g++"));
-    }
+    ready()?;
     let set_up = FLAGS.join(" ") + &version();
     cached("omniorb", &SOURCES, &set_up, |folder| {
         step(folder, "omniidl", &["-bcxx", "bench.idl"])?;
@@ -63,10 +58,49 @@ fn build() -> Result<PathBuf, Missing> {
         }
         Ok(())
     })
-    .map_err(|e| {
-        eprintln!("omniorb: {e}");
-        Missing::NotBuilt
+    .map_err(not_built)
+}
+
+const SMALLEST: [(&str, &str); 3] = [
+    ("lamp.idl", include_str!("../../../../examples/minimum/idl/lamp.idl")),
+    ("server.cc", include_str!("../../peers/omniorb-minimum/server.cc")),
+    ("client.cc", include_str!("../../peers/omniorb-minimum/client.cc")),
+];
+
+/// The folder with the smallest `client` and `server`, built for size.
+///
+/// # Errors
+/// [`Missing`].
+pub fn smallest() -> Result<PathBuf, Missing> {
+    ready()?;
+    cached("omniorb-minimum", &SMALLEST, &version(), |folder| {
+        step(folder, "omniidl", &["-bcxx", "lamp.idl"])?;
+        for program in ["server", "client"] {
+            let source = format!("{program}.cc");
+            let arguments =
+                ["-std=c++14", "-Os", "-DNDEBUG", "-w", "-I.", "-ffunction-sections", "-Wl,--gc-sections"];
+            let inputs = ["-o", program, &source, "lampSK.cc", "-lomniORB4", "-lomnithread", "-lpthread"];
+            step(folder, "g++", &[&arguments[..], &inputs[..]].concat())?;
+        }
+        Ok(())
     })
+    .map_err(not_built)
+}
+
+/// Whether omniORB's programs can be built here.
+fn ready() -> Result<(), Missing> {
+    if !installed("omniidl") || !has_headers() {
+        return Err(Missing::NotInstalled("omniidl libomniorb4-dev omniorb omniorb-idl"));
+    }
+    if !installed("g++") {
+        return Err(Missing::NotInstalled("g++"));
+    }
+    Ok(())
+}
+
+fn not_built(error: io::Error) -> Missing {
+    eprintln!("omniorb: {error}");
+    Missing::NotBuilt
 }
 
 fn compile(folder: &Path, arguments: &[&str]) -> io::Result<()> {

@@ -16,8 +16,10 @@ pub use contexts::{ServiceContext, ServiceContextIter, ServiceContexts};
 pub use control::{cancel_request, close_connection, message_error, read_cancel};
 pub use locate::{LocateReply, LocateRequest, LocateStatus, write_locate_reply, write_locate_request};
 pub use operation::OperationName;
-pub use reply::{Reply, ReplyStatus, write_reply};
-pub use request::{Addressed, Request, RequestHead, Response, write_request, write_request_to};
+pub use reply::{OrdinaryReply, Reply, ReplyStatus, write_reply};
+pub use request::{
+    Addressed, OrdinaryRequest, Request, RequestHead, Response, write_request, write_request_to,
+};
 pub use target::{RawProfile, Target};
 
 use crate::{Header, MessageKind};
@@ -96,7 +98,7 @@ pub struct BodyStart {
 }
 
 /// Aligns for the body of a Request or Reply.
-#[inline]
+#[inline(always)]
 pub fn begin_body(e: &mut Encoder<'_>) -> BodyStart {
     let unpadded = e.position();
     if e.text().version >= Version::V1_2 {
@@ -106,7 +108,7 @@ pub fn begin_body(e: &mut Encoder<'_>) -> BodyStart {
 }
 
 /// Takes the padding back when the body turned out empty.
-#[inline]
+#[inline(always)]
 pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
     if e.position() == start.padded && start.padded != start.unpadded && e.error().is_none() {
         e.truncate(start.unpadded);
@@ -117,7 +119,7 @@ pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] when it is 4 GiB or more.
-#[inline]
+#[inline(always)]
 pub fn finish_header(message: &mut Message<'_>) -> Result<()> {
     let size = message.len().saturating_sub(Header::LEN);
     let Ok(size) = u32::try_from(size) else { return Err(Error::new(ErrorKind::TooLarge, size)) };

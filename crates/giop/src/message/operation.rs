@@ -17,14 +17,10 @@ impl<'m> OperationName<'m> {
         unterminated(name).map(OperationName).map_err(|kind| d.error(kind))
     }
 
-    /// From octets without a zero; `None` for others.
+    /// From octets that are to be looked at for a zero.
     #[inline(always)]
-    #[expect(
-        clippy::manual_contains,
-        reason = "names are short: octet by octet is faster than a search made for long texts"
-    )]
-    pub(super) fn new(octets: &'m [u8]) -> Option<OperationName<'m>> {
-        if octets.iter().any(|octet| *octet == 0) { None } else { Some(OperationName(octets)) }
+    pub(super) fn unchecked(octets: &'m [u8]) -> OperationName<'m> {
+        OperationName(octets)
     }
 
     /// Its octets.

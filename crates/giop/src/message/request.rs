@@ -1,7 +1,7 @@
 //! Request (clause 9.4.2).
 
 use super::{OperationName, ServiceContext, ServiceContexts, Target, contexts, octets, target, write_header};
-use crate::octets::{put_name, put_octets};
+use crate::octets::{has_zero, put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
 use alloc::boxed::Box;
 use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Order, Result, Text, Version};
@@ -52,8 +52,12 @@ pub struct Request<'m> {
     pub contexts: ServiceContexts<'m>,
 }
 
-/// Where the parts of an ordinary request lie; see [`Request::open`].
-struct Ordinary {
+/// Where the parts of an ordinary request lie: one of GIOP 1.2, by key and without service contexts, as nearly all are.
+///
+/// It is well formed, except that the operation's name may hold a zero octet, for which [`Request::open`] looks. A server that
+/// compares it with the names that it knows need not.
+#[derive(Clone, Copy, Debug)]
+pub struct OrdinaryRequest {
     id: u32,
     response: Response,
     key_ends: usize,
@@ -62,10 +66,13 @@ struct Ordinary {
     body_at: usize,
 }
 
-impl Ordinary {
-    /// `None` for whatever is not as most requests are: of GIOP 1.2, by key, without service contexts, and well formed.
+impl OrdinaryRequest {
+    /// Looks at a whole message; `None` for anything that is not ordinary, which [`Request::open`] reads or refuses.
+    ///
+    /// # Real-time
+    /// O(1), allocates nothing.
     #[inline(always)]
-    fn find(message: &[u8], header: &Header) -> Option<Ordinary> {
+    pub fn find(message: &[u8], header: &Header) -> Option<OrdinaryRequest> {
         if header.version != Version::V1_2 || header.seams != 0 {
             return None;
         }
@@ -84,14 +91,45 @@ impl Ordinary {
         let key_ends = KEY_AT.checked_add(key)?;
         let name_at = key_ends.checked_add(3 + 4)? & !3;
         let name = number(name_at - 4)? as usize;
-        let after = name_at.checked_add(name)?;
-        // The number of contexts, behind the terminator of the name.
-        let contexts_at = after.checked_add(3)? & !3;
-        if name == 0 || number(contexts_at)? != 0 || *message.get(after - 1)? != 0 {
+        // Before the terminator.
+        let name_ends = name_at.checked_add(name.checked_sub(1)?)?;
+        // The number of contexts.
+        let contexts_at = name_ends.checked_add(1 + 3)? & !3;
+        if number(contexts_at)? != 0 || *message.get(name_ends)? != 0 {
             return None;
         }
         let body_at = ((contexts_at + 4 + 7) & !7).min(message.len());
-        Some(Ordinary { id, response, key_ends, name_at, name_ends: after - 1, body_at })
+        Some(OrdinaryRequest { id, response, key_ends, name_at, name_ends, body_at })
+    }
+
+    /// What the caller waits for.
+    #[inline]
+    pub fn response(&self) -> Response {
+        self.response
+    }
+
+    /// The object key and the operation's name in the message that was looked at, and a decoder at its body.
+    ///
+    /// # Panics
+    /// With another message, which is shorter.
+    ///
+    /// # Real-time
+    /// O(1), allocates nothing.
+    #[inline(always)]
+    pub fn open<'m>(
+        self,
+        message: &'m mut [u8],
+        header: &Header,
+        scope: &'m Scope<'m>,
+    ) -> (Request<'m>, Decoder<'m>) {
+        let OrdinaryRequest { id, response, key_ends, name_at, name_ends, body_at } = self;
+        let (head, rest) = message.split_at_mut(body_at);
+        let head: &'m [u8] = head;
+        let key = &head[KEY_AT..key_ends];
+        let operation = OperationName::unchecked(&head[name_at..name_ends]);
+        let contexts = ServiceContexts::EMPTY;
+        let request = Request { id, response, target: Target::Key(key), operation, contexts };
+        (request, Decoder::behind(body_at, rest, header.order, Text::fallback(header.version), scope))
     }
 }
 
@@ -105,26 +143,21 @@ impl<'m> Request<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline(always)]
     pub fn open(
         message: &'m mut [u8],
         header: &Header,
         scope: &'m Scope<'m>,
     ) -> Result<(Request<'m>, Decoder<'m>)> {
-        let text = Text::fallback(header.version);
-        let Some(found) = Ordinary::find(message, header) else {
-            return Request::open_any(message, header, scope);
-        };
-        let Ordinary { id, response, key_ends, name_at, name_ends, body_at } = found;
-        // In bounds, as `find` saw to.
-        let (head, rest) = message.split_at_mut(body_at);
-        let head: &'m [u8] = head;
-        let target = Target::Key(&head[KEY_AT..key_ends]);
-        let Some(operation) = OperationName::new(&head[name_at..name_ends]) else {
-            return Err(Error::new(ErrorKind::Terminator, name_at));
-        };
-        let request = Request { id, response, target, operation, contexts: ServiceContexts::EMPTY };
-        Ok((request, Decoder::behind(body_at, rest, header.order, text, scope)))
+        match OrdinaryRequest::find(message, header) {
+            Some(found) => {
+                let (request, d) = found.open(message, header, scope);
+                if has_zero(request.operation.as_bytes()) {
+                    return Err(Error::new(ErrorKind::Terminator, found.name_at));
+                }
+                Ok((request, d))
+            }
+            None => Request::open_any(message, header, scope),
+        }
     }
 
     #[cold]
@@ -279,7 +312,19 @@ impl RequestHead {
         e.raw(&self.0);
         e.patch(ID_AT, id);
         e.patch(RESPONSE_AT, u32::from_ne_bytes([response as u8, 0, 0, 0]));
-        put_name(e, operation);
+        put_name_before(e, operation, contexts);
+    }
+}
+
+/// The operation, and the contexts behind it.
+#[inline]
+fn put_name_before(e: &mut Encoder<'_>, operation: &str, contexts: &[ServiceContext<'_>]) {
+    if has_zero(operation.as_bytes()) {
+        e.fail(ErrorKind::Text);
+    } else if contexts.is_empty() {
+        e.terminated_before_none(operation.as_bytes());
+    } else {
+        e.terminated(operation.as_bytes());
         contexts::write(e, contexts);
     }
 }
@@ -304,8 +349,7 @@ pub fn write_request(
             fixed[RESPONSE_AT] = response as u8;
             e.raw(&fixed);
             put_octets(e, key);
-            put_name(e, operation);
-            contexts::write(e, contexts);
+            put_name_before(e, operation, contexts);
         }
         version => {
             write_header(e, MessageKind::Request);

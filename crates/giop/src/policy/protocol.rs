@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use isorb_cdr::{Encoder, ErrorKind, Result};
 
 /// A protocol: the tag of its profiles, and the properties of its transport.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Protocol {
     /// The tag of the profiles in which references name its addresses ([`crate::profile`]).
     pub tag: u32,
@@ -21,7 +21,7 @@ pub struct Protocol {
 }
 
 /// Properties of a transport. Sizes of 0 leave the choice to the system.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ProtocolProperties {
     /// None, for the transport's defaults.
@@ -38,7 +38,7 @@ pub enum ProtocolProperties {
 }
 
 /// `RTCORBA::TCPProtocolProperties`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TcpProperties {
     /// Size of the socket's send buffer in bytes (`SO_SNDBUF`).
     pub send_buffer_size: u32,
@@ -69,7 +69,7 @@ impl Default for TcpProperties {
 }
 
 /// `RTCORBA::UnixDomainProtocolProperties`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct UnixProperties {
     /// Size of the socket's send buffer in bytes.
     pub send_buffer_size: u32,
@@ -78,7 +78,7 @@ pub struct UnixProperties {
 }
 
 /// `RTCORBA::SharedMemoryProtocolProperties`.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SharedMemoryProperties {
     /// Size of the send buffer in bytes.
     pub send_buffer_size: u32,
@@ -99,7 +99,7 @@ pub struct SharedMemoryProperties {
 }
 
 /// `RTCORBA::UserDatagramProtocolProperties`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct UdpProperties {
     /// Size of the socket's send buffer in bytes.
     pub send_buffer_size: u32,

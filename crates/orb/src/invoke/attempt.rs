@@ -1,32 +1,35 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::reply::{Failure, Outcome, copy_to_scope, lost, take_message};
-use crate::connection::{Arrived, SendError};
+use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
+use crate::connection::{Arrived, Connection, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
-use crate::policy::{Policies, Rebind};
+use crate::policy::{Effective, Rebind, Timeout};
+use crate::rt::{Way, local_priority};
 use crate::workspace::{Work, with_work};
-use crate::{Orb, Result, SystemException, server};
+use crate::{Object, Orb, Result, SystemException, server};
 use isorb_cdr::{Encoder, Message, Text, Version};
-use isorb_giop::context::CodeSets;
-use isorb_giop::message::{self, Addressed, Response, ServiceContext};
+use isorb_giop::context::{self, CodeSets, rt_corba_priority};
+use isorb_giop::message::{self, Addressed, OrdinaryReply, ReplyStatus, Response, ServiceContext};
 use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{Completion, Kind, minor};
+use isorb_giop::{Completion, Header, Kind, minor};
+use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A call that was started.
 pub(super) struct Call<'c, 'a> {
     pub orb: &'c Orb,
+    pub object: &'c Object,
     pub operation: &'c str,
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
     pub deadline: Deadline,
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
     /// A connection was closed under this call.
     pub wary: Cell<bool>,
     /// It is not the first attempt.
@@ -35,19 +38,40 @@ pub(super) struct Call<'c, 'a> {
     pub exchange: Option<&'c Exchange>,
 }
 
-/// A reply as it came, in the caller's scope.
-pub(super) struct Answer<'s> {
-    pub arrived: Arrived,
-    pub bytes: &'s mut [u8],
-    pub text: Text,
+/// A reply, in the caller's scope.
+pub(super) enum Answer<'s> {
+    /// Results of a call that ended well, and nothing else: the octets of the body, its header and text.
+    Results(&'s mut [u8], Header, Text),
+    /// Any reply, as it came.
+    Any(Arrived, &'s mut [u8], Text),
+}
+
+/// Contexts of a request that the ORB adds for its priority, as they travel.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Own {
+    pub priority: Option<[u8; 4]>,
+    pub band: Option<[u8; 6]>,
+}
+
+impl Own {
+    /// The context of a call's priority.
+    fn priority(priority: Option<Priority>) -> Own {
+        Own { priority: priority.map(|priority| rt_corba_priority(priority.get())), band: None }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.priority.is_none() && self.band.is_none()
+    }
 }
 
 impl<'a> Call<'_, 'a> {
     /// The same call with contexts of interceptors.
     pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
-        let Call { orb, operation, response, arguments, deadline, timeout, .. } = *self;
+        let Call { orb, object, operation, response, arguments, deadline, timeout, .. } = *self;
         let (wary, late) = (self.wary.clone(), self.late.clone());
-        Call { orb, operation, response, arguments, deadline, timeout, wary, late, exchange: Some(exchange) }
+        let exchange = Some(exchange);
+        Call { orb, object, operation, response, arguments, deadline, timeout, wary, late, exchange }
     }
 
     /// One request and what its reply says.
@@ -56,7 +80,7 @@ impl<'a> Call<'_, 'a> {
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Outcome<'s>, Failure> {
         match self.attempt(target, scope, policies)? {
             Some(answer) => self.outcome(answer, scope),
@@ -65,34 +89,78 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request and its reply.
-    #[inline]
+    #[inline(always)]
     pub fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
         match &target.place {
-            Place::Here => self.here(target, scope),
-            Place::There(peer) => self.there(target, peer, scope, policies),
+            Place::There(peer) if !self.object.needs_plan(target) => {
+                self.there(target, peer, scope, policies, Own::default())
+            }
+            Place::There(peer) => self.planned(target, peer, scope, policies),
+            Place::Here => self.collocated(target, scope),
         }
     }
 
-    /// A remote call.
+    /// A remote call whose connection and context depend on its priority.
     #[inline(never)]
+    fn planned<'s>(
+        &self,
+        target: &Target,
+        peer: &Arc<Peer>,
+        scope: &'s Scope<'s>,
+        policies: Effective,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        let way = Way::find(self.object, target, peer)?;
+        let (peer, priority) = way.choose()?;
+        self.there(target, peer, scope, policies, Own::priority(priority))
+    }
+
+    #[inline(never)]
+    fn collocated<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
+        let facts = target.facts.as_deref();
+        let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
+        self.here(target, scope, priority)
+    }
+
+    /// A remote call.
+    #[inline(always)]
     fn there<'s>(
         &self,
         target: &Target,
         peer: &Peer,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
+        contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { deadline, timeout, .. } = *self;
         let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
-        let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
+        let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
+        if let Some(band) = peer.setup().band
+            && !connection.band_agreed.load(Ordering::Acquire)
+        {
+            self.bind_band(target, &connection, band)?;
+        }
+        self.over(target, &connection, scope, timeout, contexts)
+    }
+
+    /// One request over a connection, and its reply.
+    #[inline(always)]
+    pub fn over<'s>(
+        &self,
+        target: &Target,
+        connection: &Arc<Connection>,
+        scope: &'s Scope<'s>,
+        timeout: Timeout,
+        contexts: Own,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        let deadline = self.deadline;
         let Some(slot) = connection.claim() else {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
@@ -103,15 +171,16 @@ impl<'a> Call<'_, 'a> {
                 None => connection.text(target.version),
             };
             let listen_points = match target.version {
-                Version::V1_2 => self.orb.offer_bidirectional(&connection),
+                Version::V1_2 => self.orb.offer_bidirectional(connection),
                 _ => None,
             };
             let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
-            let encoded = if announce.is_none() && listen_points.is_none() && self.exchange.is_none() {
+            let plain = announce.is_none() && listen_points.is_none() && contexts.is_empty();
+            let encoded = if plain && self.exchange.is_none() {
                 self.encode(&mut e, target, slot.id(), &[])
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
-                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points), scope)
+                self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
             };
             let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
             Work::put_back(&mut work.encode, e.into_buffer());
@@ -132,29 +201,45 @@ impl<'a> Call<'_, 'a> {
                 return Ok(None);
             }
             let mut other = |arrived: Arrived, block: &mut Buffer| {
-                server::off_path(self.orb, &connection, arrived, block);
+                server::off_path(self.orb, connection, arrived, block);
             };
-            let read = connection.await_reply(&slot, deadline, timeout, &mut work.block, &mut other);
-            let arrived = match read {
+            let block = &mut work.block;
+            let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
-                Err(error) => {
-                    return Err(self.read_failure(error, &connection, slot.id(), target));
+                Err(begun) => {
+                    match connection.await_reply(&slot, deadline, timeout, block, begun, &mut other) {
+                        Ok(arrived) => arrived,
+                        Err(error) => return Err(self.read_failure(error, connection, slot.id(), target)),
+                    }
                 }
             };
-            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
-                .map_err(|exception| exception.completed(Completion::Maybe))?;
             let text = connection.text(arrived.header.version);
-            Ok(Some(Answer { arrived, bytes, text }))
+            let message = &block.bytes()[..arrived.len];
+            if let Some(reply) = OrdinaryReply::find(message, &arrived.header)
+                && reply.status == ReplyStatus::NoException
+                && self.exchange.is_none()
+                && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
+            {
+                return Ok(Some(Answer::Results(body, arrived.header, text)));
+            }
+            let bytes = take_message(scope, block, arrived.len, connection.pool())
+                .map_err(|exception| exception.completed(Completion::Maybe))?;
+            Ok(Some(Answer::Any(arrived, bytes, text)))
         })
     }
 
     /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
     #[inline(never)]
-    fn here<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
+    fn here<'s>(
+        &self,
+        target: &Target,
+        scope: &'s Scope<'s>,
+        priority: Option<Priority>,
+    ) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
             let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
-            let message = self.introduce(&mut e, target, 0, (None, None), scope)?;
+            let message = self.introduce(&mut e, target, 0, (None, None, Own::priority(priority)), scope)?;
             let len = message.len();
             if work.block.capacity() < len {
                 work.block = pool
@@ -178,7 +263,7 @@ impl<'a> Call<'_, 'a> {
                 Some(bytes) => {
                     let bytes = bytes?;
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
+                    Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }
                 None => Ok(None),
             }
@@ -193,17 +278,20 @@ impl<'a> Call<'_, 'a> {
         e: &'e mut Encoder<'a>,
         target: &Target,
         id: u32,
-        (code_sets, listen_points): (Option<CodeSets>, Option<Vec<u8>>),
+        (code_sets, listen_points, own): (Option<CodeSets>, Option<Vec<u8>>, Own),
         scope: &Scope<'_>,
     ) -> Result<&'e Message<'a>> {
         let code_sets = code_sets.map(CodeSets::write);
-        let code_sets =
-            code_sets.as_ref().map(|data| ServiceContext { id: isorb_giop::context::CODE_SETS, data });
+        let code_sets = code_sets.as_ref().map(|data| ServiceContext { id: context::CODE_SETS, data });
         let listen_points =
-            listen_points.as_ref().map(|data| ServiceContext { id: isorb_giop::context::BI_DIR_IIOP, data });
-        let mut contexts = [ServiceContext { id: 0, data: &[] }; 2];
+            listen_points.as_ref().map(|data| ServiceContext { id: context::BI_DIR_IIOP, data });
+        let priority =
+            own.priority.as_ref().map(|data| ServiceContext { id: context::RT_CORBA_PRIORITY, data });
+        let band =
+            own.band.as_ref().map(|data| ServiceContext { id: context::RT_CORBA_PRIORITY_RANGE, data });
+        let mut contexts = [ServiceContext { id: 0, data: &[] }; 4];
         let mut n = 0;
-        for context in code_sets.into_iter().chain(listen_points) {
+        for context in code_sets.into_iter().chain(listen_points).chain(priority).chain(band) {
             contexts[n] = context;
             n += 1;
         }
@@ -211,6 +299,7 @@ impl<'a> Call<'_, 'a> {
         self.encode(e, target, id, contexts)
     }
 
+    #[inline(always)]
     fn encode<'e>(
         &self,
         e: &'e mut Encoder<'a>,

@@ -151,7 +151,7 @@ pub(super) fn id_of(poa: &Inner, servant: &Servant) -> Option<ObjectId> {
 }
 
 /// An upcall of an object in the map starts on this thread.
-#[inline]
+#[inline(always)]
 pub(super) fn push_active(active: Arc<Active>) {
     STACK.with_borrow_mut(|stack| stack.push(Frame::Active(active)));
 }
@@ -180,7 +180,7 @@ pub(super) fn pop() {
 }
 
 impl Stack {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, frame: Frame) {
         if self.frames.capacity() == 0 {
             self.reserve();

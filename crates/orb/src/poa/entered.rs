@@ -6,8 +6,10 @@ use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
 use super::poa::Poa;
+use crate::rt::Adapter;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
+use isorb_rt::priority::Priority;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,6 +32,16 @@ impl Visit {
             Visit::pass(&poa, closed)?;
         }
         Ok(Visit { poa })
+    }
+
+    /// Goes through the POA's gate if it is open.
+    #[inline(always)]
+    pub fn at_once(poa: Poa) -> Option<Visit> {
+        if poa.gate().enter() != 0 {
+            poa.leave_gate();
+            return None;
+        }
+        Some(Visit { poa })
     }
 
     /// For a request that came in although the gate is closed: leaves, waits, tries again.
@@ -82,7 +94,7 @@ enum Subject {
 pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> Entered<'k> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn active(
         visit: Visit,
         active: Arc<Active>,
@@ -124,6 +136,20 @@ impl<'k> Entered<'k> {
         self.object_id
     }
 
+    /// The POA's real-time side, if it has one.
+    #[inline]
+    pub fn rt(&self) -> Option<&Adapter> {
+        self.visit.poa.0.rt.as_deref()
+    }
+
+    /// The object's own CORBA priority, where it was activated with one.
+    pub fn own_priority(&self) -> Option<Priority> {
+        match &self.subject {
+            Subject::Active(active) => active.priority,
+            Subject::Servant(..) => None,
+        }
+    }
+
     /// Calls `upcall` as the POA's thread model allows. All upcalls to the servant go through here.
     ///
     /// # Errors
@@ -133,7 +159,7 @@ impl<'k> Entered<'k> {
     /// # Real-time
     /// Neither allocates nor blocks, except in the single-thread and main-thread models, which wait for the upcall that
     /// runs.
-    #[inline]
+    #[inline(always)]
     pub fn upcall<'e, T>(&'e self, upcall: impl FnOnce(&'e Servant) -> T) -> Result<T> {
         let poa = self.poa();
         let _permit = if poa.needs_permit() { Some(poa.permit()?) } else { None };
@@ -145,7 +171,7 @@ impl<'k> Entered<'k> {
     ///
     /// # Errors
     /// What `postinvoke` raises.
-    #[inline]
+    #[inline(always)]
     pub fn postinvoke(&self) -> Result<()> {
         match &self.subject {
             Subject::Active(_) => Ok(()),

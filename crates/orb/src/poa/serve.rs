@@ -17,6 +17,13 @@ use isorb_rt::time::Deadline;
 use std::sync::Arc;
 
 impl Visit {
+    /// Finds the servant for a request if it is in the active object map.
+    #[inline(always)]
+    pub fn serve_active<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Option<Entered<'k>> {
+        let active = enter_active(&self.poa.lock(), id)?;
+        Some(Entered::active(self, active, id, operation))
+    }
+
     /// Finds the servant for a request.
     ///
     /// # Errors
@@ -61,7 +68,7 @@ impl Visit {
 }
 
 /// Counts an upcall into an object that is active.
-#[inline]
+#[inline(always)]
 fn enter_active(body: &Body, id: &[u8]) -> Option<Arc<Active>> {
     let active = body.objects.find(id).filter(|active| !active.is_leaving())?;
     active.enter();
@@ -126,7 +133,7 @@ impl Poa {
             return Err(wrong.into());
         }
         // A clone, so that no destructor runs with the lock held if there is no room.
-        let active = body.objects.insert(self, id, servant.clone())?;
+        let active = body.objects.insert(self, id, servant.clone(), self.given_priority(id))?;
         active.enter();
         Ok(active)
     }

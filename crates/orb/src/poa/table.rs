@@ -30,7 +30,7 @@ impl Table {
     ///
     /// # Real-time
     /// Two array look-ups, one lock held for the clone of a shared pointer.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, slot: u32, generation: u32) -> Option<Poa> {
         let place = self.place(slot)?.lock();
         if place.generation == generation { place.poa.clone() } else { None }
@@ -59,7 +59,7 @@ impl Table {
         drop(poa);
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, slot: u32) -> Option<&PiMutex<Place>> {
         let (block, offset) = locate(slot)?;
         self.blocks[block].get()?.get(offset)
@@ -67,7 +67,7 @@ impl Table {
 }
 
 /// The block of a slot, and the place in it.
-#[inline]
+#[inline(always)]
 fn locate(slot: u32) -> Option<(usize, usize)> {
     let block = (slot / FIRST).checked_add(1)?.ilog2();
     let offset = slot - FIRST * ((1 << block) - 1);

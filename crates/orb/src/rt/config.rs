@@ -2,18 +2,16 @@
 
 use isorb_rt::priority::{Continuous, Direct, Linear, PriorityMapping};
 use isorb_rt::sched::{Cpus, MemoryLock, NativeRange, RealTime};
-use serde::{Deserialize, Deserializer};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Real-time settings of an ORB. All keys have the names of these fields.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct RealTimeConfig {
     /// `require`: the ORB does not start without the rights that this table needs. `prefer` (the default): it warns once and goes on
     /// with what it may. `off`: CORBA priorities travel, and no thread's scheduling is touched.
-    #[serde(deserialize_with = "by_name")]
+    #[cfg_attr(feature = "config-file", serde(deserialize_with = "by_name"))]
     pub mode: RealTime,
     /// Scheduling class of real-time threads: `fifo` or `rr`.
     pub class: RealTimeClass,
@@ -43,8 +41,8 @@ pub struct RealTimeConfig {
 }
 
 /// Where what an upcall needs lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum UpcallMemory {
     /// In a region of fixed size that was made beforehand. What does not fit is NO_MEMORY to the caller, and nothing to others.
     #[default]
@@ -54,8 +52,8 @@ pub enum UpcallMemory {
 }
 
 /// A real-time scheduling class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum RealTimeClass {
     /// `SCHED_FIFO`: a thread runs until it blocks or a more urgent one comes.
     #[default]
@@ -65,8 +63,8 @@ pub enum RealTimeClass {
 }
 
 /// The mappings that come with the ORB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Mapping {
     /// Spreads 0 to 32767 evenly over the native range.
     #[default]
@@ -78,8 +76,8 @@ pub enum Mapping {
 }
 
 /// Whether memory is locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum LockMemory {
     /// It is not.
     #[default]
@@ -111,7 +109,6 @@ impl Default for RealTimeConfig {
     }
 }
 
-#[allow(dead_code)] // Used by thread pools, which come next.
 impl RealTimeConfig {
     /// What is wrong, as a sentence.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -167,11 +164,17 @@ impl RealTimeConfig {
     }
 }
 
-fn by_name<'de, D: Deserializer<'de>, T: FromStr<Err = &'static str>>(from: D) -> Result<T, D::Error> {
-    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+#[cfg(feature = "config-file")]
+fn by_name<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: std::str::FromStr<Err = &'static str>,
+{
+    let name: String = serde::Deserialize::deserialize(from)?;
+    name.parse().map_err(serde::de::Error::custom)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "config-file"))]
 mod tests {
     use super::*;
 

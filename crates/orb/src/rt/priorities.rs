@@ -55,7 +55,7 @@ impl Priorities {
     }
 
     pub fn transform(&self) -> Option<Arc<dyn PriorityTransform>> {
-        if !self.transforms.load(Ordering::Acquire) {
+        if !self.transforms() {
             return None;
         }
         self.transform.lock().clone()
@@ -65,6 +65,12 @@ impl Priorities {
         self.transforms.store(transform.is_some(), Ordering::Release);
         let before = std::mem::replace(&mut *self.transform.lock(), transform);
         drop(before);
+    }
+
+    /// Whether there is a transform.
+    #[inline]
+    pub fn transforms(&self) -> bool {
+        self.transforms.load(Ordering::Acquire)
     }
 
     /// The priority at which a request for an object runs.
@@ -140,7 +146,7 @@ impl Priorities {
 }
 
 #[cold]
-fn unmappable() -> SystemException {
+pub(super) fn unmappable() -> SystemException {
     SystemException::from(Kind::DataConversion)
         .minor(minor::DATA_CONVERSION_PRIORITY)
         .detail("the priority mapping, or the priority transform, has no priority for this one")

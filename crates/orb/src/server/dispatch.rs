@@ -1,15 +1,17 @@
 //! A request, from its octets to its reply.
 
-use crate::connection::{Arrived, Connection};
+use crate::connection::{self, Arrived, Connection};
 use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
+use crate::rt::Urgency;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::Work;
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{
-    self, LocateStatus, OperationName, ReplyStatus, Request, Response, ServiceContext,
+    self, LocateStatus, OperationName, OrdinaryRequest, ReplyStatus, Request, Response, ServiceContext,
+    Target,
 };
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
@@ -32,10 +34,78 @@ pub(crate) fn request(
     work: &mut Work,
     send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
-    let serving = connection.map(|connection| connection.serving());
-    if matches!(serving, Some(None)) {
+    let mut serving = None;
+    if let Some(connection) = connection {
+        serving = connection.serving();
+        if serving.is_none() {
+            return Ok(());
+        }
+    }
+    if at_once(orb, connection, arrived, work, &mut serving, send) {
         return Ok(());
     }
+    any_request(orb, connection, arrived, work, serving, send)
+}
+
+/// Serves a request if it is as nearly all are, and its object is active. `false`: it was not served, and nothing happened.
+///
+/// Nothing here meets what the rare cases give, so that what is known of the request stays in registers.
+#[inline(always)]
+fn at_once(
+    orb: &Orb,
+    connection: Option<&Arc<Connection>>,
+    arrived: Arrived,
+    work: &mut Work,
+    serving: &mut Option<connection::Serving<'_>>,
+    send: &mut dyn FnMut(&Message<'_>),
+) -> bool {
+    if orb.interceptors().server().is_some() {
+        return false;
+    }
+    let Work { region, encode, block } = work;
+    let bytes = &mut block.bytes_mut()[..arrived.len];
+    let Some(found) = OrdinaryRequest::find(bytes, &arrived.header) else { return false };
+    if found.response() == Response::Server {
+        return false;
+    }
+    let scope = region.enter();
+    let (request, mut d) = found.open(bytes, &arrived.header, &scope);
+    let Target::Key(key) = request.target else { return false };
+    let Some(entered) = orb.registry().enter_active(key, request.operation) else { return false };
+    let known = look_up(&entered, &request);
+    if known.is_none() {
+        return false;
+    }
+    let text = connection.map_or(Text::DEFAULT, |connection| connection.text(arrived.header.version));
+    d.set_context(orb);
+    d.set_text(text);
+    let mut e = Encoder::new(std::mem::take(encode), text);
+    e.set_limit(orb.config().message_limit);
+    let status = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    let mut places = Places { status, head: e.position() };
+    let urgency = urgency(orb, &entered, &request, None, &mut e, &mut places);
+    let upcall = upcall_request(&scope, orb, &request, &entered, known);
+    call_servant((&entered, urgency), known, &upcall, d, &mut e, places, |_| Ok(()));
+    if request.response == Response::Target {
+        deliver(&mut e, send);
+    }
+    // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
+    drop(serving.take());
+    Work::put_back(encode, e.into_buffer());
+    true
+}
+
+/// As [`request`], in all cases: any version, way of naming the object and policies of its POA, with service contexts and
+/// interceptors, refusals.
+#[inline(never)]
+fn any_request(
+    orb: &Orb,
+    connection: Option<&Arc<Connection>>,
+    arrived: Arrived,
+    work: &mut Work,
+    serving: Option<connection::Serving<'_>>,
+    send: &mut dyn FnMut(&Message<'_>),
+) -> Result<(), ProtocolError> {
     let Work { region, encode, block } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
@@ -58,6 +128,7 @@ pub(crate) fn request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
+    let mut places = Places { status: status_at, head };
     let mut intercepted = match orb.interceptors().server() {
         Some(chain) => Some(chain.serve(orb, &request)?),
         None => None,
@@ -98,53 +169,169 @@ pub(crate) fn request(
             Err(refusal) => write_refusal(&mut e, status_at, head, &refusal),
             Ok(target) => {
                 entered = target;
-                let known = entered.servant().interface().operations.look_up(request.operation.as_bytes());
-                upcall = UpcallRequest {
-                    scope: &scope,
-                    orb,
-                    // What is no text is no operation of any object.
-                    operation: match known {
-                        Some((_, name)) => name,
-                        None => request.operation.text().unwrap_or_default(),
-                    },
-                    object_id: entered.object_id(),
-                    poa: Some(entered.poa()),
-                    contexts: request.contexts,
-                };
-                // The target outlives what the upcall borrows from it: a shorter name for the same decoder.
-                let mut arguments = d;
-                let body = message::begin_body(&mut e);
-                let outcome = entered.upcall(|servant| {
-                    if let Some(serving) = &mut intercepted {
-                        serving.reach(servant, &entered)?;
-                    }
-                    run(servant, known.map(|(index, _)| index), &upcall, &mut arguments, &mut e)
+                let known = look_up(&entered, &request);
+                let urgency = urgency(orb, &entered, &request, intercepted.as_mut(), &mut e, &mut places);
+                upcall = upcall_request(&scope, orb, &request, &entered, known);
+                let target = (&entered, urgency);
+                call_servant(target, known, &upcall, d, &mut e, places, |servant| match &mut intercepted {
+                    Some(serving) => serving.reach(servant, &entered),
+                    None => Ok(()),
                 });
-                // What postinvoke raises takes the place of what the servant gave.
-                let outcome = entered.postinvoke().and(outcome.flatten());
-                match outcome {
-                    Ok(Outcome::Results) if e.error().is_none() => message::end_body(&mut e, body),
-                    Ok(Outcome::Exception) if e.error().is_none() => {
-                        e.patch(status_at, ReplyStatus::UserException as u32);
-                    }
-                    Ok(_) => {
-                        let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-                        write_exception(&mut e, status_at, head, &error.completed(Completion::Yes));
-                    }
-                    Err(exception) => write_exception(&mut e, status_at, head, &exception),
-                }
             }
         },
     }
     if let Some(serving) = intercepted {
-        serving.finish(e, Places { status: status_at, head }, encode, send);
+        serving.finish(e, places, encode, send);
         return Ok(());
     }
     if request.response == Response::Target {
         deliver(&mut e, send);
     }
-    // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
+    // As in `request`.
     drop(serving);
+    Work::put_back(encode, e.into_buffer());
+    Ok(())
+}
+
+/// An operation of the servant's interface: its number and name.
+type Known = Option<(u16, &'static str)>;
+
+#[inline(always)]
+fn look_up(entered: &Entered<'_>, request: &Request<'_>) -> Known {
+    entered.servant().interface().operations.look_up(request.operation.as_bytes())
+}
+
+/// What the servant may know.
+#[inline(always)]
+fn upcall_request<'u>(
+    scope: &'u Scope<'u>,
+    orb: &'u Orb,
+    request: &Request<'u>,
+    entered: &'u Entered<'u>,
+    known: Known,
+) -> UpcallRequest<'u> {
+    UpcallRequest {
+        scope,
+        orb,
+        // What is no text is no operation of any object.
+        operation: match known {
+            Some((_, name)) => name,
+            None => request.operation.text().unwrap_or_default(),
+        },
+        object_id: entered.object_id(),
+        poa: Some(entered.poa()),
+        contexts: request.contexts,
+    }
+}
+
+/// Calls the servant, between `reach` and `postinvoke`, and completes the reply.
+#[inline(always)]
+fn call_servant<'u>(
+    (entered, urgency): (&'u Entered<'u>, Option<Result<Urgency>>),
+    known: Known,
+    upcall: &'u UpcallRequest<'u>,
+    mut arguments: Decoder<'u>,
+    e: &mut Encoder<'u>,
+    places: Places,
+    reach: impl FnOnce(&'u crate::Servant) -> Result<()>,
+) {
+    let body = message::begin_body(e);
+    let outcome = entered.upcall(|servant| {
+        reach(servant)?;
+        let _raised = match (urgency, entered.rt()) {
+            (Some(urgency), Some(rt)) => rt.take_on(upcall.orb, urgency?)?,
+            _ => None,
+        };
+        run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
+    });
+    // What postinvoke raises takes the place of what the servant gave.
+    let outcome = entered.postinvoke().and(outcome.flatten());
+    if let Ok(Outcome::Results) = outcome
+        && e.error().is_none()
+    {
+        return message::end_body(e, body);
+    }
+    other_outcome(outcome, e, places);
+}
+
+/// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
+/// anew then (RT-CORBA 1.2, clause 5.4.2).
+#[inline(always)]
+fn urgency(
+    orb: &Orb,
+    entered: &Entered<'_>,
+    request: &Request<'_>,
+    intercepted: Option<&mut Serving<'_>>,
+    e: &mut Encoder<'_>,
+    places: &mut Places,
+) -> Option<Result<Urgency>> {
+    let rt = entered.rt()?;
+    let urgency = rt.urgency(orb, &request.contexts, entered.own_priority(), entered.object_id());
+    if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
+        echo(priority, request.id, intercepted, e, places);
+    }
+    Some(urgency)
+}
+
+fn echo(
+    priority: i16,
+    id: u32,
+    intercepted: Option<&mut Serving<'_>>,
+    e: &mut Encoder<'_>,
+    places: &mut Places,
+) {
+    let data = context::rt_corba_priority(priority);
+    let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
+    match intercepted {
+        // Its replies are written once more with what was added; there is room, unless interceptors added very many.
+        Some(serving) => _ = serving.add_reply_context(context),
+        None => {
+            e.truncate(0);
+            let status = message::write_reply(e, id, ReplyStatus::NoException, &[context]);
+            *places = Places { status, head: e.position() };
+        }
+    }
+}
+
+/// A reply that is no result.
+#[cold]
+fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, Places { status, head }: Places) {
+    match outcome {
+        Ok(Outcome::Exception) if e.error().is_none() => e.patch(status, ReplyStatus::UserException as u32),
+        Ok(_) => {
+            let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
+            write_exception(e, status, head, &error.completed(Completion::Yes));
+        }
+        Err(exception) => write_exception(e, status, head, &exception),
+    }
+}
+
+/// Answers a request with an exception, without looking for its object.
+///
+/// # Errors
+/// As [`request`].
+#[cold]
+pub(super) fn turn_away(
+    orb: &Orb,
+    connection: &Connection,
+    arrived: Arrived,
+    work: &mut Work,
+    exception: &SystemException,
+    send: &mut dyn FnMut(&Message<'_>),
+) -> Result<(), ProtocolError> {
+    let Work { region, encode, block } = work;
+    let scope = region.enter();
+    let mut d = message::start_whole(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope);
+    let request = Request::read(&mut d)?;
+    if request.response == Response::None {
+        return Ok(());
+    }
+    let mut e = Encoder::new(std::mem::take(encode), connection.text(arrived.header.version));
+    e.set_limit(orb.config().message_limit);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    let head = e.position();
+    write_exception(&mut e, status_at, head, exception);
+    deliver(&mut e, send);
     Work::put_back(encode, e.into_buffer());
     Ok(())
 }
@@ -170,7 +357,6 @@ fn answer_early(
 }
 
 /// The target of a request: by a key that this ORB made, or a plain one that was registered.
-#[inline(always)]
 fn enter<'u>(
     orb: &Orb,
     key: &'u [u8],
@@ -212,6 +398,7 @@ fn find(orb: &Orb, key: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
+#[inline(always)]
 fn run<'u>(
     servant: &'u crate::Servant,
     operation: Option<u16>,
@@ -219,7 +406,7 @@ fn run<'u>(
     d: &mut Decoder<'u>,
     e: &mut Encoder<'u>,
 ) -> Result<Outcome> {
-    let Some(index) = operation else { return pseudo(servant.interface(), upcall.operation, d, e) };
+    let Some(index) = operation else { return pseudo(servant.interface(), upcall, d, e) };
     let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
     called.unwrap_or_else(|_| {
         Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
@@ -231,11 +418,19 @@ fn run<'u>(
 #[cold]
 fn pseudo(
     interface: &Interface,
-    operation: &str,
+    upcall: &UpcallRequest<'_>,
     d: &mut Decoder<'_>,
     e: &mut Encoder<'_>,
 ) -> Result<Outcome> {
+    let operation = upcall.operation;
     match operation {
+        // What the band is was noted with the request's contexts.
+        crate::rt::BIND_PRIORITY_BAND => {
+            if upcall.contexts.get(context::RT_CORBA_PRIORITY_RANGE).is_none() {
+                return Err(SystemException::from(Kind::Marshal)
+                    .detail(format!("{operation} came without the context that says which band")));
+            }
+        }
         "_is_a" => e.put(u8::from(interface.is_a(d.string()?))),
         "_non_existent" | "_not_existent" => e.put(0u8),
         "_repository_id" => e.string(interface.id),
@@ -284,6 +479,7 @@ pub(crate) fn write_exception(
     message::end_body(e, body);
 }
 
+#[inline(always)]
 pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     let finished = e.finished().and_then(|message| {
         message::finish_header(message)?;
@@ -295,7 +491,7 @@ pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     }
 }
 
-/// Contexts that change what is known of the connection: code sets, bidirectional listen points.
+/// Contexts that change what is known of the connection: code sets, bidirectional listen points, its band of priorities.
 #[cold]
 fn note_contexts(
     orb: &Orb,
@@ -313,6 +509,15 @@ fn note_contexts(
     }
     if let Some(data) = request.contexts.get(context::BI_DIR_IIOP) {
         orb.accept_bidirectional(connection, data);
+    }
+    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE) {
+        match context::PriorityRange::read(data) {
+            Ok(band) if request.operation.as_bytes() == crate::rt::BIND_PRIORITY_BAND.as_bytes() => {
+                connection.set_band(band);
+            }
+            Ok(_) => {}
+            Err(exception) => return Ok(Err(exception)),
+        }
     }
     Ok(Ok(()))
 }

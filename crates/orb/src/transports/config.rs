@@ -1,11 +1,10 @@
 //! The table `[transport]` of the configuration.
 
-use serde::Deserialize;
 use std::time::Duration;
 
 /// Settings of the transports. All keys of the table `[transport]` in `isorb.toml` have the names of these fields.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct TransportConfig {
     /// By which of a reference's addresses to call, most wanted first; a transport of this ORB that is not in the list is not
     /// used for calls. Addresses that mean nothing on this host are passed over.

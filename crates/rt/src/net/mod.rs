@@ -9,6 +9,9 @@ mod poller;
 mod transfer;
 
 pub use connect::{connect_tcp, connect_unix, connect_unix_packets};
-pub use options::{set_dscp, set_nodelay, set_priority, set_recv_timeout, set_send_timeout};
+pub use options::{
+    set_dontroute, set_dscp, set_keepalive, set_nodelay, set_priority, set_recv_buffer, set_recv_timeout,
+    set_send_buffer, set_send_timeout,
+};
 pub use poller::{Event, Events, Interest, Poller, Trigger, wait_ready};
 pub use transfer::{Wait, recv_into, recv_uninit, send, send_vectored};

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 use socket2::{Domain, SockRef};
@@ -67,6 +67,49 @@ pub fn set_dscp(fd: impl AsFd, dscp: u8) -> Result<(), Errno> {
     }
 }
 
+/// Asks for a send buffer of so many bytes (`SO_SNDBUF`); the system doubles and bounds it.
+///
+/// # Errors
+/// `BADF`, `NOTSOCK`.
+pub fn set_send_buffer(fd: impl AsFd, bytes: usize) -> Result<(), Errno> {
+    SockRef::from(&fd.as_fd()).set_send_buffer_size(bytes).map_err(errno)
+}
+
+/// Asks for a receive buffer of so many bytes (`SO_RCVBUF`); the system doubles and bounds it.
+///
+/// # Errors
+/// `BADF`, `NOTSOCK`.
+pub fn set_recv_buffer(fd: impl AsFd, bytes: usize) -> Result<(), Errno> {
+    SockRef::from(&fd.as_fd()).set_recv_buffer_size(bytes).map_err(errno)
+}
+
+/// Asks an idle peer from time to time whether it is still there (`SO_KEEPALIVE`).
+///
+/// # Errors
+/// `BADF`, `NOTSOCK`.
+pub fn set_keepalive(fd: impl AsFd, on: bool) -> Result<(), Errno> {
+    SockRef::from(&fd.as_fd()).set_keepalive(on).map_err(errno)
+}
+
+/// Sends only to hosts of the networks that this one is attached to, past the routing table (`SO_DONTROUTE`).
+///
+/// # Errors
+/// `BADF`, `NOTSOCK`.
+pub fn set_dontroute(fd: impl AsFd, on: bool) -> Result<(), Errno> {
+    let value = libc::c_int::from(on);
+    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads the one integer that it is told of.
+    let r = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_DONTROUTE,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    if r == 0 { Ok(()) } else { Err(errno(io::Error::last_os_error())) }
+}
+
 /// To the socket, zero microseconds mean for ever.
 fn at_least_a_microsecond(timeout: Duration) -> Duration {
     timeout.max(Duration::from_micros(1))
@@ -118,7 +161,13 @@ mod tests {
         assert!(s.nodelay().unwrap());
         set_dscp(&s, 46).unwrap();
         set_priority(&s, 5).unwrap();
+        set_send_buffer(&s, 50_000).unwrap();
+        set_recv_buffer(&s, 60_000).unwrap();
+        set_keepalive(&s, true).unwrap();
+        set_dontroute(&s, true).unwrap();
         let r = SockRef::from(&s);
+        assert!(r.send_buffer_size().unwrap() >= 50_000 && r.recv_buffer_size().unwrap() >= 60_000);
+        assert!(r.keepalive().unwrap());
         assert_eq!((r.tos_v4().unwrap(), r.priority().unwrap()), (46 << 2, 5));
         assert_eq!(set_dscp(&s, 64), Err(Errno::INVAL));
         if let Ok(s) = UdpSocket::bind("[::1]:0") {

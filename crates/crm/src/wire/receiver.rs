@@ -1,0 +1,343 @@
+//! The receiver's half of a channel.
+
+use super::datagram::{Datagram, Kind};
+use super::{Channel, ChannelError};
+use std::net::SocketAddr;
+
+/// Where fragments go as they come, and what is told when all of them are there. A memory area's writer is one.
+pub trait Sink {
+    /// A piece of the value under way. The range lies within the channel's size.
+    fn put(&mut self, offset: usize, piece: &[u8]);
+
+    /// All bytes of the value are there.
+    fn publish(&mut self, len: usize, written_ns: u64, sequence: u64, writer: u32);
+}
+
+/// Puts a value together from datagrams, of which any may be lost, repeated, late or forged.
+#[derive(Debug)]
+pub struct Receiver {
+    channel: Channel,
+    peer: SocketAddr,
+    /// The newest push of which anything has come.
+    push: u64,
+    /// What its datagrams must agree about.
+    size: u32,
+    sequence: u64,
+    writer: u32,
+    /// What was published last.
+    shown: Option<(u64, u32)>,
+    /// Fragments of it that are missing; 0 when it is complete.
+    missing: usize,
+    /// One bit a fragment.
+    have: Box<[u64]>,
+    groups: Box<[Group]>,
+    /// One fragment a group: the exclusive or of what has come of it.
+    sums: Box<[u8]>,
+    heard_ns: Option<u64>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    fragments: u8,
+    parity: bool,
+}
+
+/// What became of all pushes and datagrams. Every push up to the newest is in exactly one of `complete`, `incomplete` and
+/// `lost`, but for one that may still be completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Pushes that were published.
+    pub complete: u64,
+    /// Pushes of which something was missing when the next one came.
+    pub incomplete: u64,
+    /// Pushes of which nothing came before a later one did.
+    pub lost: u64,
+    /// Fragments that were made again from parity.
+    pub recovered: u64,
+    /// Datagrams that had come before.
+    pub repeated: u64,
+    /// Datagrams of a push that was over.
+    pub late: u64,
+    /// Datagrams from an address that is not the peer's, or without the token.
+    pub forged: u64,
+    /// Datagrams of an earlier or later agreement about the channel.
+    pub other_epoch: u64,
+    /// Octets that are no datagram, or one that contradicts itself or its push.
+    pub malformed: u64,
+}
+
+/// What a datagram did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// A part of a value came.
+    Part,
+    /// A value is complete and was published.
+    Complete,
+    /// Nothing new: the writer's node lives. A heartbeat, or the value that is shown already.
+    Alive,
+    /// It changed nothing but a counter.
+    Ignored(Ignored),
+}
+
+/// Why a datagram changed nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ignored {
+    /// It came before.
+    Repeated,
+    /// Its push is over.
+    Late,
+    /// It does not come from the peer.
+    Forged,
+    /// It belongs to another agreement.
+    OtherEpoch,
+    /// It makes no sense.
+    Malformed,
+}
+
+impl Receiver {
+    /// A receiver for datagrams of `peer`, with all the memory it will need.
+    ///
+    /// # Errors
+    /// When the channel cannot be.
+    pub fn new(channel: Channel, peer: SocketAddr) -> Result<Receiver, ChannelError> {
+        channel.check()?;
+        let (fragments, groups) = (channel.fragments(channel.size), channel.groups(channel.size));
+        Ok(Receiver {
+            channel,
+            peer,
+            push: 0,
+            size: 0,
+            sequence: 0,
+            writer: 0,
+            shown: None,
+            missing: 0,
+            have: vec![0; fragments.div_ceil(64)].into(),
+            groups: vec![Group::default(); groups].into(),
+            sums: vec![0; groups * channel.fragment].into(),
+            heard_ns: None,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes a datagram that came from `from`.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks. One copy of its payload into the sink, one more where parity is used; at the first datagram of a
+    /// push, clearing one bit a fragment.
+    pub fn receive(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64, sink: &mut impl Sink) -> Outcome {
+        match Datagram::read(octets) {
+            Ok(datagram) => self.accept(from, &datagram, now_ns, sink),
+            Err(_) => self.ignore(Ignored::Malformed),
+        }
+    }
+
+    /// [`receive`](Self::receive) for a datagram that was read already, to find its channel.
+    pub fn accept(
+        &mut self,
+        from: SocketAddr,
+        datagram: &Datagram<'_>,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Outcome {
+        if from != self.peer || datagram.token != self.channel.token || datagram.channel != self.channel.id {
+            return self.ignore(Ignored::Forged);
+        }
+        if datagram.epoch != self.channel.epoch {
+            return self.ignore(Ignored::OtherEpoch);
+        }
+        if datagram.push < self.push {
+            return self.ignore(Ignored::Late);
+        }
+        match datagram.kind {
+            Kind::Heartbeat => self.heartbeat(datagram, now_ns),
+            Kind::Fragment | Kind::Parity => self.piece(datagram, now_ns, sink),
+        }
+    }
+
+    /// When the peer was last heard of, on this node's monotonic clock.
+    pub fn heard_ns(&self) -> Option<u64> {
+        self.heard_ns
+    }
+
+    /// The newest push of which anything came, and whether it is complete.
+    pub fn newest(&self) -> (u64, bool) {
+        (self.push, self.missing == 0)
+    }
+
+    /// What became of everything.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What was agreed upon.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// The peer's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// A heartbeat follows its push: if more pushes were made than came, they are lost.
+    fn heartbeat(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
+        self.heard_ns = Some(now_ns);
+        if datagram.push > self.push {
+            self.leave();
+            self.counters.lost += datagram.push - self.push;
+            self.push = datagram.push;
+            self.missing = 0;
+        }
+        Outcome::Alive
+    }
+
+    fn piece(&mut self, datagram: &Datagram<'_>, now_ns: u64, sink: &mut impl Sink) -> Outcome {
+        let Some(place) = self.place(datagram) else { return self.ignore(Ignored::Malformed) };
+        if datagram.push > self.push {
+            self.enter(datagram);
+        } else if self.missing == 0 {
+            // Complete already; a parity after its fragments is no repetition, but no news either.
+            return match place {
+                Place::Fragment { .. } => self.ignore(Ignored::Repeated),
+                Place::Parity { .. } => Outcome::Part,
+            };
+        } else if (datagram.size, datagram.sequence, datagram.writer)
+            != (self.size, self.sequence, self.writer)
+        {
+            return self.ignore(Ignored::Malformed);
+        }
+        self.heard_ns = Some(now_ns);
+        match place {
+            Place::Fragment { index } => {
+                if self.has(index) {
+                    return self.ignore(Ignored::Repeated);
+                }
+                sink.put(index * self.channel.fragment, datagram.payload);
+                self.mark(index);
+                if let Some(group) = index.checked_div(self.channel.parity) {
+                    self.add(group, datagram.payload);
+                    self.groups[group].fragments += 1;
+                    self.heal(group, sink);
+                }
+            }
+            Place::Parity { group } => {
+                if self.groups[group].parity {
+                    return self.ignore(Ignored::Repeated);
+                }
+                self.add(group, datagram.payload);
+                self.groups[group].parity = true;
+                self.heal(group, sink);
+            }
+        }
+        if self.missing > 0 {
+            return Outcome::Part;
+        }
+        self.counters.complete += 1;
+        if self.shown.replace((self.sequence, self.writer)) == Some((self.sequence, self.writer)) {
+            // Pushed again, for those who had not got it.
+            return Outcome::Alive;
+        }
+        let written_ns = now_ns.saturating_sub(datagram.age_ns);
+        sink.publish(self.size as usize, written_ns, self.sequence, self.writer);
+        Outcome::Complete
+    }
+
+    /// Where a piece belongs, if it is one that the channel can have.
+    fn place(&self, datagram: &Datagram<'_>) -> Option<Place> {
+        let channel = &self.channel;
+        let (size, index) = (datagram.size as usize, datagram.index as usize);
+        if size > channel.size || datagram.push == 0 {
+            return None;
+        }
+        let (place, len) = match datagram.kind {
+            Kind::Fragment if index < channel.fragments(size) => {
+                (Place::Fragment { index }, channel.fragment_len(index, size))
+            }
+            Kind::Parity if index < channel.groups(size) => {
+                (Place::Parity { group: index }, channel.fragment_len(index * channel.parity, size))
+            }
+            _ => return None,
+        };
+        (datagram.payload.len() == len).then_some(place)
+    }
+
+    /// The push under way is over.
+    fn leave(&mut self) {
+        self.counters.incomplete += u64::from(self.missing > 0);
+    }
+
+    fn enter(&mut self, datagram: &Datagram<'_>) {
+        self.leave();
+        self.counters.lost += datagram.push - self.push - 1;
+        self.push = datagram.push;
+        self.size = datagram.size;
+        self.sequence = datagram.sequence;
+        self.writer = datagram.writer;
+        let size = datagram.size as usize;
+        self.missing = self.channel.fragments(size);
+        self.have[..self.missing.div_ceil(64)].fill(0);
+        self.groups[..self.channel.groups(size)].fill(Group::default());
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.have[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    fn mark(&mut self, index: usize) {
+        self.have[index / 64] |= 1 << (index % 64);
+        self.missing -= 1;
+    }
+
+    /// Adds a piece to its group's sum, which begins with the first piece: what is left there from earlier pushes counts for
+    /// nothing.
+    fn add(&mut self, group: usize, piece: &[u8]) {
+        let fragment = self.channel.fragment;
+        let first = self.groups[group].fragments == 0 && !self.groups[group].parity;
+        let sum = &mut self.sums[group * fragment..(group + 1) * fragment];
+        if first {
+            sum[..piece.len()].copy_from_slice(piece);
+            sum[piece.len()..].fill(0);
+        } else {
+            for (sum, byte) in sum.iter_mut().zip(piece) {
+                *sum ^= byte;
+            }
+        }
+    }
+
+    /// Makes the one fragment of a group that is missing, if parity came and it is one.
+    fn heal(&mut self, group: usize, sink: &mut impl Sink) {
+        let size = self.size as usize;
+        let first = group * self.channel.parity;
+        let members = (self.channel.fragments(size) - first).min(self.channel.parity);
+        let Group { fragments, parity } = self.groups[group];
+        if !parity || usize::from(fragments) + 1 != members {
+            return;
+        }
+        let Some(index) = (first..first + members).find(|index| !self.has(*index)) else { return };
+        let from = group * self.channel.fragment;
+        let len = self.channel.fragment_len(index, size);
+        sink.put(index * self.channel.fragment, &self.sums[from..from + len]);
+        self.mark(index);
+        self.groups[group].fragments += 1;
+        self.counters.recovered += 1;
+    }
+
+    fn ignore(&mut self, why: Ignored) -> Outcome {
+        let counters = &mut self.counters;
+        *match why {
+            Ignored::Repeated => &mut counters.repeated,
+            Ignored::Late => &mut counters.late,
+            Ignored::Forged => &mut counters.forged,
+            Ignored::OtherEpoch => &mut counters.other_epoch,
+            Ignored::Malformed => &mut counters.malformed,
+        } += 1;
+        Outcome::Ignored(why)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Fragment { index: usize },
+    Parity { group: usize },
+}

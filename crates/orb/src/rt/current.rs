@@ -1,0 +1,153 @@
+//! The priority of the calling thread (RT-CORBA 1.2, clause 5.3: `RTCORBA::Current`).
+
+use super::priorities::{checked, unmappable};
+use super::thread;
+use crate::{Orb, Result, SystemException, poa};
+use isorb_giop::Kind;
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::SchedClass;
+
+/// `RTCORBA::Current`: the CORBA priority that the calling thread has, from [`Orb::rt_current`].
+///
+/// In a servant of a Real-Time POA it is the priority of the request, with which calls that the servant makes go out. A thread of
+/// the program has none until it sets one.
+#[derive(Clone, Debug)]
+pub struct RtCurrent(Orb);
+
+impl Orb {
+    /// The priority of the calling thread.
+    pub fn rt_current(&self) -> RtCurrent {
+        RtCurrent(self.clone())
+    }
+}
+
+impl RtCurrent {
+    /// The CORBA priority of the calling thread (`the_priority`).
+    ///
+    /// # Errors
+    /// INITIALIZE when it was never set.
+    ///
+    /// # Real-time
+    /// One read of the thread's own memory.
+    pub fn the_priority(&self) -> Result<Priority> {
+        thread::priority().ok_or_else(|| {
+            SystemException::from(Kind::Initialize).detail("this thread has no CORBA priority: none was set")
+        })
+    }
+
+    /// Sets the CORBA priority of the calling thread (`the_priority`), and its native priority as the ORB's mapping says.
+    ///
+    /// Where the process may not schedule in real time and the ORB's settings allow to go on without, the CORBA priority holds all the
+    /// same: it chooses bands and lanes and travels with requests, and only this machine's processor does not heed it.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a negative priority; DATA_CONVERSION (OMG|2) for one that the mapping has no native priority for; NO_PERMISSION
+    /// where the system refuses. The thread has the priority that it had, then.
+    ///
+    /// # Real-time
+    /// One PI lock; one system call where the native priority changes. No allocation.
+    pub fn set_the_priority(&self, priority: i16) -> Result<()> {
+        let priority = checked(priority)?;
+        thread::set_priority(&self.0.rt_state().priorities, priority)
+    }
+}
+
+/// The priority that a call of this thread has: the one that it set or serves a request at, else what its native real-time priority
+/// maps to; `None` for an ordinary thread, whose calls are those of a client that is not real-time. In an upcall the priority
+/// transform has its say.
+///
+/// # Errors
+/// DATA_CONVERSION (OMG|2) where the mapping has no CORBA priority for the native one, or the transform none to give.
+///
+/// # Real-time
+/// One system call where the thread never set its priority.
+pub(super) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
+    let priority = match thread::priority() {
+        Some(priority) => Some(priority),
+        None => native(orb)?,
+    };
+    let priorities = &orb.rt_state().priorities;
+    match (priority, priorities.transforms()) {
+        // Outside of an upcall there is nothing to transform.
+        (Some(priority), true) => poa::Current
+            .with_object_id(|id| priorities.outbound(priority, id))
+            .unwrap_or(Ok(priority))
+            .map(Some),
+        (priority, _) => Ok(priority),
+    }
+}
+
+#[cold]
+fn native(orb: &Orb) -> Result<Option<Priority>> {
+    match SchedClass::current().ok().and_then(SchedClass::native_priority) {
+        None => Ok(None),
+        Some(native) => orb.rt().priority_mapping().to_corba(native).map(Some).ok_or_else(unmappable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::rt::{Continuous, NativeRange};
+    use isorb_giop::minor;
+    use std::sync::Arc;
+
+    /// Runs `f` on a thread of its own: what it sets must not stay with the test's.
+    fn apart(f: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(f).join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_has_no_priority_before_it_sets_one() {
+        apart(|| {
+            let orb = Orb::with_config(Config::default());
+            let current = orb.rt_current();
+            assert_eq!(current.the_priority().unwrap_err().kind, Kind::Initialize);
+            assert_eq!(current.set_the_priority(-1).unwrap_err().kind, Kind::BadParam);
+            assert_eq!(current.set_the_priority(i16::MIN).unwrap_err().kind, Kind::BadParam);
+            assert_eq!(current.the_priority().unwrap_err().kind, Kind::Initialize);
+            current.set_the_priority(0).unwrap();
+            assert_eq!(current.the_priority(), Ok(Priority::MIN));
+            apart(move || {
+                assert_eq!(current.the_priority().unwrap_err().kind, Kind::Initialize, "another thread");
+            });
+        });
+    }
+
+    #[test]
+    fn the_mapping_decides_what_is_possible() {
+        apart(|| {
+            let orb = Orb::with_config(Config::default());
+            orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 3 })));
+            let current = orb.rt_current();
+            let refused = current.set_the_priority(3).unwrap_err();
+            assert_eq!(
+                (refused.kind, refused.minor),
+                (Kind::DataConversion, minor::DATA_CONVERSION_PRIORITY)
+            );
+            assert_eq!(current.the_priority().unwrap_err().kind, Kind::Initialize, "nothing was set");
+            current.set_the_priority(2).unwrap();
+            assert_eq!(calling_priority(&orb).unwrap().map(Priority::get), Some(2));
+            match SchedClass::current().unwrap().native_priority() {
+                Some(native) => assert_eq!(native, 3),
+                None => println!("skipped in part: this process may not schedule in real time"),
+            }
+        });
+    }
+
+    #[test]
+    fn a_native_priority_counts_where_none_was_set() {
+        apart(|| {
+            let orb = Orb::with_config(Config::default());
+            orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 3 })));
+            assert_eq!(calling_priority(&orb), Ok(None), "an ordinary thread is no real-time client");
+            if SchedClass::Fifo(2).set_current().is_err() {
+                return println!("skipped: this process may not schedule in real time");
+            }
+            assert_eq!(calling_priority(&orb).unwrap().map(Priority::get), Some(1));
+            orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 1 })));
+            assert_eq!(calling_priority(&orb).unwrap_err().kind, Kind::DataConversion);
+        });
+    }
+}
