@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn copies_are_exact_at_every_length_and_offset() {
-        let from: Vec<u8> = (0..1000u32).map(|i| (i * 31 >> 2) as u8).collect();
+        let from: Vec<u8> = (0..1000u32).map(|i| ((i * 31) >> 2) as u8).collect();
         for n in (0..40).chain([255, 256, 257, 900]) {
             for offset in 0..9 {
                 let mut to = vec![0xee; 1000];
