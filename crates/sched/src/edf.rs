@@ -1,12 +1,7 @@
 //! Analysis of a set of tasks that are served in order of deadline or of laxity.
 
 use crate::demand::Order;
-use crate::load::Utilisation;
-use crate::response::{Effort, Preemption, Response, Stop};
-use crate::table::Table;
-use crate::{Analysis, Nanos, Task, TaskError, Verdict};
-
-const EFFORT: u64 = 100_000_000;
+use crate::{Analysis, Preemption, Task, TaskError, analyse};
 
 /// Whether every deadline is met when the nearest deadline goes first, by the demand-bound test: exact with full preemption, whatever the
 /// relation of deadlines to periods, and with jitter. Where it is met, each task's response is bounded by its deadline and nothing more is
@@ -30,28 +25,5 @@ const EFFORT: u64 = 100_000_000;
 /// # Ok::<(), isorb_sched::TaskError>(())
 /// ```
 pub fn earliest_deadline(tasks: &[Task], preemption: Preemption) -> Result<Analysis, TaskError> {
-    one_level(tasks, Order::Deadline, preemption)
-}
-
-/// One level of that order.
-pub(crate) fn one_level(tasks: &[Task], order: Order, preemption: Preemption) -> Result<Analysis, TaskError> {
-    tasks.iter().try_for_each(Task::check)?;
-    let mut table = Table::new(preemption, false, tasks.len());
-    for task in tasks {
-        table.insert(0, order, task);
-    }
-    let holds = table.holds_below();
-    let mut verdicts = Vec::with_capacity(tasks.len());
-    table.responses(0..table.len(), &mut Effort::new(EFFORT), |place, result| {
-        verdicts.push(Verdict {
-            response: Response::of(result.map_err(|stop| match stop {
-                Stop::Beside { .. } => Stop::Undecided(0),
-                stop => stop,
-            })),
-            deadline: tasks[place].deadline,
-            blocking: Nanos::new(table.blocking(place, &holds)),
-        });
-        true
-    });
-    Ok(Analysis { verdicts, utilisation: Utilisation::sum(tasks) })
+    analyse(tasks, &vec![(0, Order::Deadline); tasks.len()], preemption, false)
 }
