@@ -20,6 +20,7 @@ pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 
 use crate::policy::Timeout;
+use crate::server::Lane;
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
@@ -32,7 +33,7 @@ use isorb_transport::{Stream, Wait};
 use outbox::{Outbox, Patience};
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Limits of a connection, from the ORB's configuration.
@@ -79,7 +80,9 @@ pub(crate) struct Connection {
     /// An event was left alone because a caller held the inbox.
     missed: AtomicBool,
     /// The poller of its lane, and its token there.
-    watch: OnceLock<(Arc<Poller>, u64)>,
+    watch: PiMutex<Option<(Arc<Poller>, u64)>>,
+    /// The lane that it was moved to, for the band that it is for. Who reads it elsewhere lets go of it.
+    pub home: OnceLock<Weak<Lane>>,
     pool: Arc<BufferPool>,
     holding: Arc<Holding>,
     limits: Limits,
@@ -127,7 +130,8 @@ impl Connection {
             band_agreed: AtomicBool::new(false),
             band: AtomicU32::new(NO_BAND),
             missed: AtomicBool::new(false),
-            watch: OnceLock::new(),
+            watch: PiMutex::default(),
+            home: OnceLock::new(),
             pool,
             holding,
             limits,
@@ -437,7 +441,7 @@ impl Connection {
 
     /// Tells by which poller the connection is watched.
     pub fn watched_by(&self, poller: &Arc<Poller>, token: u64) {
-        let _ = self.watch.set((poller.clone(), token));
+        *self.watch.lock() = Some((poller.clone(), token));
     }
 
     /// Waits for the reply to the request of `slot` where nobody else reads and the reply is what comes next. Anything else
@@ -645,7 +649,7 @@ impl Connection {
     #[cold]
     fn report_again(&self) {
         if self.missed.swap(false, Ordering::SeqCst)
-            && let Some((poller, token)) = self.watch.get()
+            && let Some((poller, token)) = &*self.watch.lock()
         {
             // What can be written to is ready, so there is an event, whether or not more has arrived.
             let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);

@@ -10,7 +10,7 @@ use crate::{Orb, Result, SystemException};
 use isorb_giop::component::{Component, TaggedComponent, TaoEndpoint};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Completion, Kind, minor};
-use isorb_rt::priority::Priority;
+use isorb_rt::priority::{NetworkPriority, Priority};
 use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,6 +95,20 @@ impl Adapter {
 
     pub fn pool(&self) -> Option<&Arc<Threadpool>> {
         self.pool.as_ref()
+    }
+
+    /// What the packets to a client of this POA are marked with, where its server protocol policy asks for marks.
+    pub fn marks(&self, orb: &Orb, priority: Priority) -> Option<NetworkPriority> {
+        let wants = |policy: &RtPolicy| match policy {
+            RtPolicy::ServerProtocol(protocols) => {
+                protocols.iter().any(|protocol| protocol.properties.network_priority())
+            }
+            _ => false,
+        };
+        if !self.policies.iter().any(wants) {
+            return None;
+        }
+        orb.network_priority_mapping().to_network(priority)
     }
 
     /// The POA does not use its pool any more.

@@ -173,9 +173,14 @@ fn any_request(
                 let urgency = urgency(orb, &entered, &request, intercepted.as_mut(), &mut e, &mut places);
                 upcall = upcall_request(&scope, orb, &request, &entered, known);
                 let target = (&entered, urgency);
-                call_servant(target, known, &upcall, d, &mut e, places, |servant| match &mut intercepted {
-                    Some(serving) => serving.reach(servant, &entered),
-                    None => Ok(()),
+                call_servant(target, known, &upcall, d, &mut e, places, |servant| {
+                    if let (None, Some(connection)) = (known, connection) {
+                        super::bands::settle(orb, connection, &request, &entered)?;
+                    }
+                    match &mut intercepted {
+                        Some(serving) => serving.reach(servant, &entered),
+                        None => Ok(()),
+                    }
                 });
             }
         },
@@ -424,7 +429,7 @@ fn pseudo(
 ) -> Result<Outcome> {
     let operation = upcall.operation;
     match operation {
-        // What the band is was noted with the request's contexts.
+        // What the band asks for was done on the way here.
         crate::rt::BIND_PRIORITY_BAND => {
             if upcall.contexts.get(context::RT_CORBA_PRIORITY_RANGE).is_none() {
                 return Err(SystemException::from(Kind::Marshal)
@@ -491,7 +496,7 @@ pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     }
 }
 
-/// Contexts that change what is known of the connection: code sets, bidirectional listen points, its band of priorities.
+/// Contexts that change what is known of the connection: code sets, bidirectional listen points; whether a band of priorities can be read.
 #[cold]
 fn note_contexts(
     orb: &Orb,
@@ -510,14 +515,10 @@ fn note_contexts(
     if let Some(data) = request.contexts.get(context::BI_DIR_IIOP) {
         orb.accept_bidirectional(connection, data);
     }
-    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE) {
-        match context::PriorityRange::read(data) {
-            Ok(band) if request.operation.as_bytes() == crate::rt::BIND_PRIORITY_BAND.as_bytes() => {
-                connection.set_band(band);
-            }
-            Ok(_) => {}
-            Err(exception) => return Ok(Err(exception)),
-        }
+    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE)
+        && let Err(exception) = context::PriorityRange::read(data)
+    {
+        return Ok(Err(exception));
     }
     Ok(Ok(()))
 }

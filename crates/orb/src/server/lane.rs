@@ -101,6 +101,13 @@ impl Lane {
         Ok(added?)
     }
 
+    /// Whether a connection is in this lane.
+    pub fn has(&self, connection: &Arc<Connection>) -> bool {
+        let members = self.members.lock();
+        let mut all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+        all.any(|member| Arc::ptr_eq(&member.connection, connection))
+    }
+
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         let members = self.members.lock();
@@ -263,6 +270,9 @@ impl Member {
         if !self.turn.take() {
             return Next::Continue;
         }
+        if self.has_left(lane) {
+            return Next::Continue;
+        }
         loop {
             match self.drain(lane, orb, work) {
                 // Who closes keeps the turn, so that nobody reads any more.
@@ -304,6 +314,9 @@ impl Member {
                         return Drained::Close;
                     }
                     work.trim();
+                    if self.has_left(lane) {
+                        return Drained::LetGo;
+                    }
                     let done = last && !self.closed.load(Ordering::SeqCst);
                     if done || self.stuffed.load(Ordering::Acquire) {
                         return Drained::Done;
@@ -316,6 +329,16 @@ impl Member {
                 }
             }
         }
+    }
+
+    /// Whether the connection was moved to another lane, which serves it from then on. The turn is kept: nobody reads here any more.
+    fn has_left(&self, lane: &Arc<Lane>) -> bool {
+        if self.connection.home.get().is_none_or(|home| std::ptr::eq(home.as_ptr(), Arc::as_ptr(lane))) {
+            return false;
+        }
+        let _ = lane.poller.delete(self.connection.stream().fd());
+        lane.remove(self.token);
+        true
     }
 
     /// Leaves the connection to others. What may have arrived besides is reported again, to any thread.

@@ -3,6 +3,7 @@
 //! The thread that reads a request runs it and sends its reply. Which thread reads is the endpoint's concurrency: one a
 //! connection ([`session`]), a fixed number for all ([`lane`]), or those of a thread pool's lane ([`station`], [`crew`]).
 
+mod bands;
 mod crew;
 mod dispatch;
 mod endpoint;

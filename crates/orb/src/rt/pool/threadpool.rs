@@ -1,6 +1,7 @@
 //! Pools that exist.
 
 use super::super::config::UpcallMemory;
+use super::super::policy::PriorityBand;
 use super::super::priorities::{Priorities, checked};
 use super::{
     DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolId, ThreadpoolLane,
@@ -63,6 +64,13 @@ pub(crate) struct PoolLane {
     /// Host and port that references name.
     pub address: (String, u16),
     lane: Arc<Lane>,
+}
+
+impl PoolLane {
+    /// The lane itself.
+    pub fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
 }
 
 impl Threadpool {
@@ -168,6 +176,11 @@ impl Threadpool {
         let below = priority.and_then(|p| self.lanes.iter().rev().find(|lane| lane.priority <= p));
         // A pool has a lane.
         below.unwrap_or(&self.lanes[0])
+    }
+
+    /// The most urgent lane within a band, so that no request of the band runs below its own lane.
+    pub fn lane_in(&self, band: PriorityBand) -> Option<&PoolLane> {
+        self.lanes.iter().rev().find(|lane| (band.low..=band.high).contains(&lane.priority.get()))
     }
 
     /// A POA uses it from now on.
