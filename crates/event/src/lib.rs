@@ -51,6 +51,7 @@ pub mod designator;
 pub mod dispatch;
 mod error;
 mod event;
+pub mod face;
 pub mod federation;
 mod filter;
 mod kernel;
