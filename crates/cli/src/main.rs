@@ -31,7 +31,7 @@ enum Command {
     Name(commands::name::Args),
     /// Says what of this machine stands in the way of real time, and what to do about it.
     Doctor(commands::doctor::Args),
-    /// Measures calls beside raw sockets and omniORB.
+    /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
     #[command(hide = true, name = "bench-peer")]

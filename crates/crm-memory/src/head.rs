@@ -54,10 +54,11 @@ impl State {
         matches!(self, State::Destroyed | State::Moved)
     }
 
-    fn from_word(word: u32) -> Option<State> {
+    /// The state with this number, as `as u32` gives it.
+    pub fn from_code(code: u32) -> Option<State> {
         [State::Open, State::Stopped, State::WriterGone, State::Stale, State::Destroyed, State::Moved]
             .into_iter()
-            .find(|state| *state as u32 == word)
+            .find(|state| *state as u32 == code)
     }
 }
 
@@ -98,7 +99,7 @@ impl Head {
 
     /// The state, unless it is none that there is.
     pub fn state(&self) -> Option<State> {
-        State::from_word(load_acquire_32(&self.state))
+        State::from_code(load_acquire_32(&self.state))
     }
 
     pub fn set_state(&self, state: State) {

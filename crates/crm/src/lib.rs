@@ -4,5 +4,7 @@
 //! ([`memory`]); between nodes, agents push it by UDP ([`wire`]) or through the ORB.
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub use isorb_crm_memory as memory;
+pub mod plane;
 pub mod wire;

@@ -1,7 +1,7 @@
 //! Object references.
 
 use crate::peer::Peer;
-use crate::policy::{Policies, thread_policies, thread_sets_policies};
+use crate::policy::{Effective, Policies, thread_policies, thread_sets_policies};
 use crate::rt::{Facts, Overrides, Plans};
 use crate::transports;
 use crate::{Orb, Reference, Result, SystemException};
@@ -139,12 +139,15 @@ impl Object {
     }
 
     #[inline]
-    pub(crate) fn effective_policies(&self) -> Policies {
-        let widest = self.0.orb.policies();
+    pub(crate) fn effective_policies(&self) -> Effective {
         if !self.0.sets_policies && !thread_sets_policies() {
-            return widest;
+            return self.0.orb.effective_policies();
         }
-        self.0.policies.or(thread_policies()).or(widest)
+        self.narrower_policies()
+    }
+
+    fn narrower_policies(&self) -> Effective {
+        self.0.policies.or(thread_policies()).or(self.0.orb.policies()).effective()
     }
 
     /// The object of a reference.

@@ -6,7 +6,7 @@
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
 /// Deepest nesting of calls on one thread: a call, the call back it causes, the call that makes, and so on.
@@ -23,11 +23,34 @@ pub(crate) struct Work {
     pub block: Buffer,
 }
 
+/// What the upcalls of a lane may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// A region of so many bytes for each thread.
+    Region(usize),
+    /// The heap, up to so many bytes for each thread.
+    Heap(usize),
+}
+
 impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
         Work { region, encode: Vec::with_capacity(1024), block }
+    }
+
+    /// For a thread of a lane: a region that was touched already and does not grow, or none at all.
+    pub fn with_memory(pool: &Arc<BufferPool>, memory: Memory) -> Work {
+        let region = match memory {
+            Memory::Region(bytes) => {
+                let mut region = Region::new(bytes);
+                region.prefault();
+                region
+            }
+            // Nothing fits, and the pool retains nothing, so that all of it comes from the heap and goes back.
+            Memory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
+        };
+        Work { region, ..Work::new(pool) }
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
@@ -47,7 +70,17 @@ impl Work {
     }
 }
 
+/// What lies ready on a thread. The sets that are used next, which mostly are the only ones, are taken and put back with a
+/// pointer's move each.
 struct Shelf {
+    work: Cell<Option<Box<Work>>>,
+    region: Cell<Option<Box<Region>>>,
+    nesting: Cell<usize>,
+    more: RefCell<More>,
+}
+
+/// Of threads whose calls were nested.
+struct More {
     #[expect(
         clippy::vec_box,
         reason = "each call takes one out and puts it back: a pointer moves, not the set"
@@ -55,28 +88,55 @@ struct Shelf {
     work: Vec<Box<Work>>,
     #[expect(clippy::vec_box, reason = "as above")]
     regions: Vec<Box<Region>>,
-    nesting: usize,
 }
 
 thread_local! {
-    static SHELF: RefCell<Shelf> =
-        const { RefCell::new(Shelf { work: Vec::new(), regions: Vec::new(), nesting: 0 }) };
+    static SHELF: Shelf = const {
+        Shelf {
+            work: Cell::new(None),
+            region: Cell::new(None),
+            nesting: Cell::new(0),
+            more: RefCell::new(More { work: Vec::new(), regions: Vec::new() }),
+        }
+    };
 }
 
 /// Runs `f` with a set of this thread.
 ///
 /// # Errors
 /// IMP_LIMIT when calls are nested too deeply.
+#[inline(always)]
 pub(crate) fn with_work<T, E: From<SystemException>>(
     pool: &Arc<BufferPool>,
     f: impl FnOnce(&mut Work) -> Result<T, E>,
 ) -> Result<T, E> {
-    let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
+    let Some(work) = enter(|shelf| shelf.work.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
+    let mut work = work.unwrap_or_else(|| another_work(pool));
     let result = f(&mut work);
-    nested.leave(|shelf| shelf.work.push(work));
+    nested.leave(|shelf| {
+        if let Some(other) = shelf.work.replace(Some(work)) {
+            put_aside(|more| more.work.push(other));
+        }
+    });
     result
+}
+
+#[cold]
+fn another_work(pool: &Arc<BufferPool>) -> Box<Work> {
+    let known = SHELF.with(|shelf| shelf.more.borrow_mut().work.pop());
+    known.unwrap_or_else(|| Box::new(Work::new(pool)))
+}
+
+#[cold]
+fn another_region() -> Box<Region> {
+    let known = SHELF.with(|shelf| shelf.more.borrow_mut().regions.pop());
+    known.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())))
+}
+
+#[cold]
+fn put_aside(put: impl FnOnce(&mut More)) {
+    SHELF.with(|shelf| put(&mut shelf.more.borrow_mut()));
 }
 
 /// Where results go that are too long for a region. One for the process, since the scope is entered before it is known which
@@ -87,28 +147,34 @@ fn results() -> Arc<BufferPool> {
 }
 
 /// Runs `f` with a scope of this thread, for results that are then copied out.
+#[inline(always)]
 pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
+    let Some(region) = enter(|shelf| shelf.region.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let mut region = region.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())));
+    let mut region = region.unwrap_or_else(another_region);
     let result = {
         let scope = region.enter();
         f(&scope)
     };
-    nested.leave(|shelf| shelf.regions.push(region));
+    nested.leave(|shelf| {
+        if let Some(other) = shelf.region.replace(Some(region)) {
+            put_aside(|more| more.regions.push(other));
+        }
+    });
     result
 }
 
 /// `None` when calls are nested too deeply.
-#[inline]
-fn enter<T>(take: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
-    SHELF.with_borrow_mut(|shelf| {
-        if shelf.nesting == 2 * MAX_NESTING {
+#[inline(always)]
+fn enter<T>(take: impl FnOnce(&Shelf) -> T) -> Option<T> {
+    SHELF.with(|shelf| {
+        let nesting = shelf.nesting.get();
+        if nesting == 2 * MAX_NESTING {
             return None;
         }
-        shelf.nesting += 1;
+        shelf.nesting.set(nesting + 1);
         Some(take(shelf))
     })
 }
@@ -124,11 +190,11 @@ fn too_deep() -> SystemException {
 struct Nested;
 
 impl Nested {
-    #[inline]
-    fn leave(self, give: impl FnOnce(&mut Shelf)) {
+    #[inline(always)]
+    fn leave(self, give: impl FnOnce(&Shelf)) {
         std::mem::forget(self);
-        SHELF.with_borrow_mut(|shelf| {
-            shelf.nesting -= 1;
+        SHELF.with(|shelf| {
+            shelf.nesting.set(shelf.nesting.get() - 1);
             give(shelf);
         });
     }
@@ -137,6 +203,6 @@ impl Nested {
 impl Drop for Nested {
     #[cold]
     fn drop(&mut self) {
-        SHELF.with_borrow_mut(|shelf| shelf.nesting -= 1);
+        SHELF.with(|shelf| shelf.nesting.set(shelf.nesting.get() - 1));
     }
 }

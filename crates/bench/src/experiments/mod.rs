@@ -1,14 +1,25 @@
 //! What `isorb bench` can be asked for, one file each.
 
+pub mod catalogue;
+mod context;
 mod counted;
+mod demux;
 pub mod footprint;
 pub mod instructions;
+pub mod one;
+pub mod report;
+mod scope;
+mod seats;
 pub mod syscalls;
+mod tao_overhead;
+mod timer_resolution;
 pub mod two_way;
+
+pub use context::Context;
 
 use std::fmt;
 
-use isorb_rt::sched::MissingRight;
+use isorb_rt::sched::{MissingRight, SpawnError};
 
 use crate::process::PeerError;
 
@@ -25,6 +36,10 @@ pub enum BenchError {
     NoSubject,
     /// A placement needs more processors than this process may use.
     NoPlacement,
+    /// A thread that measures could not be started, or panicked.
+    Thread(SpawnError),
+    /// The ORB in this process refused.
+    Orb(isorb::SystemException),
     /// A file or pipe of our own.
     Io(std::io::Error),
 }
@@ -37,6 +52,8 @@ impl fmt::Display for BenchError {
             BenchError::NoTool(tool) => write!(f, "{tool} is not installed (apt-get install {tool})"),
             BenchError::NoSubject => f.write_str("none of the subjects can run here"),
             BenchError::NoPlacement => f.write_str("the placement needs two processors, and there is one"),
+            BenchError::Thread(error) => write!(f, "{error}"),
+            BenchError::Orb(exception) => write!(f, "{exception}"),
             BenchError::Io(error) => write!(f, "{error}"),
         }
     }
@@ -47,6 +64,12 @@ impl std::error::Error for BenchError {}
 impl From<PeerError> for BenchError {
     fn from(error: PeerError) -> Self {
         BenchError::Peer(error)
+    }
+}
+
+impl From<isorb::SystemException> for BenchError {
+    fn from(exception: isorb::SystemException) -> Self {
+        BenchError::Orb(exception)
     }
 }
 

@@ -13,7 +13,7 @@
 //! | 32 | 8 | sequence of the value at the writer |
 //! | 40 | 8 | age of the value when the datagram was made, ns |
 //! | 48 | 4 | bytes of the value |
-//! | 52 | 4 | number of the fragment, or of the group of a parity |
+//! | 52 | 4 | number of the fragment, or of the group of a parity; in a heartbeat the state of the area |
 //! | 56 | 4 | the writer's epoch |
 //! | 60 | 4 | zero |
 
@@ -55,7 +55,7 @@ pub struct Datagram<'a> {
     pub age_ns: u64,
     /// Bytes of the whole value.
     pub size: u32,
-    /// Which fragment, or which group.
+    /// Which fragment, or which group; what a heartbeat says about the area.
     pub index: u32,
     /// Which writer of the area wrote the value.
     pub writer: u32,

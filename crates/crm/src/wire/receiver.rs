@@ -24,6 +24,8 @@ pub struct Receiver {
     size: u32,
     sequence: u64,
     writer: u32,
+    /// What was published last.
+    shown: Option<(u64, u32)>,
     /// Fragments of it that are missing; 0 when it is complete.
     missing: usize,
     /// One bit a fragment.
@@ -72,7 +74,7 @@ pub enum Outcome {
     Part,
     /// A value is complete and was published.
     Complete,
-    /// Nothing new: the writer's node lives.
+    /// Nothing new: the writer's node lives. A heartbeat, or the value that is shown already.
     Alive,
     /// It changed nothing but a counter.
     Ignored(Ignored),
@@ -108,6 +110,7 @@ impl Receiver {
             size: 0,
             sequence: 0,
             writer: 0,
+            shown: None,
             missing: 0,
             have: vec![0; fragments.div_ceil(64)].into(),
             groups: vec![Group::default(); groups].into(),
@@ -231,6 +234,10 @@ impl Receiver {
             return Outcome::Part;
         }
         self.counters.complete += 1;
+        if self.shown.replace((self.sequence, self.writer)) == Some((self.sequence, self.writer)) {
+            // Pushed again, for those who had not got it.
+            return Outcome::Alive;
+        }
         let written_ns = now_ns.saturating_sub(datagram.age_ns);
         sink.publish(self.size as usize, written_ns, self.sequence, self.writer);
         Outcome::Complete

@@ -94,9 +94,9 @@ impl Sender {
         made
     }
 
-    /// Makes a datagram that says that the last value is still the latest.
-    pub fn heartbeat(&self, now_ns: u64, out: &mut [u8]) -> Option<usize> {
-        self.head(Kind::Heartbeat, 0, now_ns, out).map(|_| HEADER)
+    /// Makes a datagram that says that the last value is still the latest, and a number about the area.
+    pub fn heartbeat(&self, about: u32, now_ns: u64, out: &mut [u8]) -> Option<usize> {
+        self.head(Kind::Heartbeat, about as usize, now_ns, out).map(|_| HEADER)
     }
 
     /// Is a push under way?

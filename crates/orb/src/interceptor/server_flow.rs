@@ -120,6 +120,14 @@ impl<'r> Serving<'r> {
         self.info.reply.iter().collect()
     }
 
+    /// Adds a context of the ORB's own to the reply.
+    ///
+    /// # Errors
+    /// As [`Contexts::add`].
+    pub fn add_reply_context(&mut self, context: ServiceContext<'_>) -> Result<()> {
+        self.info.reply.add(context.id, context.data, true)
+    }
+
     /// The servant is found.
     ///
     /// # Errors

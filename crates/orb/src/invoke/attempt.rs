@@ -1,26 +1,25 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::reply::{Failure, Outcome, copy_to_scope, lost, take_message};
+use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
 use crate::connection::{Arrived, Connection, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
-use crate::policy::{Policies, Rebind};
+use crate::policy::{Effective, Rebind, Timeout};
 use crate::rt::{Way, local_priority};
 use crate::workspace::{Work, with_work};
 use crate::{Object, Orb, Result, SystemException, server};
 use isorb_cdr::{Encoder, Message, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
-use isorb_giop::message::{self, Addressed, Response, ServiceContext};
+use isorb_giop::message::{self, Addressed, OrdinaryReply, ReplyStatus, Response, ServiceContext};
 use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{Completion, Kind, minor};
+use isorb_giop::{Completion, Header, Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A call that was started.
 pub(super) struct Call<'c, 'a> {
@@ -30,7 +29,7 @@ pub(super) struct Call<'c, 'a> {
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
     pub deadline: Deadline,
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
     /// A connection was closed under this call.
     pub wary: Cell<bool>,
     /// It is not the first attempt.
@@ -39,11 +38,12 @@ pub(super) struct Call<'c, 'a> {
     pub exchange: Option<&'c Exchange>,
 }
 
-/// A reply as it came, in the caller's scope.
-pub(super) struct Answer<'s> {
-    pub arrived: Arrived,
-    pub bytes: &'s mut [u8],
-    pub text: Text,
+/// A reply, in the caller's scope.
+pub(super) enum Answer<'s> {
+    /// Results of a call that ended well, and nothing else: the octets of the body, its header and text.
+    Results(&'s mut [u8], Header, Text),
+    /// Any reply, as it came.
+    Any(Arrived, &'s mut [u8], Text),
 }
 
 /// Contexts of a request that the ORB adds for its priority, as they travel.
@@ -80,7 +80,7 @@ impl<'a> Call<'_, 'a> {
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Outcome<'s>, Failure> {
         match self.attempt(target, scope, policies)? {
             Some(answer) => self.outcome(answer, scope),
@@ -89,45 +89,59 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request and its reply.
-    #[inline]
+    #[inline(always)]
     pub fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
         match &target.place {
-            Place::Here => {
-                let facts = target.facts.as_deref();
-                let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
-                self.here(target, scope, priority)
+            Place::There(peer) if !self.object.needs_plan(target) => {
+                self.there(target, peer, scope, policies, Own::default())
             }
-            Place::There(peer) if self.object.needs_plan(target) => {
-                let way = Way::find(self.object, target, peer)?;
-                let (peer, priority) = way.choose()?;
-                let contexts = Own::priority(priority);
-                self.there(target, peer, scope, policies, contexts)
-            }
-            Place::There(peer) => self.there(target, peer, scope, policies, Own::default()),
+            Place::There(peer) => self.planned(target, peer, scope, policies),
+            Place::Here => self.collocated(target, scope),
         }
     }
 
-    /// A remote call.
+    /// A remote call whose connection and context depend on its priority.
     #[inline(never)]
+    fn planned<'s>(
+        &self,
+        target: &Target,
+        peer: &Arc<Peer>,
+        scope: &'s Scope<'s>,
+        policies: Effective,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        let way = Way::find(self.object, target, peer)?;
+        let (peer, priority) = way.choose()?;
+        self.there(target, peer, scope, policies, Own::priority(priority))
+    }
+
+    #[inline(never)]
+    fn collocated<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
+        let facts = target.facts.as_deref();
+        let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
+        self.here(target, scope, priority)
+    }
+
+    /// A remote call.
+    #[inline(always)]
     fn there<'s>(
         &self,
         target: &Target,
         peer: &Peer,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { deadline, timeout, .. } = *self;
         let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
-        let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
+        let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
         if let Some(band) = peer.setup().band
             && !connection.band_agreed.load(Ordering::Acquire)
         {
@@ -143,7 +157,7 @@ impl<'a> Call<'_, 'a> {
         target: &Target,
         connection: &Arc<Connection>,
         scope: &'s Scope<'s>,
-        timeout: Option<Duration>,
+        timeout: Timeout,
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let deadline = self.deadline;
@@ -189,17 +203,28 @@ impl<'a> Call<'_, 'a> {
             let mut other = |arrived: Arrived, block: &mut Buffer| {
                 server::off_path(self.orb, connection, arrived, block);
             };
-            let read = connection.await_reply(&slot, deadline, timeout, &mut work.block, &mut other);
-            let arrived = match read {
+            let block = &mut work.block;
+            let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
-                Err(error) => {
-                    return Err(self.read_failure(error, connection, slot.id(), target));
+                Err(begun) => {
+                    match connection.await_reply(&slot, deadline, timeout, block, begun, &mut other) {
+                        Ok(arrived) => arrived,
+                        Err(error) => return Err(self.read_failure(error, connection, slot.id(), target)),
+                    }
                 }
             };
-            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
-                .map_err(|exception| exception.completed(Completion::Maybe))?;
             let text = connection.text(arrived.header.version);
-            Ok(Some(Answer { arrived, bytes, text }))
+            let message = &block.bytes()[..arrived.len];
+            if let Some(reply) = OrdinaryReply::find(message, &arrived.header)
+                && reply.status == ReplyStatus::NoException
+                && self.exchange.is_none()
+                && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
+            {
+                return Ok(Some(Answer::Results(body, arrived.header, text)));
+            }
+            let bytes = take_message(scope, block, arrived.len, connection.pool())
+                .map_err(|exception| exception.completed(Completion::Maybe))?;
+            Ok(Some(Answer::Any(arrived, bytes, text)))
         })
     }
 
@@ -238,7 +263,7 @@ impl<'a> Call<'_, 'a> {
                 Some(bytes) => {
                     let bytes = bytes?;
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
+                    Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }
                 None => Ok(None),
             }
@@ -274,6 +299,7 @@ impl<'a> Call<'_, 'a> {
         self.encode(e, target, id, contexts)
     }
 
+    #[inline(always)]
     fn encode<'e>(
         &self,
         e: &'e mut Encoder<'a>,

@@ -6,8 +6,10 @@ use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
 use super::poa::Poa;
+use crate::rt::Adapter;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
+use isorb_rt::priority::Priority;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -132,6 +134,20 @@ impl<'k> Entered<'k> {
     /// The object's id in the POA.
     pub fn object_id(&self) -> &'k [u8] {
         self.object_id
+    }
+
+    /// The POA's real-time side, if it has one.
+    #[inline]
+    pub fn rt(&self) -> Option<&Adapter> {
+        self.visit.poa.0.rt.as_deref()
+    }
+
+    /// The object's own CORBA priority, where it was activated with one.
+    pub fn own_priority(&self) -> Option<Priority> {
+        match &self.subject {
+            Subject::Active(active) => active.priority,
+            Subject::Servant(..) => None,
+        }
     }
 
     /// Calls `upcall` as the POA's thread model allows. All upcalls to the servant go through here.

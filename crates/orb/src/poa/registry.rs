@@ -109,7 +109,7 @@ impl Registry {
             Default::default(),
             None,
             manager,
-            (PoaPolicies::root(), components),
+            (PoaPolicies::root(), components, None),
         )?;
         self.shared.table.put(root.0.slot, root.clone());
         let before = admin.root.replace(root.clone());

@@ -133,7 +133,7 @@ impl Poa {
             return Err(wrong.into());
         }
         // A clone, so that no destructor runs with the lock held if there is no room.
-        let active = body.objects.insert(self, id, servant.clone())?;
+        let active = body.objects.insert(self, id, servant.clone(), self.given_priority(id))?;
         active.enter();
         Ok(active)
     }

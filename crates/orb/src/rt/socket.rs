@@ -64,3 +64,56 @@ fn refused(what: &'static str) -> impl Fn(Errno) -> SystemException {
             .detail(format!("the system does not let a connection have {what} as its policies say: {error}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::policy::{Protocol, TcpProperties};
+    use isorb_transport::{Tcp, Transport, Unix};
+    use socket2::SockRef;
+
+    #[test]
+    fn a_socket_hears_what_concerns_its_protocol() {
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let connect = || Tcp.connect(listener.address(), None).unwrap();
+        let wanted = TcpProperties {
+            send_buffer_size: 50_000,
+            recv_buffer_size: 60_000,
+            keep_alive: true,
+            no_delay: false,
+            network_priority: true,
+            ..TcpProperties::default()
+        };
+        let setup = |properties| Setup {
+            protocols: [Protocol::with_tag(77), Protocol::iiop(properties)].into(),
+            marks: Some(NetworkPriority { dscp: 46, queue: 6 }),
+            ..Setup::default()
+        };
+        let stream = connect();
+        prepare(&*stream, 0, &setup(wanted)).unwrap();
+        let fd = stream.fd();
+        let socket = SockRef::from(&fd);
+        assert!(socket.send_buffer_size().unwrap() >= 50_000 && socket.recv_buffer_size().unwrap() >= 60_000);
+        assert_eq!((socket.keepalive().unwrap(), socket.tcp_nodelay().unwrap()), (true, false));
+        assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (46 << 2, 6));
+        // Marks only where the protocol asks for them.
+        let stream = connect();
+        prepare(&*stream, 0, &setup(TcpProperties { network_priority: false, ..wanted })).unwrap();
+        let fd = stream.fd();
+        assert_eq!(SockRef::from(&fd).tos_v4().unwrap(), 0);
+        // A protocol of another tag is another's.
+        let stream = connect();
+        prepare(&*stream, 1, &setup(wanted)).unwrap();
+        let fd = stream.fd();
+        assert!(!SockRef::from(&fd).keepalive().unwrap());
+    }
+
+    #[test]
+    fn what_leaves_no_host_has_no_code_point() {
+        let listener = Unix::default().listen("").unwrap();
+        let stream = Unix::default().connect(listener.address(), None).unwrap();
+        mark(&*stream, NetworkPriority { dscp: 46, queue: 5 }).unwrap();
+        let fd = stream.fd();
+        assert_eq!(SockRef::from(&fd).priority().unwrap(), 5);
+    }
+}

@@ -3,6 +3,7 @@
 use crate::connection::{self, Arrived, Connection};
 use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
+use crate::rt::Urgency;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::Work;
@@ -81,9 +82,10 @@ fn at_once(
     let mut e = Encoder::new(std::mem::take(encode), text);
     e.set_limit(orb.config().message_limit);
     let status = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
-    let places = Places { status, head: e.position() };
+    let mut places = Places { status, head: e.position() };
+    let urgency = urgency(orb, &entered, &request, None, &mut e, &mut places);
     let upcall = upcall_request(&scope, orb, &request, &entered, known);
-    call_servant(&entered, known, &upcall, d, &mut e, places, |_| Ok(()));
+    call_servant((&entered, urgency), known, &upcall, d, &mut e, places, |_| Ok(()));
     if request.response == Response::Target {
         deliver(&mut e, send);
     }
@@ -126,7 +128,7 @@ fn any_request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    let places = Places { status: status_at, head };
+    let mut places = Places { status: status_at, head };
     let mut intercepted = match orb.interceptors().server() {
         Some(chain) => Some(chain.serve(orb, &request)?),
         None => None,
@@ -168,10 +170,17 @@ fn any_request(
             Ok(target) => {
                 entered = target;
                 let known = look_up(&entered, &request);
+                let urgency = urgency(orb, &entered, &request, intercepted.as_mut(), &mut e, &mut places);
                 upcall = upcall_request(&scope, orb, &request, &entered, known);
-                call_servant(&entered, known, &upcall, d, &mut e, places, |servant| match &mut intercepted {
-                    Some(serving) => serving.reach(servant, &entered),
-                    None => Ok(()),
+                let target = (&entered, urgency);
+                call_servant(target, known, &upcall, d, &mut e, places, |servant| {
+                    if let (None, Some(connection)) = (known, connection) {
+                        super::bands::settle(orb, connection, &request, &entered)?;
+                    }
+                    match &mut intercepted {
+                        Some(serving) => serving.reach(servant, &entered),
+                        None => Ok(()),
+                    }
                 });
             }
         },
@@ -223,7 +232,7 @@ fn upcall_request<'u>(
 /// Calls the servant, between `reach` and `postinvoke`, and completes the reply.
 #[inline(always)]
 fn call_servant<'u>(
-    entered: &'u Entered<'u>,
+    (entered, urgency): (&'u Entered<'u>, Option<Result<Urgency>>),
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
@@ -234,6 +243,10 @@ fn call_servant<'u>(
     let body = message::begin_body(e);
     let outcome = entered.upcall(|servant| {
         reach(servant)?;
+        let _raised = match (urgency, entered.rt()) {
+            (Some(urgency), Some(rt)) => rt.take_on(upcall.orb, urgency?)?,
+            _ => None,
+        };
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
     // What postinvoke raises takes the place of what the servant gave.
@@ -244,6 +257,45 @@ fn call_servant<'u>(
         return message::end_body(e, body);
     }
     other_outcome(outcome, e, places);
+}
+
+/// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
+/// anew then (RT-CORBA 1.2, clause 5.4.2).
+#[inline(always)]
+fn urgency(
+    orb: &Orb,
+    entered: &Entered<'_>,
+    request: &Request<'_>,
+    intercepted: Option<&mut Serving<'_>>,
+    e: &mut Encoder<'_>,
+    places: &mut Places,
+) -> Option<Result<Urgency>> {
+    let rt = entered.rt()?;
+    let urgency = rt.urgency(orb, &request.contexts, entered.own_priority(), entered.object_id());
+    if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
+        echo(priority, request.id, intercepted, e, places);
+    }
+    Some(urgency)
+}
+
+fn echo(
+    priority: i16,
+    id: u32,
+    intercepted: Option<&mut Serving<'_>>,
+    e: &mut Encoder<'_>,
+    places: &mut Places,
+) {
+    let data = context::rt_corba_priority(priority);
+    let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
+    match intercepted {
+        // Its replies are written once more with what was added; there is room, unless interceptors added very many.
+        Some(serving) => _ = serving.add_reply_context(context),
+        None => {
+            e.truncate(0);
+            let status = message::write_reply(e, id, ReplyStatus::NoException, &[context]);
+            *places = Places { status, head: e.position() };
+        }
+    }
 }
 
 /// A reply that is no result.
@@ -257,6 +309,36 @@ fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, Places { status,
         }
         Err(exception) => write_exception(e, status, head, &exception),
     }
+}
+
+/// Answers a request with an exception, without looking for its object.
+///
+/// # Errors
+/// As [`request`].
+#[cold]
+pub(super) fn turn_away(
+    orb: &Orb,
+    connection: &Connection,
+    arrived: Arrived,
+    work: &mut Work,
+    exception: &SystemException,
+    send: &mut dyn FnMut(&Message<'_>),
+) -> Result<(), ProtocolError> {
+    let Work { region, encode, block } = work;
+    let scope = region.enter();
+    let mut d = message::start_whole(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope);
+    let request = Request::read(&mut d)?;
+    if request.response == Response::None {
+        return Ok(());
+    }
+    let mut e = Encoder::new(std::mem::take(encode), connection.text(arrived.header.version));
+    e.set_limit(orb.config().message_limit);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    let head = e.position();
+    write_exception(&mut e, status_at, head, exception);
+    deliver(&mut e, send);
+    Work::put_back(encode, e.into_buffer());
+    Ok(())
 }
 
 /// Answers whether the object was found before the servant runs, and says it; what the servant then does, nobody hears.
@@ -347,7 +429,7 @@ fn pseudo(
 ) -> Result<Outcome> {
     let operation = upcall.operation;
     match operation {
-        // What the band is was noted with the request's contexts.
+        // What the band asks for was done on the way here.
         crate::rt::BIND_PRIORITY_BAND => {
             if upcall.contexts.get(context::RT_CORBA_PRIORITY_RANGE).is_none() {
                 return Err(SystemException::from(Kind::Marshal)
@@ -414,7 +496,7 @@ pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     }
 }
 
-/// Contexts that change what is known of the connection: code sets, bidirectional listen points, its band of priorities.
+/// Contexts that change what is known of the connection: code sets, bidirectional listen points; whether a band of priorities can be read.
 #[cold]
 fn note_contexts(
     orb: &Orb,
@@ -433,14 +515,10 @@ fn note_contexts(
     if let Some(data) = request.contexts.get(context::BI_DIR_IIOP) {
         orb.accept_bidirectional(connection, data);
     }
-    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE) {
-        match context::PriorityRange::read(data) {
-            Ok(band) if request.operation.as_bytes() == crate::rt::BIND_PRIORITY_BAND.as_bytes() => {
-                connection.set_band(band);
-            }
-            Ok(_) => {}
-            Err(exception) => return Ok(Err(exception)),
-        }
+    if let Some(data) = request.contexts.get(context::RT_CORBA_PRIORITY_RANGE)
+        && let Err(exception) = context::PriorityRange::read(data)
+    {
+        return Ok(Err(exception));
     }
     Ok(Ok(()))
 }

@@ -27,7 +27,7 @@ pub(crate) struct Endpoints {
 struct Door {
     protocol: &'static str,
     listener: Box<dyn Listener>,
-    lane: Option<Lane>,
+    lane: Option<Arc<Lane>>,
     threads: usize,
 }
 
@@ -61,7 +61,7 @@ impl Endpoints {
                 local.push(Published { route: Route { tag: transport.profile_tag(), address }, place });
             }
             let threads = lane.unwrap_or(0);
-            let lane = lane.map(|_| Lane::new().map_err(os_error)).transpose()?;
+            let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
             listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
         }
         Ok(Endpoints { listeners, published, local, closed: AtomicBool::new(false) })
@@ -93,7 +93,7 @@ impl Endpoints {
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
         orb.accepted().admit(connection, usize::MAX);
         // Served as the clients of the first endpoint are.
-        begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
+        begin(orb, self.listeners.first().and_then(|door| door.lane.as_deref()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
@@ -109,6 +109,25 @@ impl Endpoints {
             lane.close();
         }
     }
+}
+
+/// Listens at a TCP endpoint of a lane; also gives the host and port that references name.
+///
+/// # Errors
+/// BAD_PARAM for an endpoint of another transport, COMM_FAILURE when it cannot be opened.
+pub(crate) fn open_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listener>, (String, u16))> {
+    let config = orb.config();
+    let Endpoint { protocol, address, publish, .. } = config.endpoint(endpoint)?;
+    let transport = orb.transports().by_name(&protocol).filter(|found| found.profile_tag() == TAG_TCP);
+    let transport = transport.ok_or_else(|| {
+        SystemException::from(Kind::BadParam)
+            .detail(format!("endpoint {endpoint}: the lanes of thread pools listen at TCP endpoints"))
+    })?;
+    let listener = transport.listen(&address).map_err(|error| {
+        SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
+    })?;
+    let at = public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?;
+    Ok((listener, at))
 }
 
 /// Host and port that references name for a TCP endpoint: its own option's, else the ORB's, else its own.
@@ -159,7 +178,7 @@ fn accept(orb: &Orb, door: &Door) {
                 ));
                 let admitted = orb.accepted().admit(&connection, config.max_connections)
                     && !endpoints.closed.load(Ordering::SeqCst);
-                if !admitted || begin(orb, door.lane.as_ref(), &connection).is_err() {
+                if !admitted || begin(orb, door.lane.as_deref(), &connection).is_err() {
                     crate::log::note(format_args!(
                         "{}: turned away, {} connections are open (max_connections)",
                         connection.peer(),

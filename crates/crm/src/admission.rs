@@ -1,0 +1,386 @@
+//! May one more channel come in? Processor and link of one node, asked together.
+//!
+//! A reader's deadline holds from the write to the moment at which the value can be read in its own memory:
+//! R(push agent) + R(network) + R(receive agent) <= D. The writer's node answers for the first two, the reader's node for the third, and
+//! neither may change its answer later. So each gets a fixed part of the deadline: a quarter, a half and a quarter. A stage begins
+//! when the one before may have ended at the latest; that is its release jitter.
+//!
+//! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
+//! ([`crate::plane`]), so a wrong number hurts the channel that it belongs to.
+
+use crate::plane::Guarantee;
+use crate::wire::Channel;
+use core::fmt;
+use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};
+
+/// What agents cost on this machine, in the worst case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Costs {
+    /// Choosing an agent and copying nothing.
+    pub push_ns: u64,
+    /// Making or taking a datagram, and its system call.
+    pub datagram_ns: u64,
+    /// Copying a kibibyte, all copies together.
+    pub kib_ns: u64,
+}
+
+impl Default for Costs {
+    /// What a slow machine takes, for systems in which nobody has measured.
+    fn default() -> Costs {
+        Costs { push_ns: 10_000, datagram_ns: 10_000, kib_ns: 1_000 }
+    }
+}
+
+impl Costs {
+    /// Processor time for one value of the channel's size.
+    pub fn of(&self, channel: &Channel) -> u64 {
+        let datagrams = channel.datagrams(channel.size) as u64;
+        let kib = (channel.size as u64).div_ceil(1024);
+        self.push_ns
+            .saturating_add(datagrams.saturating_mul(self.datagram_ns))
+            .saturating_add(kib.saturating_mul(self.kib_ns))
+    }
+}
+
+/// What a node may give away.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NodeConfig {
+    /// What agents cost.
+    pub costs: Costs,
+    /// Bits a second of the link.
+    pub link_bits_per_s: u64,
+    /// The part of the dispatching processor for guaranteed channels, 0 to 1.
+    pub cpu_share: f64,
+    /// The part of the link for guaranteed channels, 0 to 1.
+    pub link_share: f64,
+    /// At most so many guaranteed channels in each direction.
+    pub capacity: usize,
+}
+
+impl Default for NodeConfig {
+    /// 100 Mbit/s; seven tenths of the processor and eight of the link; 4,096 channels.
+    fn default() -> NodeConfig {
+        NodeConfig {
+            costs: Costs::default(),
+            link_bits_per_s: 100_000_000,
+            cpu_share: 0.7,
+            link_share: 0.8,
+            capacity: 4096,
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish {
+    /// Values, at most this often.
+    pub period_ns: u64,
+    /// From write to visible.
+    pub deadline_ns: u64,
+}
+
+/// A channel that was admitted at one end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// What the push agent is held to; at the reader's end, what the receive agent costs.
+    pub guarantee: Guarantee,
+    cpu: TaskId,
+    link: Option<TaskId>,
+}
+
+/// What a channel was refused for, and what would be admitted instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Which resource is short.
+    pub resource: Resource,
+    /// The numbers.
+    pub refusal: Box<Refusal>,
+    /// The shortest period that would be admitted at this end, all else as asked.
+    pub nearest_period_ns: Option<u64>,
+    /// The shortest deadline that would be admitted at this end, all else as asked.
+    pub nearest_deadline_ns: Option<u64>,
+}
+
+/// What may be short.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Resource {
+    /// The dispatching processor.
+    Cpu,
+    /// The link.
+    Link,
+}
+
+/// Which end of a channel a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Push,
+    Receive,
+}
+
+/// Admission at one node.
+///
+/// # Real-time
+/// A control path: allocates and computes, bounded by the effort of [`AdmissionConfig`].
+#[derive(Debug)]
+pub struct NodeAdmission {
+    cpu: Admission,
+    link: Admission,
+    wire: Link,
+    costs: Costs,
+}
+
+/// Quarters of the deadline at which the stages must have ended.
+const PUSHED: u64 = 1;
+const CARRIED: u64 = 3;
+const WHOLE: u64 = 4;
+
+/// How many values a search for something admissible tries.
+const PROBES: usize = 24;
+
+impl NodeAdmission {
+    /// A node without guaranteed channels.
+    pub fn new(config: &NodeConfig) -> NodeAdmission {
+        let of = |share| AdmissionConfig {
+            // Between datagrams, on the processor and on the link.
+            preemption: Preemption::Deferred,
+            capacity: config.capacity * 2,
+            share: Utilisation::from_fraction(share),
+            ..AdmissionConfig::default()
+        };
+        let wire = Link { bits_per_second: config.link_bits_per_s, packet_octets: 1480, overhead_octets: 58 };
+        NodeAdmission {
+            cpu: Admission::new(of(config.cpu_share)),
+            link: Admission::new(of(config.link_share)),
+            wire,
+            costs: config.costs,
+        }
+    }
+
+    /// Admits the writer's end of a channel: its push agent, and its datagrams on the link.
+    ///
+    /// # Errors
+    /// Which resource is short, the numbers, and what would be admitted.
+    pub fn admit_push(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        self.admit(End::Push, name, channel, wish)
+    }
+
+    /// Admits the reader's end of a channel: its receive agent.
+    ///
+    /// # Errors
+    /// As [`admit_push`](Self::admit_push).
+    pub fn admit_receive(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        self.admit(End::Receive, name, channel, wish)
+    }
+
+    /// Gives back what a channel had.
+    pub fn release(&mut self, grant: &Grant) {
+        self.cpu.remove(grant.cpu);
+        if let Some(link) = grant.link {
+            self.link.remove(link);
+        }
+    }
+
+    /// Guaranteed channels.
+    pub fn len(&self) -> usize {
+        self.cpu.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.cpu.is_empty()
+    }
+
+    /// What is given away of the processor and of the link.
+    pub fn utilisation(&self) -> (Utilisation, Utilisation) {
+        (self.cpu.utilisation(), self.link.utilisation())
+    }
+
+    fn admit(&mut self, end: End, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        let (resource, refusal) = match self.try_admit(end, name, channel, wish) {
+            Ok(grant) => return Ok(grant),
+            Err(refused) => refused,
+        };
+        let nearest_deadline_ns = self.smallest(wish.deadline_ns, |node, deadline_ns| {
+            node.would_admit(end, name, channel, Wish { deadline_ns, ..wish })
+        });
+        let nearest_period_ns = self.smallest(wish.period_ns, |node, period_ns| {
+            node.would_admit(end, name, channel, Wish { period_ns, ..wish })
+        });
+        Err(Refused { resource, refusal, nearest_period_ns, nearest_deadline_ns })
+    }
+
+    fn try_admit(
+        &mut self,
+        end: End,
+        name: &str,
+        channel: &Channel,
+        wish: Wish,
+    ) -> Result<Grant, (Resource, Box<Refusal>)> {
+        let part =
+            |quarters: u64| Nanos::new((u128::from(wish.deadline_ns) * u128::from(quarters) / 4) as u64);
+        let cost_ns = self.costs.of(channel);
+        let period = Nanos::new(wish.period_ns);
+        let section = Nanos::new(self.costs.datagram_ns.clamp(1, cost_ns));
+        let cpu = Task::new(name, Nanos::new(cost_ns), period).section(section);
+        let cpu = match end {
+            End::Push => cpu.deadline(part(PUSHED)),
+            End::Receive => cpu.deadline(part(WHOLE)).jitter(part(CARRIED)),
+        };
+        let cpu = self.cpu.try_admit(cpu).map_err(|refusal| (Resource::Cpu, refusal))?;
+        let mut grant = Grant {
+            guarantee: Guarantee {
+                period_ns: wish.period_ns,
+                deadline_ns: part(CARRIED).ns(),
+                promotion_ns: cpu.promotion.ns(),
+                cost_ns,
+            },
+            cpu: cpu.id,
+            link: None,
+        };
+        if end == End::Push {
+            let octets = channel.wire_bytes(channel.size) as u64;
+            let message =
+                self.wire.message(name, octets, period).deadline(part(CARRIED)).jitter(part(PUSHED));
+            match self.link.try_admit(message) {
+                Ok(link) => grant.link = Some(link.id),
+                Err(refusal) => {
+                    self.cpu.remove(cpu.id);
+                    return Err((Resource::Link, refusal));
+                }
+            }
+        }
+        Ok(grant)
+    }
+
+    fn would_admit(&mut self, end: End, name: &str, channel: &Channel, wish: Wish) -> bool {
+        match self.try_admit(end, name, channel, wish) {
+            Ok(grant) => {
+                self.release(&grant);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// The smallest value not below `asked` that is admitted, to within a hundredth, as far as the search goes. It was tried.
+    fn smallest(&mut self, asked: u64, mut admitted: impl FnMut(&mut Self, u64) -> bool) -> Option<u64> {
+        let (mut refused, mut good) = (asked.max(1), asked.max(1));
+        let mut probes = PROBES;
+        loop {
+            good = good.checked_mul(2)?;
+            probes = probes.checked_sub(1)?;
+            if admitted(self, good) {
+                break;
+            }
+            refused = good;
+        }
+        while probes > 0 && good - refused > good / 100 {
+            probes -= 1;
+            let middle = refused + (good - refused) / 2;
+            if admitted(self, middle) {
+                good = middle;
+            } else {
+                refused = middle;
+            }
+        }
+        Some(good)
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Resource::Cpu => "processor",
+            Resource::Link => "link",
+        })
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.resource, self.refusal)?;
+        let text = |ns: Option<u64>| ns.map_or("none".into(), |ns| Nanos::new(ns).to_string());
+        write!(
+            f,
+            "; end to end, this node would admit a period of {} or a deadline of {}",
+            text(self.nearest_period_ns),
+            text(self.nearest_deadline_ns)
+        )
+    }
+}
+
+impl core::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn channel(size: usize) -> Channel {
+        Channel { id: 0, epoch: 1, token: 1, size, fragment: 1384, parity: 0 }
+    }
+
+    #[test]
+    fn channels_are_admitted_until_the_link_is_full_and_not_beyond() {
+        let mut node = NodeAdmission::new(&NodeConfig::default());
+        let wish = Wish { period_ns: 10 * MS, deadline_ns: 10 * MS };
+        let mut grants = Vec::new();
+        let refused = loop {
+            match node.admit_push("radar", &channel(8192), wish) {
+                Ok(grant) => grants.push(grant),
+                Err(refused) => break refused,
+            }
+            assert!(grants.len() < 100, "there is an end");
+        };
+        // 8 KiB take about 0.7 ms of this link, and a push must have left after 7.5.
+        assert!((4..=11).contains(&grants.len()), "{}", grants.len());
+        let text = refused.to_string();
+        assert!(
+            text.contains("radar cannot be admitted") && text.contains("would admit a period of"),
+            "{text}"
+        );
+        let deadline_ns = refused.nearest_deadline_ns.unwrap();
+        let again = node.admit_push("radar", &channel(8192), Wish { deadline_ns, ..wish });
+        node.release(&again.expect("what is called admissible is"));
+        // All of them at once take longer than the deadline, however seldom that is.
+        assert_eq!(refused.nearest_period_ns, None);
+        // Giving back makes room.
+        for grant in grants.drain(..) {
+            node.release(&grant);
+        }
+        assert!(node.admit_push("radar", &channel(8192), wish).is_ok());
+    }
+
+    #[test]
+    fn the_readers_end_counts_its_processor_only() {
+        let config = NodeConfig { link_bits_per_s: 1, ..NodeConfig::default() };
+        let mut node = NodeAdmission::new(&config);
+        let wish = Wish { period_ns: 10 * MS, deadline_ns: 10 * MS };
+        assert!(node.admit_receive("display", &channel(8192), wish).is_ok());
+        let refused = node.admit_push("display", &channel(8192), wish).unwrap_err();
+        assert_eq!(refused.resource, Resource::Link);
+        assert_eq!(node.len(), 1, "a refusal leaves nothing behind");
+        let hopeless = Wish { period_ns: MS, deadline_ns: 1000 };
+        assert_eq!(
+            node.admit_receive("display", &channel(1 << 20), hopeless).unwrap_err().resource,
+            Resource::Cpu
+        );
+    }
+
+    #[test]
+    fn the_guarantee_leaves_time_to_wait() {
+        let mut node = NodeAdmission::new(&NodeConfig::default());
+        let wish = Wish { period_ns: 100 * MS, deadline_ns: 80 * MS };
+        let grant = node.admit_push("slow", &channel(1000), wish).unwrap();
+        let Guarantee { period_ns, deadline_ns, promotion_ns, cost_ns } = grant.guarantee;
+        assert_eq!((period_ns, deadline_ns), (100 * MS, 60 * MS));
+        assert!(promotion_ns > 19 * MS && promotion_ns < 20 * MS, "a quarter of 80 ms less the response");
+        assert_eq!(cost_ns, Costs::default().of(&channel(1000)));
+        // A deadline that is too short by itself: what is called admissible is.
+        let wish = Wish { deadline_ns: MS / 10, ..wish };
+        let refused = node.admit_push("fast", &channel(8192), wish).unwrap_err();
+        let deadline_ns = refused.nearest_deadline_ns.unwrap();
+        assert!(node.admit_push("fast", &channel(8192), Wish { deadline_ns, ..wish }).is_ok());
+    }
+}

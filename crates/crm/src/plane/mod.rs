@@ -1,0 +1,483 @@
+//! The agents of a node and who of them runs next, without sockets, threads or a clock.
+//!
+//! One **push agent** stands for each reader elsewhere: it takes the value from the writer's area and sends it, as that reader asked. One
+//! **receive agent** stands for each writer elsewhere whose area is read here: it puts what comes into the replica. Agents are
+//! records, not threads; a [`Plane`] is driven by one thread ([`crate::node`]), and a node may have several.
+//!
+//! Dual-priority scheduling (Davis and Wellings, RTSS 1995) decides who sends the next datagram:
+//!
+//! ```text
+//!  upper band    guaranteed pushes that were promoted, at release + (D - R): from here on nothing else may delay them
+//!  middle band   best effort, fair by bytes
+//!  lower band    guaranteed pushes that can still wait
+//! ```
+//!
+//! So best effort gets all the time that guaranteed pushes can spare, at once instead of at the end, and guaranteed pushes
+//! end in time. A push is pre-empted between two datagrams.
+//!
+//! An agent is held to what was declared for it: one whose writer writes more often than it said is released at the declared period (the
+//! newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
+
+mod config;
+mod push;
+mod queue;
+mod receive;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec};
+pub use push::PushStats;
+pub use queue::Band;
+pub use receive::ReceiveStats;
+
+use crate::wire::{ChannelError, Datagram, Outcome};
+use core::fmt;
+use isorb_rt::timers::{TimerHandle, TimerHeap};
+use push::{Advance, Push};
+use queue::DualQueue;
+use receive::Receive;
+use std::net::SocketAddr;
+
+/// Names a push agent. A stale name finds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PushKey {
+    index: u32,
+    generation: u32,
+}
+
+/// All agents of one dispatching thread.
+#[derive(Debug)]
+pub struct Plane {
+    config: PlaneConfig,
+    pushes: Vec<Slot<Push>>,
+    receives: Vec<Slot<Receive>>,
+    queue: DualQueue,
+    timers: TimerHeap<Timer>,
+    strays: u64,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    agent: Option<T>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Timer {
+    /// A periodic push is due, or one that came too early may go.
+    Release(u32),
+    Promote(u32),
+    /// The pacer lets the next datagram go.
+    Pace(u32),
+    Heartbeat(u32),
+    /// A replica may have become stale or lost its writer's node.
+    Watch(u32),
+}
+
+/// What the driver does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Send the first `len` octets of the buffer.
+    Send {
+        /// Where to.
+        to: SocketAddr,
+        /// How many.
+        len: usize,
+        /// Who pays.
+        push: PushKey,
+        /// In which band it was chosen.
+        band: Band,
+    },
+    /// Nothing to do until this time, unless something is written or comes in.
+    Idle {
+        /// None: there is no timer.
+        until_ns: Option<u64>,
+    },
+}
+
+/// Why an agent cannot be added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlaneError {
+    /// There are as many as there may be.
+    Full {
+        /// So many.
+        capacity: usize,
+    },
+    /// The channel cannot be.
+    Channel(ChannelError),
+}
+
+impl Plane {
+    /// A plane without agents. Its tables are allocated here; an agent's buffers when it is added.
+    pub fn new(config: PlaneConfig) -> Plane {
+        Plane {
+            config,
+            pushes: Vec::with_capacity(config.pushes),
+            receives: Vec::with_capacity(config.receives),
+            queue: DualQueue::new(config.pushes),
+            timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
+            strays: 0,
+        }
+    }
+
+    /// Adds a push agent, which pushes the value that is there at once.
+    ///
+    /// # Errors
+    /// [`PlaneError`].
+    pub fn add_push(&mut self, spec: PushSpec, now_ns: u64) -> Result<PushKey, PlaneError> {
+        let push = Push::new(spec).map_err(PlaneError::Channel)?;
+        let (index, generation) = place(&mut self.pushes, self.config.pushes, push)?;
+        self.queue.reset(index as usize);
+        self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
+        self.release(index, now_ns);
+        Ok(PushKey { index, generation })
+    }
+
+    /// Takes a push agent out and gives what it did.
+    pub fn remove_push(&mut self, key: PushKey) -> Option<PushStats> {
+        let push = take(&mut self.pushes, key.index, key.generation)?;
+        for timer in push.timers().into_iter().flatten() {
+            self.timers.cancel(timer);
+        }
+        self.queue.remove(key.index as usize);
+        Some(push.stats)
+    }
+
+    /// Which number the next receive agent's channel must have.
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub fn next_channel(&self) -> Result<u32, PlaneError> {
+        match self.receives.iter().position(|slot| slot.agent.is_none()) {
+            Some(index) => Ok(index as u32),
+            None if self.receives.len() < self.config.receives => Ok(self.receives.len() as u32),
+            None => Err(PlaneError::Full { capacity: self.config.receives }),
+        }
+    }
+
+    /// Adds a receive agent for channel [`next_channel`](Self::next_channel).
+    ///
+    /// # Errors
+    /// [`PlaneError`]; also where the channel's number is another.
+    pub fn add_receive(&mut self, spec: ReceiveSpec, now_ns: u64) -> Result<u32, PlaneError> {
+        let expected = self.next_channel()?;
+        if spec.channel.id != expected {
+            let what = "the channel's number";
+            let (asked, limit) = (spec.channel.id as usize, expected as usize);
+            return Err(PlaneError::Channel(ChannelError { what, asked, limit }));
+        }
+        let receive = Receive::new(spec, now_ns).map_err(PlaneError::Channel)?;
+        let (index, _) = place(&mut self.receives, self.config.receives, receive)?;
+        self.watch(index);
+        Ok(index)
+    }
+
+    /// Takes a receive agent out and gives what it did.
+    pub fn remove_receive(&mut self, channel: u32) -> Option<ReceiveStats> {
+        let slot = self.receives.get_mut(channel as usize)?;
+        slot.generation = slot.generation.wrapping_add(1);
+        let receive = slot.agent.take()?;
+        if let Some(timer) = receive.watch {
+            self.timers.cancel(timer);
+        }
+        Some(receive.stats())
+    }
+
+    /// Lets the agents look whether something was written: `which` says whose areas may have changed.
+    ///
+    /// # Real-time
+    /// One load an agent that is asked for.
+    pub fn written(&mut self, now_ns: u64, mut which: impl FnMut(PushKey) -> bool) {
+        for index in 0..self.pushes.len() {
+            let Slot { generation, agent: Some(push) } = &self.pushes[index] else { continue };
+            let key = PushKey { index: index as u32, generation: *generation };
+            if push.waits_for_write() && which(key) && push.has_new() {
+                self.release(index as u32, now_ns);
+            }
+        }
+    }
+
+    /// One agent's area was written.
+    pub fn written_to(&mut self, key: PushKey, now_ns: u64) {
+        if self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new()) {
+            self.release(key.index, now_ns);
+        }
+    }
+
+    /// A datagram came in.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks; a system call to wake readers when a value is complete.
+    pub fn received(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64) -> Option<Outcome> {
+        let found = Datagram::read(octets).ok().and_then(|datagram| {
+            let receive = self.receives.get_mut(datagram.channel as usize)?.agent.as_mut()?;
+            Some((receive.accept(from, &datagram, now_ns), datagram.channel))
+        });
+        let Some((outcome, channel)) = found else {
+            self.strays += 1;
+            return None;
+        };
+        self.watch(channel);
+        Some(outcome)
+    }
+
+    /// Sets the timer of a receive agent, unless one stands that is early enough.
+    fn watch(&mut self, channel: u32) {
+        let Some(receive) = self.receives.get_mut(channel as usize).and_then(|slot| slot.agent.as_mut())
+        else {
+            return;
+        };
+        let Some(at) = receive.look_at() else { return };
+        match receive.watch {
+            Some(timer) if at < receive.watch_at => {
+                receive.watch_at = at;
+                self.timers.reschedule(timer, at);
+            }
+            Some(_) => {}
+            None => {
+                receive.watch_at = at;
+                self.set(Timer::Watch(channel), at);
+            }
+        }
+    }
+
+    /// Does what is due and makes at most one datagram.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks. The first datagram of a push copies its value.
+    pub fn step(&mut self, now_ns: u64, out: &mut [u8]) -> Step {
+        self.tick(now_ns);
+        if let Some(step) = self.heartbeat(now_ns, out) {
+            return step;
+        }
+        while let Some((index, band)) = self.queue.pop() {
+            let slot = &mut self.pushes[index];
+            let Some(push) = &mut slot.agent else { continue };
+            let key = PushKey { index: index as u32, generation: slot.generation };
+            match push.advance(now_ns, out) {
+                Advance::Datagram { len, last } => {
+                    let to = push.spec.to;
+                    self.queue.charge(index, len);
+                    if last {
+                        self.finish(index as u32, now_ns);
+                    } else {
+                        self.requeue(index as u32);
+                    }
+                    return Step::Send { to, len, push: key, band };
+                }
+                Advance::WaitUntil(at) => {
+                    let handle = self.timers.insert(at, Timer::Pace(index as u32)).ok();
+                    if let Some(push) = &mut self.pushes[index].agent {
+                        push.pace = handle;
+                    }
+                }
+                Advance::Nothing => self.finish(index as u32, now_ns),
+            }
+        }
+        Step::Idle { until_ns: self.timers.next_at() }
+    }
+
+    /// The driver measured that the last datagram of an agent cost so much processor time.
+    pub fn charge(&mut self, key: PushKey, cpu_ns: u64) {
+        let Some(push) = self.push_mut(key) else { return };
+        if push.charge(cpu_ns) && push.is_ready() {
+            self.queue.remove(key.index as usize);
+            self.requeue(key.index);
+        }
+    }
+
+    /// The system did not take a datagram.
+    pub fn refused(&mut self, key: PushKey) {
+        if let Some(push) = self.push_mut(key) {
+            push.stats.refused += 1;
+        }
+    }
+
+    /// Stops or starts a channel. A stopped one sends heartbeats that say so.
+    pub fn set_running(&mut self, key: PushKey, running: bool, now_ns: u64) -> bool {
+        let Some(push) = self.push_mut(key) else { return false };
+        push.running = running;
+        if running {
+            self.release(key.index, now_ns);
+        }
+        true
+    }
+
+    /// What a push agent has done.
+    pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
+        self.push(key).map(|push| push.stats)
+    }
+
+    /// What a receive agent has done.
+    pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
+        Some(self.receives.get(channel as usize)?.agent.as_ref()?.stats())
+    }
+
+    /// Datagrams that belong to no channel.
+    pub fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    fn push(&self, key: PushKey) -> Option<&Push> {
+        let slot = self.pushes.get(key.index as usize)?;
+        slot.agent.as_ref().filter(|_| slot.generation == key.generation)
+    }
+
+    fn push_mut(&mut self, key: PushKey) -> Option<&mut Push> {
+        let slot = self.pushes.get_mut(key.index as usize)?;
+        slot.agent.as_mut().filter(|_| slot.generation == key.generation)
+    }
+
+    fn agent(&mut self, index: u32) -> Option<&mut Push> {
+        self.pushes.get_mut(index as usize)?.agent.as_mut()
+    }
+
+    fn tick(&mut self, now_ns: u64) {
+        while let Some((at, timer)) = self.timers.pop_due(now_ns) {
+            match timer {
+                Timer::Release(index) => {
+                    let Some(push) = self.agent(index) else { continue };
+                    push.release = None;
+                    // A periodic release counts from when it was due: a late look does not shift the next.
+                    self.release(index, at);
+                }
+                Timer::Promote(index) => {
+                    let Some(push) = self.agent(index) else { continue };
+                    push.promote = None;
+                    let was_ready = push.is_ready();
+                    push.promoted();
+                    if was_ready {
+                        self.queue.remove(index as usize);
+                        self.requeue(index);
+                    }
+                }
+                Timer::Pace(index) => {
+                    let Some(push) = self.agent(index) else { continue };
+                    push.pace = None;
+                    self.requeue(index);
+                }
+                Timer::Heartbeat(index) => {
+                    let Some(push) = self.agent(index) else { continue };
+                    push.heartbeat = None;
+                    push.heartbeat_due = true;
+                    self.queue.remind(index as usize);
+                }
+                Timer::Watch(index) => {
+                    let Some(receive) = self.receives.get_mut(index as usize).and_then(|s| s.agent.as_mut())
+                    else {
+                        continue;
+                    };
+                    receive.watch = None;
+                    receive.look(now_ns);
+                    self.watch(index);
+                }
+            }
+        }
+    }
+
+    /// Heartbeats go before everything: they are as long as a head, and a node that does not get them takes this one for dead.
+    fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Step> {
+        while let Some(index) = self.queue.reminded() {
+            let slot = &mut self.pushes[index];
+            let Some(push) = &mut slot.agent else { continue };
+            if !core::mem::take(&mut push.heartbeat_due) {
+                continue;
+            }
+            let made = push.heartbeat_datagram(now_ns, self.config.heartbeat_ns, out);
+            let refresh = push.wants_refresh(now_ns, self.config.refresh_ns);
+            let (to, key) = (push.spec.to, PushKey { index: index as u32, generation: slot.generation });
+            self.set(Timer::Heartbeat(index as u32), now_ns + self.config.heartbeat_ns);
+            if refresh && self.agent(index as u32).is_some_and(Push::refreshed) {
+                self.requeue(index as u32);
+            }
+            if let Some(len) = made {
+                return Some(Step::Send { to, len, push: key, band: Band::Upper });
+            }
+        }
+        None
+    }
+
+    /// A job begins, unless one is under way; then the newest value follows it.
+    fn release(&mut self, index: u32, at_ns: u64) {
+        let Some(push) = self.agent(index) else { return };
+        let next = push.released(at_ns);
+        if let Some(at) = next.again_at
+            && push.release.is_none()
+        {
+            self.set(Timer::Release(index), at);
+        }
+        if !next.begins {
+            return;
+        }
+        if let Some(at) = next.promote_at {
+            self.set(Timer::Promote(index), at);
+        }
+        self.requeue(index);
+    }
+
+    fn requeue(&mut self, index: u32) {
+        let Some(push) = self.agent(index) else { return };
+        let (band, level) = (push.band(), push.level());
+        self.queue.push(index as usize, band, level);
+    }
+
+    fn finish(&mut self, index: u32, now_ns: u64) {
+        let Some(push) = self.agent(index) else { return };
+        let again = push.finished(now_ns);
+        if let Some(timer) = push.promote.take() {
+            self.timers.cancel(timer);
+        }
+        if again {
+            self.release(index, now_ns);
+        }
+    }
+
+    fn set(&mut self, timer: Timer, at: u64) {
+        // There is room: four a push agent, one a receive agent, and each is set once at a time.
+        let Ok(handle) = self.timers.insert(at, timer) else { return };
+        let keep = |slot: Option<&mut Option<TimerHandle>>| {
+            if let Some(slot) = slot {
+                *slot = Some(handle);
+            }
+        };
+        match timer {
+            Timer::Release(index) => keep(self.agent(index).map(|push| &mut push.release)),
+            Timer::Promote(index) => keep(self.agent(index).map(|push| &mut push.promote)),
+            Timer::Pace(index) => keep(self.agent(index).map(|push| &mut push.pace)),
+            Timer::Heartbeat(index) => keep(self.agent(index).map(|push| &mut push.heartbeat)),
+            Timer::Watch(index) => {
+                let agent = self.receives.get_mut(index as usize).and_then(|slot| slot.agent.as_mut());
+                keep(agent.map(|receive| &mut receive.watch));
+            }
+        }
+    }
+}
+
+fn place<T>(slots: &mut Vec<Slot<T>>, capacity: usize, agent: T) -> Result<(u32, u32), PlaneError> {
+    if let Some(index) = slots.iter().position(|slot| slot.agent.is_none()) {
+        slots[index].agent = Some(agent);
+        return Ok((index as u32, slots[index].generation));
+    }
+    if slots.len() >= capacity {
+        return Err(PlaneError::Full { capacity });
+    }
+    slots.push(Slot { generation: 0, agent: Some(agent) });
+    Ok((slots.len() as u32 - 1, 0))
+}
+
+fn take<T>(slots: &mut [Slot<T>], index: u32, generation: u32) -> Option<T> {
+    let slot = slots.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
+    slot.generation = slot.generation.wrapping_add(1);
+    slot.agent.take()
+}
+
+impl fmt::Display for PlaneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaneError::Full { capacity } => write!(f, "there are {capacity} agents, and no more may be"),
+            PlaneError::Channel(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for PlaneError {}

@@ -1,0 +1,298 @@
+//! A push agent: what stands for one reader elsewhere at the writer's node.
+
+use super::config::{Mode, PushSpec};
+use super::queue::Band;
+use crate::memory::{ReadError, State};
+use crate::wire::{ChannelError, HEADER, Loaded, Pacer, Sender};
+use isorb_rt::timers::TimerHandle;
+
+/// What a push agent has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PushStats {
+    /// Pushes that were sent as a whole.
+    pub pushes: u64,
+    /// Values that were sent again because they had not changed for long.
+    pub refreshed: u64,
+    /// Datagrams, heartbeats too.
+    pub datagrams: u64,
+    /// Octets of them.
+    pub octets: u64,
+    /// Values that a later one overtook before they could be sent.
+    pub skipped: u64,
+    /// Releases that came sooner than the writer's period and had to wait.
+    pub early: u64,
+    /// Guaranteed pushes that ended after their deadline.
+    pub missed: u64,
+    /// Pushes that cost more than was admitted and went on as best effort.
+    pub contained: u64,
+    /// Pushes that came to the upper band.
+    pub promoted: u64,
+    /// The longest time from release to the last datagram.
+    pub worst_response_ns: u64,
+    /// Datagrams that the system did not take.
+    pub refused: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Job {
+    Idle,
+    /// Released, not loaded.
+    Released,
+    /// Loaded, and datagrams are left.
+    Sending,
+}
+
+/// What a release leads to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Released {
+    pub begins: bool,
+    pub promote_at: Option<u64>,
+    pub again_at: Option<u64>,
+}
+
+/// What an agent did with its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Advance {
+    Datagram { len: usize, last: bool },
+    WaitUntil(u64),
+    Nothing,
+}
+
+#[derive(Debug)]
+pub(super) struct Push {
+    pub spec: PushSpec,
+    pub stats: PushStats,
+    pub running: bool,
+    pub release: Option<TimerHandle>,
+    pub promote: Option<TimerHandle>,
+    pub pace: Option<TimerHandle>,
+    pub heartbeat: Option<TimerHandle>,
+    pub heartbeat_due: bool,
+    sender: Sender,
+    pacer: Pacer,
+    job: Job,
+    released_ns: u64,
+    ever_released: bool,
+    /// Something was written while a push was under way.
+    pending: bool,
+    refreshing: bool,
+    promoted: bool,
+    contained: bool,
+    spent_ns: u64,
+    sent_ns: u64,
+    pushed_ns: u64,
+}
+
+impl Push {
+    pub fn new(spec: PushSpec) -> Result<Push, ChannelError> {
+        Ok(Push {
+            sender: Sender::new(spec.channel)?,
+            pacer: Pacer::new(spec.rate, spec.burst),
+            spec,
+            stats: PushStats::default(),
+            running: true,
+            release: None,
+            promote: None,
+            pace: None,
+            heartbeat: None,
+            heartbeat_due: false,
+            job: Job::Idle,
+            released_ns: 0,
+            ever_released: false,
+            pending: false,
+            refreshing: false,
+            promoted: false,
+            contained: false,
+            spent_ns: 0,
+            sent_ns: 0,
+            pushed_ns: 0,
+        })
+    }
+
+    pub fn timers(&self) -> [Option<TimerHandle>; 4] {
+        [self.release, self.promote, self.pace, self.heartbeat]
+    }
+
+    pub fn waits_for_write(&self) -> bool {
+        self.spec.mode == Mode::OnWrite
+    }
+
+    pub fn has_new(&self) -> bool {
+        self.spec.source.has_new()
+    }
+
+    /// In the queue, as opposed to idle or waiting for the pacer.
+    pub fn is_ready(&self) -> bool {
+        self.job != Job::Idle && self.pace.is_none()
+    }
+
+    /// Where it queues: best effort in the middle, and so does one that costs more than it said.
+    pub fn band(&self) -> Band {
+        match self.spec.guarantee {
+            Some(_) if self.contained || self.refreshing => Band::Middle,
+            Some(_) if self.promoted => Band::Upper,
+            Some(_) => Band::Lower,
+            None => Band::Middle,
+        }
+    }
+
+    pub fn level(&self) -> u64 {
+        self.spec.guarantee.map_or(u64::MAX, |guarantee| guarantee.deadline_ns)
+    }
+
+    pub fn promoted(&mut self) {
+        self.promoted = true;
+        self.stats.promoted += 1;
+    }
+
+    /// The value is pushed again though it did not change: as best effort, given up for the next that is due.
+    pub fn refreshed(&mut self) -> bool {
+        if !self.running || self.job != Job::Idle {
+            return false;
+        }
+        self.job = Job::Released;
+        self.refreshing = true;
+        true
+    }
+
+    /// A push is due.
+    pub fn released(&mut self, at_ns: u64) -> Released {
+        let mut next = Released::default();
+        if !self.running {
+            return next;
+        }
+        if std::mem::take(&mut self.refreshing) {
+            self.job = Job::Idle;
+        }
+        if let Mode::Periodic { period_ns } = self.spec.mode {
+            next.again_at = Some(at_ns + period_ns);
+        }
+        if self.job != Job::Idle {
+            self.pending = true;
+            return next;
+        }
+        if let Some(guarantee) = self.spec.guarantee {
+            let earliest = self.released_ns + guarantee.period_ns;
+            if self.ever_released && self.waits_for_write() && at_ns < earliest {
+                self.stats.early += 1;
+                next.again_at = Some(earliest);
+                return next;
+            }
+            self.promoted = guarantee.promotion_ns == 0;
+            next.promote_at = (!self.promoted).then_some(at_ns + guarantee.promotion_ns);
+        }
+        self.job = Job::Released;
+        self.released_ns = at_ns;
+        self.ever_released = true;
+        self.contained = false;
+        self.spent_ns = 0;
+        next.begins = true;
+        next
+    }
+
+    /// Its turn.
+    pub fn advance(&mut self, now_ns: u64, out: &mut [u8]) -> Advance {
+        if self.job == Job::Idle || !self.running {
+            return Advance::Nothing;
+        }
+        if self.job == Job::Released {
+            if !(self.has_new() || self.refreshing) || self.load().is_err() {
+                return Advance::Nothing;
+            }
+            self.job = Job::Sending;
+            self.pushed_ns = now_ns;
+        }
+        let ready_at = self.pacer.ready_at(now_ns);
+        if ready_at > now_ns {
+            return Advance::WaitUntil(ready_at);
+        }
+        match self.sender.next(now_ns, out) {
+            Some(len) => {
+                self.sent(now_ns, len);
+                Advance::Datagram { len, last: !self.sender.is_busy() }
+            }
+            None => Advance::Nothing,
+        }
+    }
+
+    /// The push is over; says whether another follows at once.
+    pub fn finished(&mut self, now_ns: u64) -> bool {
+        if self.job == Job::Released {
+            // There was nothing: the next release is not bound to a distance from this one.
+            self.ever_released &= self.refreshing;
+        } else if self.job == Job::Sending && self.refreshing {
+            self.stats.refreshed += 1;
+        } else if self.job == Job::Sending {
+            self.stats.pushes += 1;
+            let response = now_ns.saturating_sub(self.released_ns);
+            self.stats.worst_response_ns = self.stats.worst_response_ns.max(response);
+            if self.spec.guarantee.is_some_and(|guarantee| response > guarantee.deadline_ns) {
+                self.stats.missed += 1;
+            }
+        }
+        self.job = Job::Idle;
+        self.refreshing = false;
+        std::mem::take(&mut self.pending) && self.waits_for_write() && self.has_new()
+    }
+
+    /// Counts processor time; says whether that took it out of its band.
+    pub fn charge(&mut self, cpu_ns: u64) -> bool {
+        self.spent_ns += cpu_ns;
+        let over = self.spec.guarantee.is_some_and(|guarantee| self.spent_ns > guarantee.cost_ns);
+        if over && self.job != Job::Idle && !self.contained && !self.refreshing {
+            self.contained = true;
+            self.stats.contained += 1;
+            return true;
+        }
+        false
+    }
+
+    /// Should a value that everybody ought to have be pushed again?
+    pub fn wants_refresh(&self, now_ns: u64, refresh_ns: u64) -> bool {
+        refresh_ns > 0 && self.sender.pushes() > 0 && now_ns.saturating_sub(self.pushed_ns) >= refresh_ns
+    }
+
+    /// A heartbeat, unless something else went lately.
+    pub fn heartbeat_datagram(&mut self, now_ns: u64, interval_ns: u64, out: &mut [u8]) -> Option<usize> {
+        if self.sent_ns > 0 && now_ns.saturating_sub(self.sent_ns) < interval_ns / 2 {
+            return None;
+        }
+        let state = match self.spec.source.state() {
+            Some(State::Open) if !self.running => State::Stopped,
+            Some(state) => state,
+            None => State::WriterGone,
+        };
+        let len = self.sender.heartbeat(state as u32, now_ns, out)?;
+        self.sent(now_ns, len);
+        Some(len)
+    }
+
+    fn load(&mut self) -> Result<(), ReadError> {
+        let source = &mut self.spec.source;
+        let mut skipped = 0;
+        self.sender.begin(|memory| {
+            let sample = source.latest(memory)?;
+            skipped = sample.missed;
+            Ok(Loaded {
+                len: sample.len,
+                sequence: sample.source,
+                writer: sample.epoch as u32,
+                written_ns: sample.written_ns,
+            })
+        })?;
+        self.stats.skipped += skipped;
+        Ok(())
+    }
+
+    fn sent(&mut self, now_ns: u64, len: usize) {
+        // What UDP, IP and a frame add is the link's business: the rate counts them per datagram.
+        self.pacer.sent(now_ns, len + WIRE_OVERHEAD);
+        self.sent_ns = now_ns;
+        self.stats.datagrams += 1;
+        self.stats.octets += len as u64;
+    }
+}
+
+/// UDP 8, IPv4 20, Ethernet 38.
+const WIRE_OVERHEAD: usize = 66;
+const _: () = assert!(HEADER == 64);

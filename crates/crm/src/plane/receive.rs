@@ -1,0 +1,149 @@
+//! A receive agent: what stands for one writer elsewhere at the reader's node.
+
+use super::config::ReceiveSpec;
+use crate::memory::{Source, State, Writer};
+use crate::wire::{ChannelError, Counters, Datagram, Ignored, Kind, Outcome, Receiver, Sink};
+use isorb_rt::timers::TimerHandle;
+use std::net::SocketAddr;
+
+/// What a receive agent has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveStats {
+    /// What became of all pushes and datagrams.
+    pub counters: Counters,
+    /// Values that are in the replica.
+    pub shown: u64,
+    /// How often the value was too old for its reader.
+    pub stale: u64,
+    /// How often the writer's node fell silent.
+    pub silent: u64,
+    /// The age of the value when it arrived: the longest there was, without the time on the wire.
+    pub worst_age_ns: u64,
+    /// What readers are told.
+    pub state: State,
+}
+
+#[derive(Debug)]
+pub(super) struct Receive {
+    pub watch: Option<TimerHandle>,
+    /// When that is.
+    pub watch_at: u64,
+    receiver: Receiver,
+    target: Area,
+    fresh_ns: Option<u64>,
+    silence_ns: u64,
+    heard_ns: u64,
+    /// What the writer's node says about the area.
+    far: State,
+    state: State,
+    stale: u64,
+    silent: u64,
+}
+
+#[derive(Debug)]
+struct Area {
+    writer: Writer,
+    written_ns: Option<u64>,
+    worst_age_ns: u64,
+    shown: u64,
+    now_ns: u64,
+}
+
+impl Receive {
+    pub fn new(spec: ReceiveSpec, now_ns: u64) -> Result<Receive, ChannelError> {
+        let size = spec.target.geometry().size();
+        if spec.channel.size > size {
+            return Err(ChannelError { what: "the replica's size", asked: spec.channel.size, limit: size });
+        }
+        Ok(Receive {
+            watch: None,
+            watch_at: 0,
+            receiver: Receiver::new(spec.channel, spec.peer)?,
+            target: Area { writer: spec.target, written_ns: None, worst_age_ns: 0, shown: 0, now_ns },
+            fresh_ns: spec.fresh_ns,
+            silence_ns: spec.silence_ns,
+            heard_ns: now_ns,
+            far: State::Open,
+            state: State::Open,
+            stale: 0,
+            silent: 0,
+        })
+    }
+
+    pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
+        self.target.now_ns = now_ns;
+        let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
+        if matches!(outcome, Outcome::Ignored(reason) if reason != Ignored::Repeated) {
+            return outcome;
+        }
+        self.heard_ns = now_ns;
+        self.far = match datagram.kind {
+            Kind::Heartbeat => State::from_code(datagram.index).unwrap_or(self.far),
+            _ => State::Open,
+        };
+        self.look(now_ns);
+        outcome
+    }
+
+    /// Tells readers what has changed.
+    pub fn look(&mut self, now_ns: u64) {
+        let silent = now_ns.saturating_sub(self.heard_ns) >= self.silence_ns;
+        let age = self.target.written_ns.map(|written| now_ns.saturating_sub(written));
+        let old = matches!((age, self.fresh_ns), (Some(age), Some(limit)) if age >= limit);
+        let state = match self.far {
+            State::Destroyed => State::Destroyed,
+            _ if silent => State::WriterGone,
+            // It moved within its node: the agent there follows it.
+            State::Open | State::Moved | State::Stale if old => State::Stale,
+            State::Open | State::Moved | State::Stale => State::Open,
+            far => far,
+        };
+        if state != self.state {
+            self.state = state;
+            self.stale += u64::from(state == State::Stale);
+            self.silent += u64::from(silent);
+            self.target.writer.set_state(state);
+        }
+    }
+
+    /// When to look again if nothing comes.
+    pub fn look_at(&self) -> Option<u64> {
+        let told = matches!(self.state, State::WriterGone | State::Destroyed);
+        let silence = (!told).then(|| self.heard_ns + self.silence_ns);
+        let stale = match (self.state, self.target.written_ns, self.fresh_ns) {
+            (State::Open, Some(written), Some(limit)) => Some(written + limit),
+            _ => None,
+        };
+        match (silence, stale) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    pub fn stats(&self) -> ReceiveStats {
+        ReceiveStats {
+            counters: *self.receiver.counters(),
+            shown: self.target.shown,
+            stale: self.stale,
+            silent: self.silent,
+            worst_age_ns: self.target.worst_age_ns,
+            state: self.state,
+        }
+    }
+}
+
+impl Sink for Area {
+    fn put(&mut self, offset: usize, piece: &[u8]) {
+        // Fits: the channel is no larger than the replica.
+        let _ = self.writer.draft().put(offset, piece);
+    }
+
+    fn publish(&mut self, len: usize, written_ns: u64, sequence: u64, writer: u32) {
+        let source = Source { sequence, epoch: u64::from(writer) };
+        if self.writer.publish_as(len, written_ns, source).is_ok() {
+            self.written_ns = Some(written_ns);
+            self.worst_age_ns = self.worst_age_ns.max(self.now_ns.saturating_sub(written_ns));
+            self.shown += 1;
+        }
+    }
+}
