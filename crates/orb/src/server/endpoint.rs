@@ -28,6 +28,8 @@ pub(crate) struct Endpoints {
 /// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
 struct Door {
     protocol: &'static str,
+    /// Profile tag of its transport.
+    tag: u32,
     listener: Box<dyn Listener>,
     lane: Option<Arc<Lane>>,
     threads: usize,
@@ -62,7 +64,13 @@ impl Endpoints {
             }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
-            listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
+            listeners.push(Arc::new(Door {
+                protocol: transport.name(),
+                tag: transport.profile_tag(),
+                listener,
+                lane,
+                threads,
+            }));
         }
         Ok(Endpoints { listeners, published, secure, local, closed: AtomicBool::new(false) })
     }
@@ -176,6 +184,13 @@ fn accept(orb: &Orb, door: &Door) {
                     orb.pool().clone(),
                     orb.accepted(),
                 ));
+                if let Some(setup) = orb.rt_client().accepting()
+                    && let Err(exception) = crate::rt::prepare(connection.stream(), door.tag, setup)
+                {
+                    crate::log::note(format_args!("{}: turned away: {exception}", connection.peer()));
+                    connection.close();
+                    continue;
+                }
                 let admitted = orb.accepted().admit(&connection, config.max_connections)
                     && !endpoints.closed.load(Ordering::SeqCst);
                 if !admitted || begin(orb, door.lane.as_deref(), &connection).is_err() {
