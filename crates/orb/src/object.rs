@@ -13,7 +13,7 @@ use isorb_giop::{AddressProfile, Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
 ///
@@ -41,6 +41,8 @@ struct Binding {
 
 /// A place that a reference was resolved to.
 pub(crate) struct Target {
+    /// No other target of this process has or had it; never 0.
+    pub number: u64,
     pub place: Place,
     /// The reference that was resolved.
     pub ior: Arc<Ior>,
@@ -257,6 +259,11 @@ impl Object {
     }
 }
 
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
         let facts = Facts::of(ior)?.map(Box::new);
@@ -265,6 +272,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
         let addressing = AtomicU8::new(0);
         return Ok(Target {
+            number: next_number(),
             place,
             ior,
             key,
@@ -286,6 +294,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let version = found.version.min(orb.config().giop_version());
         let head = if version == Version::V1_2 { RequestHead::new(&found.key) } else { None };
         return Ok(Target {
+            number: next_number(),
             place: Place::There(orb.peer(found.routes)),
             ior: ior.clone(),
             key: found.key.into(),

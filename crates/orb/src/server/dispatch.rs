@@ -6,12 +6,12 @@ use crate::poa::{Entered, Refusal};
 use crate::rt::Urgency;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
-use crate::workspace::Work;
+use crate::workspace::{Beginning, Work};
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{
-    self, LocateStatus, OperationName, OrdinaryRequest, ReplyStatus, Request, Response, ServiceContext,
-    Target,
+    self, LocateStatus, OperationName, OrdinaryReply, OrdinaryRequest, ReplyStatus, Request, Response,
+    ServiceContext, Target,
 };
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
@@ -71,7 +71,8 @@ fn at_once(
     let scope = region.enter();
     let (request, mut d) = found.open(bytes, &arrived.header, &scope);
     let Target::Key(key) = request.target else { return false };
-    let Some(entered) = orb.registry().enter_active(key, request.operation) else { return false };
+    let Some(found) = orb.registry().find_active(key) else { return false };
+    let entered = found.enter(request.operation);
     let known = look_up(&entered, &request);
     if known.is_none() {
         return false;
@@ -79,10 +80,16 @@ fn at_once(
     let text = connection.map_or(Text::DEFAULT, |connection| connection.text(arrived.header.version));
     d.set_context(orb);
     d.set_text(text);
-    let mut e = Encoder::new(std::mem::take(encode), text);
+    let (buffer, begun) = encode.take_for(Beginning::REPLY);
+    let mut e = Encoder::resume(buffer, begun, text);
     e.set_limit(orb.config().message_limit);
-    let status = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
-    let mut places = Places { status, head: e.position() };
+    if begun == 0 {
+        message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    } else {
+        message::renew_reply(&mut e, request.id, ReplyStatus::NoException);
+    }
+    let (status, head) = (OrdinaryReply::STATUS_AT, OrdinaryReply::BODY_AT);
+    let mut places = Places { status, head };
     let urgency = urgency(orb, &entered, &request, None, &mut e, &mut places);
     let upcall = upcall_request(&scope, orb, &request, &entered, known);
     call_servant((&entered, urgency), known, &upcall, d, &mut e, places, |_| Ok(()));
@@ -91,7 +98,10 @@ fn at_once(
     }
     // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
     drop(serving.take());
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
+    if places.head == head {
+        encode.begins(Beginning::REPLY, head);
+    }
     true
 }
 
@@ -124,7 +134,7 @@ fn any_request(
     };
     d.set_text(text);
 
-    let mut e = Encoder::new(std::mem::take(encode), text);
+    let mut e = Encoder::new(encode.take(), text);
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
@@ -145,7 +155,7 @@ fn any_request(
         let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
         let found = answer_early(orb, &request, text, &contexts, send);
         if !found && intercepted.is_none() {
-            Work::put_back(encode, e.into_buffer());
+            encode.put_back(e.into_buffer());
             return Ok(());
         }
     }
@@ -194,7 +204,7 @@ fn any_request(
     }
     // As in `request`.
     drop(serving);
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
     Ok(())
 }
 
@@ -331,13 +341,13 @@ pub(super) fn turn_away(
     if request.response == Response::None {
         return Ok(());
     }
-    let mut e = Encoder::new(std::mem::take(encode), connection.text(arrived.header.version));
+    let mut e = Encoder::new(encode.take(), connection.text(arrived.header.version));
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     write_exception(&mut e, status_at, head, exception);
     deliver(&mut e, send);
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
     Ok(())
 }
 
@@ -537,7 +547,7 @@ pub(crate) fn locate(
     let request = message::LocateRequest::read(&mut d)?;
     let text = Text::fallback(arrived.header.version);
     let new = arrived.header.version >= isorb_cdr::Version::V1_2;
-    let mut e = Encoder::new(std::mem::take(encode), text);
+    let mut e = Encoder::new(encode.take(), text);
     let mut answer = |status| message::write_locate_reply(&mut e, request.id, status);
     match request.target.key().map(|key| find(orb, key)) {
         None if new => {
@@ -561,6 +571,6 @@ pub(crate) fn locate(
         Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
     }
     deliver(&mut e, send);
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
     Ok(())
 }
