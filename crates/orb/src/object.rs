@@ -140,7 +140,7 @@ impl Object {
         Arc::as_ptr(&self.0.binding) as usize as u64
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn effective_policies(&self) -> Effective {
         if !self.0.sets_policies && !thread_sets_policies() {
             return self.0.orb.effective_policies();
@@ -217,11 +217,13 @@ impl Object {
     }
 
     /// Where calls go now.
+    #[inline(always)]
     pub(crate) fn target(&self) -> Result<Arc<Target>> {
-        if let Some(target) = &self.0.binding.lock().target {
-            return Ok(target.clone());
+        let bound = self.0.binding.lock().target.clone();
+        match bound {
+            Some(target) => Ok(target),
+            None => self.bind(),
         }
-        self.bind()
     }
 
     /// Finds out where calls go.

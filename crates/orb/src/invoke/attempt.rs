@@ -153,7 +153,7 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request over a connection, and its reply.
-    #[inline(always)]
+    #[inline(never)]
     pub fn over<'s>(
         &self,
         target: &Target,
