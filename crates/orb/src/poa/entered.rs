@@ -183,6 +183,12 @@ impl<'k> Entered<'k> {
         Ok(upcall(self.servant()))
     }
 
+    /// Whether a servant manager or a default servant stands behind it, so that [`postinvoke`](Self::postinvoke) may do something.
+    #[inline(always)]
+    pub fn is_located(&self) -> bool {
+        matches!(self.subject, Subject::Servant(..))
+    }
+
     /// Tells the servant locator, if there is one, that the upcall is over. Before the reply is sent, since its exception
     /// takes the place of the servant's answer.
     ///

@@ -3,7 +3,7 @@
 use crate::connection::{self, Arrived, Connection};
 use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
-use crate::rt::Urgency;
+use crate::rt::{Raised, Urgency};
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::workspace::{Beginning, Work};
@@ -90,9 +90,12 @@ fn at_once(
     }
     let (status, head) = (OrdinaryReply::STATUS_AT, OrdinaryReply::BODY_AT);
     let mut places = Places { status, head };
-    let urgency = urgency(orb, &entered, &request, None, &mut e, &mut places);
     let upcall = upcall_request(&scope, orb, &request, &entered, known);
-    call_servant((&entered, urgency), known, &upcall, d, &mut e, places, |_| Ok(()));
+    if entered.rt().is_none() {
+        call_servant(&entered, known, &upcall, d, &mut e, places, |_| Ok(()));
+    } else {
+        call_urgently(&entered, known, &upcall, d, &mut e, &mut places, &request);
+    }
     if request.response == Response::Target {
         deliver(&mut e, send);
     }
@@ -182,15 +185,14 @@ fn any_request(
                 let known = look_up(&entered, &request);
                 let urgency = urgency(orb, &entered, &request, intercepted.as_mut(), &mut e, &mut places);
                 upcall = upcall_request(&scope, orb, &request, &entered, known);
-                let target = (&entered, urgency);
-                call_servant(target, known, &upcall, d, &mut e, places, |servant| {
+                call_servant(&entered, known, &upcall, d, &mut e, places, |servant| {
                     if let (None, Some(connection)) = (known, connection) {
                         super::bands::settle(orb, connection, &request, &entered)?;
                     }
-                    match &mut intercepted {
-                        Some(serving) => serving.reach(servant, &entered),
-                        None => Ok(()),
+                    if let Some(serving) = &mut intercepted {
+                        serving.reach(servant, &entered)?;
                     }
+                    take_on(orb, &entered, urgency)
                 });
             }
         },
@@ -239,39 +241,60 @@ fn upcall_request<'u>(
     }
 }
 
-/// Calls the servant, between `reach` and `postinvoke`, and completes the reply.
+/// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
 #[inline(always)]
-fn call_servant<'u>(
-    (entered, urgency): (&'u Entered<'u>, Option<Result<Urgency>>),
+fn call_servant<'u, G>(
+    entered: &'u Entered<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
     e: &mut Encoder<'u>,
     places: Places,
-    reach: impl FnOnce(&'u crate::Servant) -> Result<()>,
+    before: impl FnOnce(&'u crate::Servant) -> Result<G>,
 ) {
     let body = message::begin_body(e);
     let outcome = entered.upcall(|servant| {
-        reach(servant)?;
-        let _raised = match (urgency, entered.rt()) {
-            (Some(urgency), Some(rt)) => rt.take_on(upcall.orb, urgency?)?,
-            _ => None,
-        };
+        let _held = before(servant)?;
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
-    // What postinvoke raises takes the place of what the servant gave.
-    let outcome = entered.postinvoke().and(outcome.flatten());
-    if let Ok(Outcome::Results) = outcome
+    if let Ok(Ok(Outcome::Results)) = outcome
+        && !entered.is_located()
         && e.error().is_none()
     {
         return message::end_body(e, body);
     }
-    other_outcome(outcome, e, places);
+    // What postinvoke raises takes the place of what the servant gave.
+    match entered.postinvoke().and(outcome.flatten()) {
+        Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
+        outcome => other_outcome(outcome, e, places),
+    }
+}
+
+/// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
+#[inline(never)]
+fn call_urgently<'u>(
+    entered: &'u Entered<'u>,
+    known: Known,
+    upcall: &'u UpcallRequest<'u>,
+    arguments: Decoder<'u>,
+    e: &mut Encoder<'u>,
+    places: &mut Places,
+    request: &Request<'_>,
+) {
+    let urgency = urgency(upcall.orb, entered, request, None, e, places);
+    call_servant(entered, known, upcall, arguments, e, *places, |_| take_on(upcall.orb, entered, urgency));
+}
+
+/// Runs at the priority of a request, as long as the result lives.
+fn take_on(orb: &Orb, entered: &Entered<'_>, urgency: Option<Result<Urgency>>) -> Result<Option<Raised>> {
+    match (urgency, entered.rt()) {
+        (Some(urgency), Some(rt)) => rt.take_on(orb, urgency?),
+        _ => Ok(None),
+    }
 }
 
 /// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
 /// anew then (RT-CORBA 1.2, clause 5.4.2).
-#[inline(always)]
 fn urgency(
     orb: &Orb,
     entered: &Entered<'_>,
