@@ -11,7 +11,7 @@ use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{
     self, LocateStatus, OperationName, OrdinaryReply, OrdinaryRequest, ReplyStatus, Request, Response,
-    ServiceContext, Target,
+    ServiceContext, ServiceContexts, Target,
 };
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
@@ -94,7 +94,7 @@ fn at_once(
     if entered.rt().is_none() {
         call_servant(&entered, known, &upcall, d, &mut e, places, |_| Ok(()));
     } else {
-        call_urgently(&entered, known, &upcall, d, &mut e, &mut places, &request);
+        call_urgently(&entered, known, &upcall, d, &mut e, &mut places, request.id);
     }
     if request.response == Response::Target {
         deliver(&mut e, send);
@@ -183,7 +183,14 @@ fn any_request(
             Ok(target) => {
                 entered = target;
                 let known = look_up(&entered, &request);
-                let urgency = urgency(orb, &entered, &request, intercepted.as_mut(), &mut e, &mut places);
+                let urgency = urgency(
+                    orb,
+                    &entered,
+                    (request.id, &request.contexts),
+                    intercepted.as_mut(),
+                    &mut e,
+                    &mut places,
+                );
                 upcall = upcall_request(&scope, orb, &request, &entered, known);
                 call_servant(&entered, known, &upcall, d, &mut e, places, |servant| {
                     if let (None, Some(connection)) = (known, connection) {
@@ -279,9 +286,9 @@ fn call_urgently<'u>(
     arguments: Decoder<'u>,
     e: &mut Encoder<'u>,
     places: &mut Places,
-    request: &Request<'_>,
+    id: u32,
 ) {
-    let urgency = urgency(upcall.orb, entered, request, None, e, places);
+    let urgency = urgency(upcall.orb, entered, (id, &upcall.contexts), None, e, places);
     call_servant(entered, known, upcall, arguments, e, *places, |_| take_on(upcall.orb, entered, urgency));
 }
 
@@ -298,15 +305,15 @@ fn take_on(orb: &Orb, entered: &Entered<'_>, urgency: Option<Result<Urgency>>) -
 fn urgency(
     orb: &Orb,
     entered: &Entered<'_>,
-    request: &Request<'_>,
+    (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
     places: &mut Places,
 ) -> Option<Result<Urgency>> {
     let rt = entered.rt()?;
-    let urgency = rt.urgency(orb, &request.contexts, entered.own_priority(), entered.object_id());
+    let urgency = rt.urgency(orb, contexts, entered.own_priority(), entered.object_id());
     if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
-        echo(priority, request.id, intercepted, e, places);
+        echo(priority, id, intercepted, e, places);
     }
     Some(urgency)
 }
