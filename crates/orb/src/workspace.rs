@@ -266,3 +266,35 @@ impl Drop for Nested {
         SHELF.with(|shelf| shelf.nesting.set(shelf.nesting.get() - 1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_kept_for_the_same_only() {
+        let (ping, pong) = (Beginning::request(1, "ping"), Beginning::request(1, "pong"));
+        let mut encode = Encode::default();
+        assert_eq!(encode.take_for(ping), (Vec::new(), 0));
+        encode.put_back(b"head of ping, arguments".to_vec());
+        encode.begins(ping, 12);
+        let (buffer, octets) = encode.take_for(ping);
+        assert_eq!(&buffer[..octets], b"head of ping");
+        // While it is out, nothing is known of what will be put back.
+        encode.put_back(buffer);
+        assert_eq!(encode.take_for(ping).1, 0);
+        for other in [pong, Beginning::request(2, "ping"), Beginning::REPLY] {
+            encode.put_back(b"head of ping".to_vec());
+            encode.begins(ping, 12);
+            assert_eq!(encode.take_for(other).1, 0, "{other:?}");
+        }
+        encode.put_back(b"head of ping".to_vec());
+        encode.begins(ping, 12);
+        drop(encode.take());
+        assert_eq!(encode.take_for(ping).1, 0);
+        // A buffer that grew very large was not kept.
+        encode.put_back(Vec::with_capacity(STAY + 1));
+        encode.begins(ping, 12);
+        assert_eq!(encode.take_for(ping).1, 0);
+    }
+}

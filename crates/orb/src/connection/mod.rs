@@ -554,7 +554,8 @@ impl Connection {
         if !self.bidirectional.load(Ordering::Acquire)
             && let Ok(mut inbox) = self.inbox.try_lock()
         {
-            let mut block = inbox::fresh_block(&self.pool);
+            // No memory is needed where nothing has arrived, as mostly; the inbox takes some for what has.
+            let mut block = Buffer::unpooled(0);
             loop {
                 let read = inbox.next(
                     &*self.stream,
