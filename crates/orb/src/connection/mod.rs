@@ -67,6 +67,8 @@ pub(crate) struct Connection {
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
     used_at: AtomicU64,
+    /// Whether the peer has ever sent a request.
+    heard: AtomicBool,
     /// Requests of the peer that are being served.
     serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
@@ -124,6 +126,7 @@ impl Connection {
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
+            heard: AtomicBool::new(false),
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
@@ -185,6 +188,7 @@ impl Connection {
     /// will be told that the request was not processed.
     #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
+        self.heard.store(true, Ordering::Relaxed);
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
         // In one order with `close`: either it sees the request, or the request sees that it closes.
@@ -581,6 +585,12 @@ impl Connection {
             self.hand_over();
         }
         self.is_open()
+    }
+
+    /// Since when the peer has been connected without sending a request; `None` when it has sent one.
+    fn silent_since(&self) -> Option<u64> {
+        let heard = self.heard.load(Ordering::Relaxed) || self.side == Side::Connector;
+        (!heard).then(|| self.used_at.load(Ordering::Relaxed))
     }
 
     /// Notes that a call begins at `now_ns`; whether the last one began more than `rest_ns` before.
