@@ -31,6 +31,12 @@ enum Command {
     Name(commands::name::Args),
     /// Says what of this machine stands in the way of real time, and what to do about it.
     Doctor(commands::doctor::Args),
+    /// Looks at reflective memory, and writes into it.
+    Crm(commands::crm::Args),
+    /// Runs a node's server of reflective memory.
+    CrmServer(commands::crm_server::ServerArgs),
+    /// Runs the coordinator of reflective memory.
+    CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Measures calls beside raw sockets and omniORB.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
@@ -48,6 +54,9 @@ fn main() -> ExitCode {
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Crm(args) => report(commands::crm::run(&args, orb)),
+        Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
+        Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }

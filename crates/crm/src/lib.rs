@@ -11,6 +11,7 @@ mod generated {
 }
 pub use generated::reflective_memory as idl;
 pub use isorb_crm_memory as memory;
+pub mod coordinator;
 mod error;
 mod library;
 pub mod node;

@@ -1,5 +1,7 @@
 //! The commands, one module each.
 
+pub mod crm;
+pub mod crm_server;
 pub mod demo;
 pub mod doctor;
 pub mod idl;

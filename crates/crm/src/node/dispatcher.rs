@@ -130,6 +130,7 @@ impl Dispatcher {
         self.shared.work.lock().plane.receive_stats(channel)
     }
 
+    #[cfg(test)]
     pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
         self.shared.work.lock().plane.push_stats(key)
     }

@@ -168,9 +168,9 @@ impl NodeServer {
             config,
         });
         let poa = orb.root_poa()?;
-        let servant = Arc::new(servants::Servant { shared: shared.clone() });
-        let lib_comm: Lib_CommRef = poa.activate(servant.clone()).map_err(Error::unavailable)?;
-        let me: CRM_CommRef = poa.activate(servant).map_err(Error::unavailable)?;
+        let servant = || Arc::new(servants::Servant { shared: shared.clone() });
+        let lib_comm: Lib_CommRef = poa.activate(servant()).map_err(Error::unavailable)?;
+        let me: CRM_CommRef = poa.activate(servant()).map_err(Error::unavailable)?;
         let _ = shared.lib_comm.set(lib_comm.object().to_string());
         let _ = shared.me.set(me);
         poa.manager().activate().map_err(Error::unavailable)?;

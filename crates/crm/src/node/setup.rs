@@ -329,7 +329,8 @@ impl Shared {
                 entry.writer.and_then(|ticket| tables.tickets.get(&ticket)).map_or(0, |t| t.session);
             (entry.segment.clone(), entry.period_ns, session)
         };
-        let to = Destination { node: offer.node.into(), port: offer.port, channel: offer.channel };
+        let datagrams = qos.through == Path::PathUdp;
+        let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
         let before = {
             let mut tables = self.tables.lock();
             let handle =

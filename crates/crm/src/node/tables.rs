@@ -81,6 +81,8 @@ pub(super) struct Channel {
 pub(super) struct Destination {
     pub node: String,
     pub port: u16,
+    /// The two paths number their channels apart.
+    pub datagrams: bool,
     pub channel: u32,
 }
 
