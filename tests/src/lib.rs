@@ -110,13 +110,15 @@ pub fn serve(concurrency: Concurrency, collocated: bool) -> (Orb, Orb, PathRef) 
     serve_with(Config { concurrency, lane_threads: 1, ..Config::default() }, collocated)
 }
 
-/// As [`serve`], with a configuration of the server.
+/// As [`serve`], with a configuration of the server; the client has the same transports.
 ///
 /// # Panics
 /// As [`serve`].
 pub fn serve_with(config: Config, collocated: bool) -> (Orb, Orb, PathRef) {
+    let transport = config.transport.clone();
     let server = Orb::with_config(config);
-    let client = if collocated { server.clone() } else { Orb::with_config(Config::default()) };
+    let apart = || Orb::with_config(Config { transport, ..Config::default() });
+    let client = if collocated { server.clone() } else { apart() };
     let root = server.root_poa().expect("an endpoint");
     let near: PathRef = root.activate(Arc::new(Parrot::default())).expect("an object");
     let background = server.clone();

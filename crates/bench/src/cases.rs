@@ -40,10 +40,14 @@ pub enum Kind {
     Structs,
     /// `feed`: a burst of oneways of a sequence of octets, ended by one `fed`.
     Oneway,
+    /// `method`: a number and a sequence of octets there and back, as one argument.
+    Message,
+    /// `post`: a burst of oneways of the same, ended by one `fed`.
+    Post,
 }
 
 impl Case {
-    /// All cases, in the order of the report.
+    /// The cases of the two-way experiment, in the order of its report.
     pub fn all() -> Vec<Case> {
         let octets = [64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
         let mut all = vec![Case { kind: Kind::Void, size: 0 }];
@@ -62,12 +66,14 @@ impl Case {
             Kind::Text => "two-way-string",
             Kind::Structs => "two-way-structs",
             Kind::Oneway => "oneway-octets",
+            Kind::Message => "two-way-message",
+            Kind::Post => "oneway-message",
         }
     }
 
     /// Is a sample a mean over a burst instead of one call?
     pub fn is_burst(self) -> bool {
-        self.kind == Kind::Oneway
+        matches!(self.kind, Kind::Oneway | Kind::Post)
     }
 
     /// Bytes of the request.
@@ -78,6 +84,8 @@ impl Case {
             Kind::Text => "text",
             Kind::Structs => "structs",
             Kind::Oneway => "feed",
+            Kind::Message => "method",
+            Kind::Post => "post",
         };
         self.message(request_header(operation))
     }
@@ -85,7 +93,7 @@ impl Case {
     /// Bytes of the reply; 0 for a oneway.
     pub fn reply_bytes(self) -> usize {
         match self.kind {
-            Kind::Oneway => 0,
+            Kind::Oneway | Kind::Post => 0,
             // Header, request id, status, number of service contexts (clause 9.4.3.1).
             _ => self.message(GIOP_HEADER + 4 + 4 + 4),
         }
@@ -101,7 +109,7 @@ impl Case {
             Kind::Void => return header,
             Kind::Octets | Kind::Oneway => 4 + self.size,
             Kind::Text => 4 + self.size + 1,
-            Kind::Structs => 8 + self.size,
+            Kind::Structs | Kind::Message | Kind::Post => 8 + self.size,
         };
         // A body of GIOP 1.2 starts at a multiple of 8.
         align(header, 8) + body
@@ -127,6 +135,8 @@ impl fmt::Display for Case {
             Kind::Text => write!(f, "string:{}", self.size),
             Kind::Structs => write!(f, "structs:{}", self.size),
             Kind::Oneway => write!(f, "oneway:{}", self.size),
+            Kind::Message => write!(f, "message:{}", self.size),
+            Kind::Post => write!(f, "post:{}", self.size),
         }
     }
 }
@@ -137,7 +147,7 @@ pub struct NoCase;
 
 impl fmt::Display for NoCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected void, octets:BYTES, string:BYTES, structs or oneway:BYTES, BYTES up to 1048576")
+        f.write_str("expected void, structs, or one of octets, string, oneway, message, post with :BYTES, up to 1048576")
     }
 }
 
@@ -155,12 +165,14 @@ impl FromStr for Case {
             "string" => Kind::Text,
             "structs" => Kind::Structs,
             "oneway" => Kind::Oneway,
+            "message" => Kind::Message,
+            "post" => Kind::Post,
             _ => return Err(NoCase),
         };
         let usual = match kind {
             Kind::Void => 0,
             Kind::Structs => READINGS as usize * READING,
-            Kind::Octets | Kind::Oneway => 1 << 10,
+            Kind::Octets | Kind::Oneway | Kind::Message | Kind::Post => 1 << 10,
             Kind::Text => 64,
         };
         let size = if size.is_empty() { usual } else { size.parse().map_err(|_| NoCase)? };
@@ -175,7 +187,8 @@ mod tests {
 
     #[test]
     fn names_lead_back_to_their_case() {
-        for case in Case::all() {
+        let others = [Kind::Message, Kind::Post].map(|kind| Case { kind, size: 0 });
+        for case in Case::all().into_iter().chain(others) {
             assert_eq!(case.to_string().parse(), Ok(case));
         }
         assert_eq!("oneway".parse(), Ok(Case { kind: Kind::Oneway, size: 1024 }));
@@ -202,6 +215,10 @@ mod tests {
         assert_eq!(structs.reply_bytes(), 24 + 8 + 64 * 24);
         let oneway = Case { kind: Kind::Oneway, size: 1024 };
         assert_eq!((oneway.request_bytes(), oneway.reply_bytes()), (72 + 4 + 1024, 0));
+        // 4 work, 4 count.
+        let message = Case { kind: Kind::Message, size: 64 };
+        assert_eq!((message.request_bytes(), message.reply_bytes()), (72 + 8 + 64, 24 + 8 + 64));
+        assert_eq!(Case { kind: Kind::Post, size: 0 }.reply_bytes(), 0);
         assert_eq!(Case::fed_bytes(), (64, 32));
     }
 }

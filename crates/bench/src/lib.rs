@@ -6,7 +6,7 @@
 //! bytes runs twice in every table, so that a reader sees what noise alone does.
 //!
 //! ```text
-//!   experiments     what is asked for: two_way, instructions, syscalls
+//!   experiments     what is asked for: two_way, instructions, syscalls, and the catalogue of the papers' experiments
 //!      |      \
 //!   harness   report, stats, machine      blocks in rounds; figures; what they were measured on
 //!      |
@@ -22,9 +22,13 @@
 
 pub mod cases;
 mod cli;
+pub mod contention;
 pub mod experiments;
+pub mod figure;
 pub mod harness;
+pub mod load;
 pub mod machine;
+pub mod page;
 pub mod process;
 pub mod protocol;
 pub mod report;

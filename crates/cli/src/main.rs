@@ -37,7 +37,9 @@ enum Command {
     CrmServer(commands::crm_server::ServerArgs),
     /// Runs the coordinator of reflective memory.
     CrmCoordinator(commands::crm_server::CoordinatorArgs),
-    /// Measures calls beside raw sockets and omniORB.
+    /// Checks a schedule file, or draws its timeline.
+    Sched(commands::sched::Args),
+    /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
     #[command(hide = true, name = "bench-peer")]
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Command::Crm(args) => report(commands::crm::run(&args, orb)),
         Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
         Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
+        Command::Sched(args) => commands::sched::run(&args),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }

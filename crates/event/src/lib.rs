@@ -1,2 +1,86 @@
-//! The real-time event channel: filtering, correlation, timers, dispatching, federation.
+//! The real-time event channel: suppliers push events, consumers get those that they asked for, in order of urgency, and nobody
+//! knows anybody. It is TAO's Real-time Event Service as its paper describes it (paper 001), without what needs an ORB: a
+//! program that has its suppliers and consumers in one process needs no IDL.
+//!
+//! ```text
+//!  supplier ─► ProxyPushConsumer ─► filtering ─► correlation ─► dispatching ─► consumer
+//!                                    table       registration    Direct, or queues and threads
+//!                    timers ───────────────────────┘
+//! ```
+//!
+//! What it is not: a log (an event that nobody wants is gone), a transport (see the gateways for that), a scheduler (it asks one
+//! when a consumer connects).
+//!
+//! ```
+//! use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! const POSITION: i32 = 16;
+//! const GPS: i32 = 1;
+//!
+//! let channel = Channel::new(Config::default())?;
+//! let seen = Arc::new(AtomicU32::new(0));
+//! let count = seen.clone();
+//! let display = move |events: &[Event<'_>]| {
+//!     count.fetch_add(events.len() as u32, Ordering::Relaxed);
+//! };
+//! let wants = ConsumerQos::of("display", Filter::of(POSITION, GPS));
+//! let _connected = channel.for_consumers().connect(Arc::new(display), wants)?;
+//!
+//! let gps = channel.for_suppliers().connect()?;
+//! assert_eq!(gps.push(&Event::new(POSITION, GPS).octets(b"48.2N 16.3E")).taken, 1);
+//! assert_eq!(gps.push(&Event::new(POSITION, 99)).taken, 0);
+//! assert_eq!(seen.load(Ordering::Relaxed), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod admin;
+mod batch;
+mod changes;
+mod channel;
+mod clock;
+mod config;
+mod connection;
+mod consumer;
+mod core;
+mod correlation;
+mod counters;
+pub mod designator;
+pub mod dispatch;
+mod error;
+mod event;
+pub mod face;
+pub mod federation;
+mod filter;
+mod kernel;
+mod modules;
+mod observer;
+mod placement;
+mod registry;
+mod table;
+mod timer;
+pub mod trace;
+mod view;
+
+pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, SupplierAdmin};
+pub use channel::{Channel, ConsumerStatus};
+pub use clock::{Clock, Monotonic, VirtualClock};
+pub use config::{Config, Limits};
+pub use consumer::{Failure, PushConsumer};
+pub use counters::Counts;
+pub use dispatch::{Strategy, ThreadSetup, yield_now};
+pub use error::{ConnectError, StartError, SwapError};
+pub use event::{Data, Event, Header, Stamp};
+pub use filter::{Dependency, Filter, MAX_DEPTH, MAX_TERMS, Malformed, encode, parse};
+pub use isorb_rt::priority::Priority;
+pub use isorb_rt::queue::Overflow;
+pub use modules::{
+    Choice, Configuration, Fixed, FixedBroadcaster, FixedDiscriminator, FixedFiltering, Modules, Rack,
+    Replaceable, Row, With, Without,
+};
+pub use observer::Observer;
+pub use placement::{
+    AsDeclared, Containment, NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority,
+};

@@ -5,11 +5,11 @@ use crate::connection::{Connection, Roll};
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
 use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
-use crate::policy::{Policies, SharedPolicies};
+use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::rt::Setup;
 use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
-use crate::transports::{Route, Transports};
+use crate::transports::{Route, Transports, secure};
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
@@ -274,6 +274,7 @@ impl Orb {
         if let Some(endpoints) = self.0.endpoints.get() {
             endpoints.close(self);
         }
+        self.0.rt.pools.close();
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
                 connection.close();
@@ -318,6 +319,14 @@ impl Orb {
         any.get_with(Some(self))
     }
 
+    /// Finds the servant behind `key` and `operation` of its interface, as a request does, and lets go of them: what
+    /// demultiplexing takes, for those who measure it. False where a request would be refused.
+    #[doc(hidden)]
+    pub fn demultiplex(&self, key: &[u8], operation: &str) -> bool {
+        let entered = self.registry().enter(key, operation);
+        entered.is_ok_and(|e| e.servant().interface().operations.look_up(operation.as_bytes()).is_some())
+    }
+
     /// The real-time face of this ORB: thread pools, mutexes, priority mappings.
     pub fn rt(&self) -> crate::rt::RtOrb {
         crate::rt::RtOrb::new(self.clone())
@@ -331,6 +340,11 @@ impl Orb {
     /// The ORB's policies, the widest scope.
     pub fn policies(&self) -> Policies {
         self.0.policies.get()
+    }
+
+    #[inline]
+    pub(crate) fn effective_policies(&self) -> Effective {
+        self.0.policies.effective()
     }
 
     /// Sets the ORB's policies; what is `None` stays as it was.
@@ -448,19 +462,30 @@ impl Orb {
         crate::naming::resolve(context, name)
     }
 
-    /// A reference to an object of this ORB.
-    pub(crate) fn make_reference(&self, type_id: &str, key: Vec<u8>, added: &[TaggedComponent]) -> Object {
+    /// A reference to an object of this ORB; `at` an address of its own instead of all the ORB's.
+    pub(crate) fn make_reference(
+        &self,
+        type_id: &str,
+        key: Vec<u8>,
+        at: Option<(String, u16)>,
+        added: &[TaggedComponent],
+    ) -> Object {
         let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
         let ours = ours.into_iter().flat_map(|component| component.to_tagged());
         let version = self.config().giop_version();
         let mut profiles = Vec::new();
-        let open = self.endpoints();
-        let mut tcp = self.endpoint_addresses().into_iter();
+        let open = if at.is_some() { None } else { self.endpoints() };
+        let mut tcp = at.map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
         // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
         let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
-        if let Some((host, port)) = tcp.next().or_else(nowhere) {
+        let secure = open.iter().flat_map(|open| &open.secure).next();
+        let plain_too = open.is_some_and(|open| !open.published.is_empty());
+        let protected = secure.map(|(_, port)| secure::component(*port, plain_too));
+        // A server that only speaks TLS has no port for others.
+        let only_secure = || secure.map(|(host, _)| (host.clone(), 0));
+        if let Some((host, port)) = tcp.next().or_else(only_secure).or_else(nowhere) {
             let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
-            let more = more.flat_map(|component| component.to_tagged());
+            let more = more.chain(protected).flat_map(|component| component.to_tagged());
             let components = ours.clone().chain(more).chain(added.iter().cloned()).collect();
             let profile = IiopProfile { version, host, port, key: key.clone(), components };
             // Only a host with a zero octet cannot be written, and no socket listens there.
@@ -479,12 +504,21 @@ impl Orb {
         let profiles = ior.iiop_profiles().flatten();
         let mut ours = profiles.filter(|profile| {
             endpoints.published.iter().any(|(host, port)| (host, *port) == (&profile.host, profile.port))
+                || self.0.rt.pools.listen_at(&profile.host, profile.port)
         });
         let local = || {
             let mut ways = endpoints.local.iter();
             ways.find_map(|way| ior.profiles.iter().find_map(|profile| way.key(profile)))
         };
-        ours.next().map(|profile| profile.key).or_else(local)
+        let secure = || {
+            let mut profiles = ior.iiop_profiles().flatten();
+            let ours = profiles.find(|profile| {
+                let port = secure::port(profile);
+                endpoints.secure.iter().any(|(host, own)| *host == profile.host && Some(*own) == port)
+            });
+            ours.map(|profile| profile.key)
+        };
+        ours.next().map(|profile| profile.key).or_else(secure).or_else(local)
     }
 
     /// The calling thread's slots, in which services pass what they know to their interceptors (PICurrent).

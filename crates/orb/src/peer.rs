@@ -1,6 +1,7 @@
 //! Servers that this ORB calls, and the connections to them.
 
 use crate::connection::{Connection, Side};
+use crate::policy::Timeout;
 use crate::rt::Setup;
 use crate::transports::Route;
 use crate::{Orb, Result, SystemException};
@@ -11,7 +12,6 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 pub(crate) type Routes = Vec<Route>;
 
@@ -119,7 +119,7 @@ struct Connections {
 pub(crate) struct Wish {
     pub deadline: Deadline,
     /// How long the call may take in all; the deadline lies that long after its start.
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
     /// Whether a lost connection may be replaced.
     pub reconnect: bool,
     /// A connection was closed under this call: trust none that was not looked at.
@@ -135,8 +135,8 @@ impl Connections {
 impl Wish {
     /// When the call began, as far as that costs nothing to know.
     fn began_ns(&self) -> u64 {
-        match (self.deadline.as_ns(), self.timeout) {
-            (Some(deadline), Some(timeout)) => deadline.saturating_sub(timeout.as_nanos() as u64),
+        match self.deadline.as_ns() {
+            Some(deadline) if self.timeout != Timeout::NONE => deadline.saturating_sub(self.timeout.as_ns()),
             _ => now_ns(),
         }
     }
@@ -218,8 +218,10 @@ impl Peer {
         let failures = connections.failures;
         while connections.full(orb) && connections.open.is_empty() {
             if !self.opened.wait_until(&mut connections, wish.deadline) {
-                let sentence =
-                    format!("another call still connects (within {:?})", wish.timeout.unwrap_or_default());
+                let sentence = format!(
+                    "another call still connects (within {:?})",
+                    wish.timeout.duration().unwrap_or_default()
+                );
                 return Err(SystemException::from(Kind::Timeout).detail(sentence));
             }
             if connections.failures != failures
@@ -254,7 +256,7 @@ impl Peer {
         leased
     }
 
-    fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Option<Duration>) -> Result<Arc<Connection>> {
+    fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Timeout) -> Result<Arc<Connection>> {
         let config = orb.config();
         let limit = config.connect_timeout();
         let mut why = String::from("the reference has no address");
@@ -280,7 +282,7 @@ impl Peer {
             }
         }
         if deadline.is_past() {
-            let limit = timeout.unwrap_or_default();
+            let limit = timeout.duration().unwrap_or_default();
             return Err(SystemException::from(Kind::Timeout).detail(format!("{why} (within {limit:?})")));
         }
         Err(SystemException::new(Kind::Transient, minor::TRANSIENT_CONNECT, Completion::No).detail(why))

@@ -3,6 +3,7 @@
 //! An effective value is that of the object reference, else of the thread, else of the ORB. Time is measured on the monotonic
 //! clock: a change of the wall clock neither shortens nor lengthens a time-out.
 
+use isorb_rt::time::{Deadline, now_ns};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -70,14 +71,78 @@ impl Policies {
         }
     }
 
-    /// The time-out of a whole call.
+    /// What holds where no wider scope is left.
     #[inline]
-    pub fn timeout(&self) -> Option<Duration> {
-        let bounded = |timeout: Option<Duration>| timeout.filter(|timeout| !timeout.is_zero());
-        match (bounded(self.request_timeout), bounded(self.round_trip_timeout)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
+    pub(crate) fn effective(&self) -> Effective {
+        let timeout =
+            Timeout::of_policy(self.request_timeout).min(Timeout::of_policy(self.round_trip_timeout));
+        Effective {
+            timeout,
+            rebind: self.rebind.unwrap_or_default(),
+            sync_scope: self.sync_scope.unwrap_or_default(),
         }
+    }
+}
+
+/// What the policies of all scopes come to for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Effective {
+    /// Of the whole call.
+    pub timeout: Timeout,
+    pub rebind: Rebind,
+    pub sync_scope: SyncScope,
+}
+
+/// How long something may take, in nanoseconds, or for ever. In one word, since each call compares some.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Timeout(u64);
+
+impl Timeout {
+    /// For ever: longer than any other.
+    pub const NONE: Timeout = Timeout(u64::MAX);
+
+    /// The time that is left until `deadline`.
+    #[cold]
+    pub fn until(deadline: Deadline) -> Timeout {
+        deadline.remaining().into()
+    }
+
+    /// Of a policy, where zero means none as well.
+    #[inline]
+    fn of_policy(timeout: Option<Duration>) -> Timeout {
+        Timeout::from(timeout.filter(|timeout| !timeout.is_zero()))
+    }
+
+    /// The point at which it is over when it begins now.
+    #[inline]
+    pub fn deadline(self) -> Deadline {
+        if self == Timeout::NONE { Deadline::NONE } else { Deadline::at_ns(now_ns().saturating_add(self.0)) }
+    }
+
+    /// In nanoseconds; `u64::MAX` for none.
+    #[inline]
+    pub fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub fn duration(self) -> Option<Duration> {
+        (self != Timeout::NONE).then(|| Duration::from_nanos(self.0))
+    }
+}
+
+impl From<Duration> for Timeout {
+    #[inline]
+    fn from(timeout: Duration) -> Timeout {
+        // The longest is 584 years.
+        Timeout(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX - 1))
+    }
+}
+
+impl From<Option<Duration>> for Timeout {
+    #[inline]
+    fn from(timeout: Option<Duration>) -> Timeout {
+        timeout.map_or(Timeout::NONE, Timeout::from)
     }
 }
 
@@ -116,54 +181,73 @@ impl SharedPolicies {
         self.round_trip_timeout.set(policies.round_trip_timeout);
     }
 
-    #[inline]
+    /// What holds where no narrower scope sets anything.
+    #[inline(always)]
+    pub fn effective(&self) -> Effective {
+        Effective {
+            timeout: self.request_timeout.effective().min(self.round_trip_timeout.effective()),
+            rebind: self.rebind().unwrap_or_default(),
+            sync_scope: self.sync_scope().unwrap_or_default(),
+        }
+    }
+
+    #[inline(always)]
+    fn sync_scope(&self) -> Option<SyncScope> {
+        match self.sync_scope.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(SyncScope::None),
+            2 => Some(SyncScope::WithTransport),
+            3 => Some(SyncScope::WithServer),
+            _ => Some(SyncScope::WithTarget),
+        }
+    }
+
+    #[inline(always)]
+    fn rebind(&self) -> Option<Rebind> {
+        match self.rebind.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Rebind::Transparent),
+            2 => Some(Rebind::NoRebind),
+            _ => Some(Rebind::NoReconnect),
+        }
+    }
+
     pub fn get(&self) -> Policies {
         Policies {
-            sync_scope: match self.sync_scope.load(Ordering::Relaxed) {
-                0 => None,
-                1 => Some(SyncScope::None),
-                2 => Some(SyncScope::WithTransport),
-                3 => Some(SyncScope::WithServer),
-                _ => Some(SyncScope::WithTarget),
-            },
+            sync_scope: self.sync_scope(),
             request_timeout: self.request_timeout.get(),
             round_trip_timeout: self.round_trip_timeout.get(),
-            rebind: match self.rebind.load(Ordering::Relaxed) {
-                0 => None,
-                1 => Some(Rebind::Transparent),
-                2 => Some(Rebind::NoRebind),
-                _ => Some(Rebind::NoReconnect),
-            },
+            rebind: self.rebind(),
         }
     }
 }
 
-/// Seconds and, in the low 30 bits, nanoseconds; all bits for none. The longest is 544 years.
+/// A time-out of a policy in nanoseconds.
 #[derive(Debug)]
 struct AtomicTimeout(AtomicU64);
 
 impl AtomicTimeout {
-    /// More nanoseconds than a second has, so no time-out looks like this.
-    const NONE: u64 = u64::MAX;
-    const NANOSECONDS: u32 = 30;
-
     fn none() -> AtomicTimeout {
-        AtomicTimeout(AtomicU64::new(Self::NONE))
+        AtomicTimeout(AtomicU64::new(Timeout::NONE.0))
     }
 
     fn set(&self, timeout: Option<Duration>) {
         if let Some(timeout) = timeout {
-            let seconds = timeout.as_secs().min(u64::MAX >> Self::NANOSECONDS);
-            let packed = seconds << Self::NANOSECONDS | u64::from(timeout.subsec_nanos());
-            self.0.store(packed, Ordering::Relaxed);
+            self.0.store(Timeout::from(timeout).0, Ordering::Relaxed);
         }
     }
 
-    #[inline]
     fn get(&self) -> Option<Duration> {
-        let packed = self.0.load(Ordering::Relaxed);
-        let nanoseconds = packed as u32 & ((1 << Self::NANOSECONDS) - 1);
-        (packed != Self::NONE).then(|| Duration::new(packed >> Self::NANOSECONDS, nanoseconds))
+        Timeout(self.0.load(Ordering::Relaxed)).duration()
+    }
+
+    /// Zero means none.
+    #[inline(always)]
+    fn effective(&self) -> Timeout {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Timeout::NONE,
+            timeout => Timeout(timeout),
+        }
     }
 }
 
@@ -225,8 +309,11 @@ mod tests {
             Policies { round_trip_timeout: second, rebind: Some(Rebind::NoRebind), ..Default::default() };
         let object = Policies { round_trip_timeout: Some(Duration::ZERO), ..Default::default() };
         let both = object.or(Policies::default()).or(orb);
-        assert_eq!((both.timeout(), both.rebind), (None, Some(Rebind::NoRebind)));
+        assert_eq!((both.effective().timeout, both.rebind), (Timeout::NONE, Some(Rebind::NoRebind)));
+        assert_eq!(both.effective(), SharedPolicies::new(both).effective());
         let object = Policies { request_timeout: Some(Duration::from_millis(5)), ..Default::default() };
-        assert_eq!(object.or(orb).timeout(), Some(Duration::from_millis(5)));
+        assert_eq!(object.or(orb).effective().timeout.duration(), Some(Duration::from_millis(5)));
+        assert_eq!(object.or(orb).effective(), SharedPolicies::new(object.or(orb)).effective());
+        assert_eq!(Policies::OPEN.effective(), SharedPolicies::new(Policies::OPEN).effective());
     }
 }

@@ -102,6 +102,14 @@ impl<'u> Upcall<'u> {
         self.request.poa
     }
 
+    /// The CORBA priority at which the request runs, where its POA has one (`RTCORBA::Current::the_priority`).
+    ///
+    /// # Real-time
+    /// A look at memory of the thread.
+    pub fn priority(self) -> Option<isorb_rt::priority::Priority> {
+        crate::rt::thread::priority()
+    }
+
     /// The encapsulated data of a service context of the request, if it came with one.
     pub fn service_context(self, id: u32) -> Option<&'u [u8]> {
         self.request.contexts.get(id)

@@ -6,7 +6,7 @@
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
 /// Deepest nesting of calls on one thread: a call, the call back it causes, the call that makes, and so on.
@@ -19,15 +19,38 @@ const STAY: usize = 2 << 20;
 /// Memory for one call or upcall.
 pub(crate) struct Work {
     pub region: Region,
-    pub encode: Vec<u8>,
+    pub encode: Encode,
     pub block: Buffer,
+}
+
+/// What the upcalls of a lane may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// A region of so many bytes for each thread.
+    Region(usize),
+    /// The heap, up to so many bytes for each thread.
+    Heap(usize),
 }
 
 impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
-        Work { region, encode: Vec::with_capacity(1024), block }
+        Work { region, encode: Encode::default(), block }
+    }
+
+    /// For a thread of a lane: a region that was touched already and does not grow, or none at all.
+    pub fn with_memory(pool: &Arc<BufferPool>, memory: Memory) -> Work {
+        let region = match memory {
+            Memory::Region(bytes) => {
+                let mut region = Region::new(bytes);
+                region.prefault();
+                region
+            }
+            // Nothing fits, and the pool retains nothing, so that all of it comes from the heap and goes back.
+            Memory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
+        };
+        Work { region, ..Work::new(pool) }
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
@@ -37,17 +60,87 @@ impl Work {
             self.block = Buffer::unpooled(0);
         }
     }
+}
 
-    /// Keeps an encoding buffer for the next message unless it grew very large.
+/// The buffer that messages are written to, kept from message to message, and what the last one began with. A message that
+/// begins with the same is written behind it.
+pub(crate) struct Encode {
+    buffer: Vec<u8>,
+    begins: Beginning,
+    /// Length of the beginning in octets.
+    octets: usize,
+}
+
+/// What a message begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Beginning {
+    /// Number of the target of a request; 0 for none.
+    target: u64,
+    /// Where the name of its operation lies, which is a static.
+    name: (usize, usize),
+}
+
+impl Beginning {
+    const UNKNOWN: Beginning = Beginning { target: 0, name: (0, 0) };
+    /// The header of a reply of GIOP 1.2 without service contexts.
+    pub const REPLY: Beginning = Beginning { target: 0, name: (1, 0) };
+
+    /// The header of a request of GIOP 1.2 by key and without service contexts, to a target with this number.
     #[inline(always)]
-    pub fn put_back(encode: &mut Vec<u8>, buffer: Vec<u8>) {
+    pub fn request(target: u64, operation: &'static str) -> Beginning {
+        Beginning { target, name: (operation.as_ptr().addr(), operation.len()) }
+    }
+}
+
+impl Default for Encode {
+    fn default() -> Encode {
+        Encode { buffer: Vec::with_capacity(1024), begins: Beginning::UNKNOWN, octets: 0 }
+    }
+}
+
+impl Encode {
+    /// The buffer, for any message.
+    #[inline(always)]
+    pub fn take(&mut self) -> Vec<u8> {
+        self.begins = Beginning::UNKNOWN;
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// The buffer for a message that begins so, and how many octets of it are there already.
+    #[inline(always)]
+    pub fn take_for(&mut self, beginning: Beginning) -> (Vec<u8>, usize) {
+        let octets = if self.begins == beginning { self.octets } else { 0 };
+        (self.take(), octets)
+    }
+
+    /// Keeps the buffer for the next message unless it grew very large.
+    #[inline(always)]
+    pub fn put_back(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() <= STAY {
-            *encode = buffer;
+            self.buffer = buffer;
+        }
+    }
+
+    /// Says what the buffer that was put back begins with, in its first so many octets.
+    #[inline(always)]
+    pub fn begins(&mut self, beginning: Beginning, octets: usize) {
+        if octets <= self.buffer.len() {
+            (self.begins, self.octets) = (beginning, octets);
         }
     }
 }
 
+/// What lies ready on a thread. The sets that are used next, which mostly are the only ones, are taken and put back with a
+/// pointer's move each.
 struct Shelf {
+    work: Cell<Option<Box<Work>>>,
+    region: Cell<Option<Box<Region>>>,
+    nesting: Cell<usize>,
+    more: RefCell<More>,
+}
+
+/// Of threads whose calls were nested.
+struct More {
     #[expect(
         clippy::vec_box,
         reason = "each call takes one out and puts it back: a pointer moves, not the set"
@@ -55,28 +148,55 @@ struct Shelf {
     work: Vec<Box<Work>>,
     #[expect(clippy::vec_box, reason = "as above")]
     regions: Vec<Box<Region>>,
-    nesting: usize,
 }
 
 thread_local! {
-    static SHELF: RefCell<Shelf> =
-        const { RefCell::new(Shelf { work: Vec::new(), regions: Vec::new(), nesting: 0 }) };
+    static SHELF: Shelf = const {
+        Shelf {
+            work: Cell::new(None),
+            region: Cell::new(None),
+            nesting: Cell::new(0),
+            more: RefCell::new(More { work: Vec::new(), regions: Vec::new() }),
+        }
+    };
 }
 
 /// Runs `f` with a set of this thread.
 ///
 /// # Errors
 /// IMP_LIMIT when calls are nested too deeply.
+#[inline(always)]
 pub(crate) fn with_work<T, E: From<SystemException>>(
     pool: &Arc<BufferPool>,
     f: impl FnOnce(&mut Work) -> Result<T, E>,
 ) -> Result<T, E> {
-    let work = enter(|shelf| shelf.work.pop()).ok_or_else(too_deep)?;
+    let Some(work) = enter(|shelf| shelf.work.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let mut work = work.unwrap_or_else(|| Box::new(Work::new(pool)));
+    let mut work = work.unwrap_or_else(|| another_work(pool));
     let result = f(&mut work);
-    nested.leave(|shelf| shelf.work.push(work));
+    nested.leave(|shelf| {
+        if let Some(other) = shelf.work.replace(Some(work)) {
+            put_aside(|more| more.work.push(other));
+        }
+    });
     result
+}
+
+#[cold]
+fn another_work(pool: &Arc<BufferPool>) -> Box<Work> {
+    let known = SHELF.with(|shelf| shelf.more.borrow_mut().work.pop());
+    known.unwrap_or_else(|| Box::new(Work::new(pool)))
+}
+
+#[cold]
+fn another_region() -> Box<Region> {
+    let known = SHELF.with(|shelf| shelf.more.borrow_mut().regions.pop());
+    known.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())))
+}
+
+#[cold]
+fn put_aside(put: impl FnOnce(&mut More)) {
+    SHELF.with(|shelf| put(&mut shelf.more.borrow_mut()));
 }
 
 /// Where results go that are too long for a region. One for the process, since the scope is entered before it is known which
@@ -87,28 +207,34 @@ fn results() -> Arc<BufferPool> {
 }
 
 /// Runs `f` with a scope of this thread, for results that are then copied out.
+#[inline(always)]
 pub(crate) fn with_scope<T, E: From<SystemException>>(
     f: impl for<'s> FnOnce(&'s Scope<'s>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let region = enter(|shelf| shelf.regions.pop()).ok_or_else(too_deep)?;
+    let Some(region) = enter(|shelf| shelf.region.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let mut region = region.unwrap_or_else(|| Box::new(Region::with_overflow(REGION, results())));
+    let mut region = region.unwrap_or_else(another_region);
     let result = {
         let scope = region.enter();
         f(&scope)
     };
-    nested.leave(|shelf| shelf.regions.push(region));
+    nested.leave(|shelf| {
+        if let Some(other) = shelf.region.replace(Some(region)) {
+            put_aside(|more| more.regions.push(other));
+        }
+    });
     result
 }
 
 /// `None` when calls are nested too deeply.
-#[inline]
-fn enter<T>(take: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
-    SHELF.with_borrow_mut(|shelf| {
-        if shelf.nesting == 2 * MAX_NESTING {
+#[inline(always)]
+fn enter<T>(take: impl FnOnce(&Shelf) -> T) -> Option<T> {
+    SHELF.with(|shelf| {
+        let nesting = shelf.nesting.get();
+        if nesting == 2 * MAX_NESTING {
             return None;
         }
-        shelf.nesting += 1;
+        shelf.nesting.set(nesting + 1);
         Some(take(shelf))
     })
 }
@@ -124,11 +250,11 @@ fn too_deep() -> SystemException {
 struct Nested;
 
 impl Nested {
-    #[inline]
-    fn leave(self, give: impl FnOnce(&mut Shelf)) {
+    #[inline(always)]
+    fn leave(self, give: impl FnOnce(&Shelf)) {
         std::mem::forget(self);
-        SHELF.with_borrow_mut(|shelf| {
-            shelf.nesting -= 1;
+        SHELF.with(|shelf| {
+            shelf.nesting.set(shelf.nesting.get() - 1);
             give(shelf);
         });
     }
@@ -137,6 +263,6 @@ impl Nested {
 impl Drop for Nested {
     #[cold]
     fn drop(&mut self) {
-        SHELF.with_borrow_mut(|shelf| shelf.nesting -= 1);
+        SHELF.with(|shelf| shelf.nesting.set(shelf.nesting.get() - 1));
     }
 }

@@ -75,6 +75,11 @@ fn calls_over_unix_sockets() {
     calls_work("unix");
 }
 
+#[test]
+fn calls_over_segments() {
+    calls_work("segment");
+}
+
 /// A reference to the servant of `far` with its profiles changed.
 fn altered(orb: &Orb, far: &EchoRef, alter: impl Fn(&mut Ior)) -> EchoRef {
     let mut ior = far.object().ior().clone();

@@ -79,6 +79,7 @@ compile_error!(
 
 #[cfg(feature = "alloc-count")]
 pub mod alloc_count;
+pub mod counted;
 pub mod net;
 pub mod pool;
 pub mod priority;

@@ -125,6 +125,11 @@ impl<T> TimerHeap<T> {
         true
     }
 
+    /// Does this timer still exist?
+    pub fn is_set(&self, timer: TimerHandle) -> bool {
+        self.place(timer).is_some()
+    }
+
     /// Removes the earliest timer that is due at `now`, and says the point for which it was set.
     ///
     /// # Real-time
@@ -295,6 +300,7 @@ mod tests {
                     Step::Cancel(i) if !handles.is_empty() => {
                         let i = i % handles.len();
                         let expected = handles[i].1.take().and_then(|key| oracle.remove(&key));
+                        prop_assert_eq!(timers.is_set(handles[i].0), expected.is_some());
                         prop_assert_eq!(timers.cancel(handles[i].0), expected);
                     }
                     Step::Reschedule(i, at) if !handles.is_empty() => {

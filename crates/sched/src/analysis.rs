@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::{Nanos, Task, TaskError};
 
 /// How many terms an analysis computes before it says that it is undecided: a second or so.
-const EFFORT: u64 = 400_000_000;
+const EFFORT: u64 = 100_000_000;
 
 /// What the analysis says of a set of tasks, one verdict a task, in the order in which the tasks were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,17 +82,43 @@ impl Verdict {
 /// # Ok::<(), isorb_sched::TaskError>(())
 /// ```
 pub fn fixed_priority(tasks: &[Task], preemption: Preemption) -> Result<Analysis, TaskError> {
+    let levels: Vec<(u32, Order)> =
+        tasks.iter().map(|task| (u32::MAX - task.priority, Order::Arrival)).collect();
+    analyse(tasks, &levels, preemption, false)
+}
+
+/// Analyses `tasks` in levels: one a task, 0 the most urgent, which preempts the others as `preemption` says, and the order in which jobs of
+/// that level are served, which must be the same for all tasks of a level. With `turns` the tasks of a level do not preempt each other,
+/// as on one thread a level.
+///
+/// In a level that is not served in order of arrival the bound on a response is the deadline, where all of the level meet it.
+///
+/// # Errors
+/// As [`fixed_priority`].
+///
+/// # Panics
+/// Where there are not as many levels as tasks.
+///
+/// # Real-time
+/// As [`fixed_priority`].
+pub fn analyse(
+    tasks: &[Task],
+    levels: &[(u32, Order)],
+    preemption: Preemption,
+    turns: bool,
+) -> Result<Analysis, TaskError> {
+    assert_eq!(tasks.len(), levels.len(), "one level a task");
     tasks.iter().try_for_each(Task::check)?;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(tasks[*index].priority));
-    let mut table = Table::new(preemption, false, tasks.len());
-    for index in &order {
-        table.insert(u64::from(tasks[*index].priority), Order::Arrival, &tasks[*index]);
+    order.sort_by_key(|place| levels[*place].0);
+    let mut table = Table::new(preemption, turns, tasks.len());
+    for place in &order {
+        let (level, order) = levels[*place];
+        table.insert(u64::from(u32::MAX - level), order, &tasks[*place]);
     }
     let holds = table.holds_below();
     let mut verdicts = vec![None; tasks.len()];
-    let mut effort = Effort::new(EFFORT);
-    table.responses(0..table.len(), &mut effort, |rank, result| {
+    table.responses(0..table.len(), &mut Effort::new(EFFORT), |rank, result| {
         verdicts[order[rank]] = Some(Verdict {
             response: Response::of(result),
             deadline: tasks[order[rank]].deadline,

@@ -94,6 +94,9 @@ impl<'a> Queue<'a> {
             runs_through: false,
             queue: None,
         };
+        if level.never_rests(all) {
+            return Err(somebody(Stop::Undecided(0)));
+        }
         let busy = level.busy_period(all, effort).map_err(somebody)?;
         let constant = self.longest_hold(0) <= self.hold_below;
         let mut span = self.last_due(busy);
@@ -146,7 +149,9 @@ impl<'a> Queue<'a> {
 
     /// A member with a job that is due then.
     fn due_at(&self, end: u64) -> usize {
-        let due = |wait: &&Wait| wait.due <= end && (end - wait.due) % self.members[wait.member].period == 0;
+        let due = |wait: &&Wait| {
+            wait.due <= end && (end - wait.due).is_multiple_of(self.members[wait.member].period)
+        };
         self.waits.iter().find(due).or(self.waits.first()).map_or(0, |wait| wait.member)
     }
 

@@ -4,8 +4,11 @@
 //! and the blocking that it is given are the caller's word, which budgets at run time hold the caller to.
 //!
 //! ```text
+//!   file (TOML) ─► Graph                       read, with errors that name file, line, task and numbers
+//!   Graph ─ schedule ─► Schedule              operations and what makes them run, to levels and verdicts
 //!   Task (C, T, D, J, B, priority)            what there is to do
-//!     ├ fixed_priority                        exact response times, a verdict a task
+//!     ├ fixed_priority, earliest_deadline     exact analysis, a verdict a task
+//!     ├ sim                                   what happens, moment by moment
 //!     ├ Admission, Link                       one more? yes with bounds, or no with numbers
 //!     └ Policy, Plan, RuntimeScheduler        which queue, where in it: what a dispatcher asks
 //! ```
@@ -16,22 +19,35 @@
 mod admission;
 mod analysis;
 mod demand;
+mod edf;
+pub mod file;
+pub mod graph;
 mod link;
 mod load;
+mod plot;
 mod policy;
+mod replay;
+mod report;
 mod response;
 mod runtime;
+pub mod schedule;
+mod sensitivity;
+pub mod sim;
 mod table;
 mod task;
 mod time;
 
 pub use admission::{Admission, AdmissionConfig, Admitted, Assignment, Nearest, Reason, Refusal, TaskId};
-pub use analysis::{Analysis, Verdict, fixed_priority};
+pub use analysis::{Analysis, Verdict, analyse, fixed_priority};
 pub use demand::Order;
+pub use edf::earliest_deadline;
+pub use graph::Graph;
 pub use link::Link;
 pub use load::Utilisation;
 pub use policy::{Policy, Rank, UnknownPolicy};
 pub use response::{Preemption, Response};
 pub use runtime::{Connected, Dispatch, Plan, PlanError, QueueConfig, RuntimeScheduler};
+pub use schedule::Schedule;
+pub use sensitivity::{Factor, Of};
 pub use task::{Criticality, Fault, Importance, Task, TaskError};
-pub use time::Nanos;
+pub use time::{Nanos, NoTime};

@@ -53,6 +53,11 @@ impl Utilisation {
         Utilisation(share)
     }
 
+    /// Whether a sum of so many shares, each rounded down, may stand for all of it.
+    pub(crate) fn nearly_one(self, shares: usize) -> bool {
+        self.0.saturating_add(shares as u64) >= Utilisation::ONE.0
+    }
+
     /// As a fraction, for people.
     #[must_use]
     pub fn fraction(self) -> f64 {

@@ -128,6 +128,9 @@ impl Level<'_> {
         if all > Utilisation::ONE {
             return Err(Stop::Unbounded);
         }
+        if self.never_rests(all) {
+            return Err(Stop::Undecided(0));
+        }
         if let Some(queue) = self.queue {
             return self.queued(queue, limit, effort);
         }
@@ -163,6 +166,18 @@ impl Level<'_> {
         let base = self.blocking.saturating_add(self.own.demand_before(within));
         let sum = |sum: u64, load: &Load| sum.saturating_add(load.demand_before(within));
         Ok(self.equals().fold(self.above.iter().fold(base, sum), sum) <= within)
+    }
+
+    /// Whether everything is asked for, and something besides delays it: then no busy period ends, and there are jobs without end to look at.
+    /// (Shares are rounded down, each by less than one unit.)
+    pub fn never_rests(&self, all: Utilisation) -> bool {
+        let tasks = self.above.len() + self.equals().count() + 1;
+        let delayed = |load: &Load| load.jitter > 0;
+        all.nearly_one(tasks)
+            && (self.blocking > 0
+                || delayed(&self.own)
+                || self.above.iter().any(delayed)
+                || self.equals().any(delayed))
     }
 
     /// In a level that is not served in order of arrival the deadline is the bound, or there is none.

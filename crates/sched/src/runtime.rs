@@ -133,7 +133,7 @@ impl Plan {
         self.policy
     }
 
-    fn queue_of(&self, task: &Task) -> QueueConfig {
+    pub(crate) fn queue_of(&self, task: &Task) -> QueueConfig {
         let rank = self.policy.rank(task);
         let level = self.levels.partition_point(|(last, _)| *last < rank).min(self.levels.len() - 1);
         self.levels[level].1

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A span of time in nanoseconds; arithmetic saturates, so that an overflow can only make a verdict worse.
@@ -117,6 +118,52 @@ impl fmt::Display for Nanos {
     }
 }
 
+impl FromStr for Nanos {
+    type Err = NoTime;
+
+    /// A number with at most as many decimals as make whole nanoseconds, and a unit: `2 ms`, `33.3ms`, `1.5 s`, `250 us`, `10 ns`. Zero
+    /// needs no unit.
+    fn from_str(text: &str) -> Result<Nanos, NoTime> {
+        let text = text.trim();
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = (&text[..digits], text[digits..].trim());
+        let scale: u64 = match unit {
+            "ns" => 1,
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "" if number == "0" => 1,
+            _ => return Err(NoTime),
+        };
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let whole: u64 = whole.parse().map_err(|_| NoTime)?;
+        let mut sum = whole.checked_mul(scale).ok_or(NoTime)?;
+        let mut worth = scale;
+        for digit in part.bytes() {
+            // More decimals than there are nanoseconds are no number of them.
+            let digit = u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10).ok_or(NoTime)?);
+            if !worth.is_multiple_of(10) && digit != 0 {
+                return Err(NoTime);
+            }
+            worth /= 10;
+            sum = sum.checked_add(digit * worth).ok_or(NoTime)?;
+        }
+        if number.ends_with('.') { Err(NoTime) } else { Ok(Nanos(sum)) }
+    }
+}
+
+/// A text that is no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoTime;
+
+impl fmt::Display for NoTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time is a number and a unit of s, ms, us or ns, as in \"2.5 ms\"")
+    }
+}
+
+impl std::error::Error for NoTime {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +185,35 @@ mod tests {
             assert_eq!(Nanos::new(ns).to_string(), text);
         }
         assert_eq!(format!("{:>8}|", Nanos::from_ms(1)), "    1 ms|");
+    }
+
+    #[test]
+    fn times_are_read() {
+        for (text, ns) in [
+            ("2 ms", 2_000_000),
+            ("33.3ms", 33_300_000),
+            ("1.000000001 s", 1_000_000_001),
+            ("0", 0),
+            ("7 ns", 7),
+            ("1.50 us", 1500),
+        ] {
+            assert_eq!(text.parse(), Ok(Nanos::new(ns)), "{text}");
+        }
+        for text in [
+            "",
+            "2",
+            "ms",
+            "1.5 ns",
+            "-1 ms",
+            "1. ms",
+            ".5 ms",
+            "1e3 ms",
+            "2 m",
+            "99999999999999 s",
+            "1.2.3 ms",
+        ] {
+            assert_eq!(text.parse::<Nanos>(), Err(NoTime), "{text}");
+        }
     }
 
     #[test]

@@ -11,18 +11,21 @@
 //! | transport | name | reaches | what it is good for |
 //! |---|---|---|---|
 //! | [`Tcp`] | `tcp` | hosts | everything, and every other ORB |
+//! | [`Segments`] | `segment` | this host | the shortest and steadiest calls between processes |
 //! | [`Unix`] | `unix` | this host | clients without a network; TAO and isorb |
 //!
 //! A transport of one's own implements the three traits and passes the suite in `conformance` (a cargo feature).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod rendezvous;
+pub mod segment;
 mod socket;
 mod tcp;
 mod unix;
 
+pub use segment::{Segments, TAG_SEGMENTS};
 pub use tcp::Tcp;
 pub use unix::{TAG_UNIX, Unix};
 

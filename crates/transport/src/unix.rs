@@ -3,11 +3,11 @@
 use crate::rendezvous::{self, Path};
 use crate::socket::{Accepting, SocketStream};
 use crate::{Capabilities, Listener, Place, Stream, Transport, Wait};
-use isorb_rt::net::connect_unix;
+use isorb_rt::net::{connect_unix, set_send_buffer};
 use isorb_rt::time::Deadline;
 use socket2::Type;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Profile tag of GIOP over unix sockets, as TAO uses it ("TAO\0").
@@ -47,6 +47,7 @@ impl Transport for Unix {
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
         let socket = connect_unix(address.as_ref(), Deadline::after_opt(timeout))?;
+        widen(&socket);
         Ok(Box::new(SocketStream::new(socket, format!("unix:{address}"))))
     }
 
@@ -54,6 +55,12 @@ impl Transport for Unix {
         let (fd, path) = rendezvous::listen(address, Type::STREAM, self.mode)?;
         Ok(Box::new(UnixListener { socket: Accepting::new(fd), path }))
     }
+}
+
+/// Makes room for messages of some 100 KiB on the way, so that who sends one need not wait or keep a part. The kernel may give
+/// less.
+fn widen(socket: impl AsFd) {
+    let _ = set_send_buffer(socket, 1 << 20);
 }
 
 #[derive(Debug)]
@@ -65,6 +72,7 @@ struct UnixListener {
 impl Listener for UnixListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
         let fd = OwnedFd::from(self.socket.accept(wait)?);
+        widen(&fd);
         let (process, user) = rendezvous::credentials(&fd)?;
         Ok(Box::new(SocketStream::new(fd, format!("unix: process {process} of user {user}"))))
     }

@@ -1,9 +1,17 @@
 //! The suite, for each transport of this crate.
 
-use isorb_transport::{Tcp, Unix, transport_conformance};
+use isorb_transport::{Segments, Tcp, Unix, transport_conformance};
 
 transport_conformance!(tcp, || (Box::new(Tcp), "127.0.0.1:0".into()));
 transport_conformance!(unix, || (Box::new(Unix::default()), String::new()));
+
+transport_conformance!(segment, || (Box::new(Segments::default()), String::new()));
+
+// The smallest segments, so that everything streams through and wraps around all the time; and without looking.
+transport_conformance!(small_segment, || {
+    let segments = Segments { bytes: 4096, spin: std::time::Duration::ZERO, ..Segments::default() };
+    (Box::new(segments), String::new())
+});
 
 // Skipping inside, since a machine may be without IPv6.
 mod tcp_v6 {

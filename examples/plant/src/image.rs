@@ -23,7 +23,13 @@ impl Image {
     /// The plant at its `count`-th moment.
     pub fn at(plant: u32, run: u32, count: u64) -> Image {
         let phase = count as f64 / 50.0 + f64::from(plant);
-        Image { plant, run, count, pressure: 3.0 + phase.sin(), temperature: 180.0 + 20.0 * (phase / 3.0).cos() }
+        Image {
+            plant,
+            run,
+            count,
+            pressure: 3.0 + phase.sin(),
+            temperature: 180.0 + 20.0 * (phase / 3.0).cos(),
+        }
     }
 
     /// As it stands in memory.

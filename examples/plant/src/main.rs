@@ -135,6 +135,9 @@ fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>>
         return Err(format!("plant {plant} was killed, and nobody told its display").into());
     }
     let statistics = reader.statistics()?;
-    println!("plant {plant}: {seen} images, {} lost on the way, writer gone {gone} times, last {last:?}", statistics.lost);
+    println!(
+        "plant {plant}: {seen} images, {} lost on the way, writer gone {gone} times, last {last:?}",
+        statistics.lost
+    );
     Ok(())
 }

@@ -19,7 +19,11 @@ impl Part {
         let mut line = String::new();
         let mut output = BufReader::new(output);
         output.read_line(&mut line)?;
-        let said = line.trim().strip_prefix("READY ").ok_or_else(|| format!("{arguments:?} did not start"))?.to_string();
+        let said = line
+            .trim()
+            .strip_prefix("READY ")
+            .ok_or_else(|| format!("{arguments:?} did not start"))?
+            .to_string();
         // What it prints later is ours to print.
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {

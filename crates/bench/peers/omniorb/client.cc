@@ -35,10 +35,11 @@ void two_way(unsigned long warm, std::vector<uint64_t>& samples, Call call) {
   }
 }
 
-uint64_t burst(Bench::Target_ptr target, const Bench::Octets& o, unsigned long calls) {
+template <typename Send>
+uint64_t burst(Bench::Target_ptr target, unsigned long calls, Send send) {
   if (calls == 0) return 0;
   uint64_t start = now_ns();
-  for (unsigned long i = 0; i < calls; i++) target->feed(o);
+  for (unsigned long i = 0; i < calls; i++) send();
   target->fed();
   return now_ns() - start;
 }
@@ -76,12 +77,29 @@ void run(Bench::Target_ptr target, const std::string& name, CORBA::ULong size, u
       Bench::Readings_var back = target->structs(readings);
       if (back->length() != kReadings) unexpected("another number of readings");
     });
-  } else if (name == "oneway") {
+  } else if (name == "oneway" || name == "post") {
     octets.length(size);
     memset(octets.get_buffer(), 1, size);
     samples.assign(calls == 0 ? 0 : 1, 0);
-    burst(target, octets, warm);
-    if (calls > 0) samples[0] = burst(target, octets, calls) / calls;
+    auto run_bursts = [&](auto send) {
+      burst(target, warm, send);
+      if (calls > 0) samples[0] = burst(target, calls, send) / calls;
+    };
+    if (name == "oneway") {
+      run_bursts([&] { target->feed(octets); });
+    } else {
+      Bench::Message message;
+      message.work = 0;
+      message.payload = octets;
+      run_bursts([&] { target->post(message); });
+    }
+  } else if (name == "message") {
+    Bench::Message message;
+    message.work = 0;
+    message.payload.length(size);
+    memset(message.payload.get_buffer(), 1, size);
+    two_way(warm, samples, [&] { target->method(message); });
+    if (message.payload.length() != size) unexpected("a message of another length");
   } else {
     unexpected("no such case");
   }

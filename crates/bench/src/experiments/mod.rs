@@ -1,14 +1,32 @@
 //! What `isorb bench` can be asked for, one file each.
 
+pub mod catalogue;
+mod clients;
+mod context;
 mod counted;
+mod demux;
 pub mod footprint;
 pub mod instructions;
+mod low_threads;
+mod network_load;
+pub mod one;
+mod paced;
+mod pi_mutex;
+pub mod report;
+mod scope;
+mod seats;
+mod server_work;
 pub mod syscalls;
+mod tao_overhead;
+mod timer_resolution;
 pub mod two_way;
+
+pub use context::Context;
 
 use std::fmt;
 
-use isorb_rt::sched::MissingRight;
+use isorb_netlab::LabError;
+use isorb_rt::sched::{MissingRight, SpawnError};
 
 use crate::process::PeerError;
 
@@ -25,6 +43,12 @@ pub enum BenchError {
     NoSubject,
     /// A placement needs more processors than this process may use.
     NoPlacement,
+    /// A thread that measures could not be started, or panicked.
+    Thread(SpawnError),
+    /// There is no network lab.
+    Lab(LabError),
+    /// The ORB in this process refused.
+    Orb(isorb::SystemException),
     /// A file or pipe of our own.
     Io(std::io::Error),
 }
@@ -37,6 +61,9 @@ impl fmt::Display for BenchError {
             BenchError::NoTool(tool) => write!(f, "{tool} is not installed (apt-get install {tool})"),
             BenchError::NoSubject => f.write_str("none of the subjects can run here"),
             BenchError::NoPlacement => f.write_str("the placement needs two processors, and there is one"),
+            BenchError::Thread(error) => write!(f, "{error}"),
+            BenchError::Lab(error) => write!(f, "no network lab: {error}"),
+            BenchError::Orb(exception) => write!(f, "{exception}"),
             BenchError::Io(error) => write!(f, "{error}"),
         }
     }
@@ -47,6 +74,18 @@ impl std::error::Error for BenchError {}
 impl From<PeerError> for BenchError {
     fn from(error: PeerError) -> Self {
         BenchError::Peer(error)
+    }
+}
+
+impl From<LabError> for BenchError {
+    fn from(error: LabError) -> Self {
+        BenchError::Lab(error)
+    }
+}
+
+impl From<isorb::SystemException> for BenchError {
+    fn from(exception: isorb::SystemException) -> Self {
+        BenchError::Orb(exception)
     }
 }
 

@@ -7,14 +7,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isorb_rt::sched::{Need, RealTime};
 
 use super::BenchError;
+use super::seats::{PATIENCE, Seat, places};
 use crate::cases::Case;
-use crate::harness::{Contender, Limits, Outcome, calibrate, interleave};
+use crate::harness::{Limits, Outcome, calibrate, interleave};
 use crate::machine::Machine;
-use crate::process::{Launcher, PeerError, Place};
-use crate::protocol::Block;
+use crate::process::Launcher;
 use crate::report::{Placement, Row, table};
 use crate::stats::ratio_of_medians;
-use crate::subjects::{Pair, Places, Programs, Subject};
+use crate::subjects::Subject;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -46,10 +46,6 @@ pub enum Length {
 
 /// The fewest rounds: a median of fewer ratios says nothing.
 const FEWEST_ROUNDS: usize = 3;
-/// How long a process may take to start, and a block to finish.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Between the moment a subject goes on and its first call.
-const SETTLE: Duration = Duration::from_millis(1);
 
 /// Measures, and prints as it goes.
 ///
@@ -156,48 +152,6 @@ fn row(
     Row::new(case.experiment(), subject.name(), placement, case.size, outcome.samples.summary(), ratio)
 }
 
-/// A subject's processes, stopped while it is not their turn.
-struct Seat {
-    subject: Subject,
-    pair: Pair,
-    // Blocks made so far.
-    turns: u32,
-}
-
-impl Seat {
-    /// A stopped server does its housekeeping when it goes on. So that the calls meet it as often as they would in a
-    /// server that was never stopped, they begin at another point of its period in each turn.
-    fn settle(&self) -> Duration {
-        let period = self.subject.housekeeping().unwrap_or_default();
-        // The golden ratio's fraction spreads any number of turns evenly.
-        SETTLE + period.mul_f64((f64::from(self.turns) * 0.618_033_988_75).fract())
-    }
-}
-
-impl Seat {
-    fn take(
-        launcher: &Launcher,
-        subject: Subject,
-        programs: &Programs,
-        places: Places,
-    ) -> Result<Seat, PeerError> {
-        let pair = Pair::start(launcher, subject, programs, places, PATIENCE)?;
-        pair.pause();
-        Ok(Seat { subject, pair, turns: 0 })
-    }
-}
-
-impl Contender for Seat {
-    fn block(&mut self, block: Block) -> Result<Vec<u64>, PeerError> {
-        self.pair.resume();
-        std::thread::sleep(self.settle());
-        self.turns = self.turns.wrapping_add(1);
-        let samples = self.pair.run(block, PATIENCE);
-        self.pair.pause();
-        samples
-    }
-}
-
 fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, BenchError> {
     let two = machine.cpus.len() >= 2;
     match &options.placements {
@@ -206,16 +160,6 @@ fn placements(options: &Options, machine: &Machine) -> Result<Vec<Placement>, Be
         None if two => Ok(vec![Placement::OneCore, Placement::TwoCore]),
         None => Ok(vec![Placement::OneCore]),
     }
-}
-
-fn places(placement: Placement, machine: &Machine) -> Places {
-    let first = machine.cpus.first().copied();
-    let server = match placement {
-        Placement::OneCore => first,
-        Placement::TwoCore => machine.cpus.get(1).copied(),
-    };
-    let at = |cpu| Place { cpu, fifo: machine.fifo };
-    Places { client: at(first), server: at(server) }
 }
 
 fn memory(seats: &[Seat]) -> String {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::isorb::{Orb, Reference, Result, SystemException, Upcall};
 
-use self::generated::bench::{Reading, ReadingView, Target, TargetRef};
+use self::generated::bench::{Message, MessageView, Reading, ReadingView, Target, TargetRef};
 use crate::cases::{Case, Kind, READINGS, UNIT};
+use crate::load::work;
 use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
 
-mod generated {
+pub(crate) mod generated {
     ::isorb::include_idl!("bench");
 }
 
@@ -22,7 +23,7 @@ mod generated {
 /// The ORB's, and those of standard output.
 pub fn serve(arguments: &[String]) -> io::Result<()> {
     let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
-    let servant = Arc::new(Echo { orb: orb.clone(), fed: AtomicU64::new(0) });
+    let servant = Arc::new(Echo::new(&orb));
     let root = orb.root_poa().map_err(failed)?;
     let target: TargetRef = root.activate(servant).map_err(|error| failed(error.into()))?;
     exit_at_end_of_input();
@@ -31,12 +32,13 @@ pub fn serve(arguments: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls the object at `address` as the harness orders.
+/// Calls the object that the last of `arguments` refers to, as the harness orders; the others are those of the ORB.
 ///
 /// # Errors
 /// The ORB's, and those of the harness's orders.
-pub fn call(address: &str) -> io::Result<()> {
-    let orb = Orb::init([]).map_err(failed)?;
+pub fn call(arguments: &[String]) -> io::Result<()> {
+    let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
     let target: TargetRef = orb.resolve(address).map_err(failed)?;
     target.ping().map_err(failed)?;
     obey(&mut Caller {
@@ -46,16 +48,24 @@ pub fn call(address: &str) -> io::Result<()> {
         octets: Vec::new(),
         text: String::new(),
         readings: Vec::new(),
+        message: Message { work: 0, payload: Vec::new() },
     })
 }
 
-fn failed(exception: SystemException) -> io::Error {
+pub(crate) fn failed(exception: SystemException) -> io::Error {
     io::Error::other(exception.to_string())
 }
 
-struct Echo {
+/// The servant.
+pub(crate) struct Echo {
     orb: Orb,
     fed: AtomicU64,
+}
+
+impl Echo {
+    pub(crate) fn new(orb: &Orb) -> Echo {
+        Echo { orb: orb.clone(), fed: AtomicU64::new(0) }
+    }
 }
 
 impl Target for Echo {
@@ -84,6 +94,17 @@ impl Target for Echo {
         Ok(self.fed.load(Ordering::Relaxed))
     }
 
+    fn method<'u>(&'u self, _: Upcall<'u>, m: &mut MessageView<'u>) -> Result<()> {
+        work(m.work);
+        Ok(())
+    }
+
+    fn post(&self, _: Upcall<'_>, m: MessageView<'_>) -> Result<()> {
+        work(m.work);
+        self.fed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn stop(&self, _: Upcall<'_>) -> Result<()> {
         self.orb.shutdown(false)
     }
@@ -96,6 +117,7 @@ struct Caller {
     octets: Vec<u8>,
     text: String,
     readings: Vec<Reading>,
+    message: Message,
 }
 
 impl Client for Caller {
@@ -112,6 +134,7 @@ impl Client for Caller {
                     |i: u32| Reading { value: f64::from(i), stamp: i.into(), unit: UNIT.to_owned() };
                 self.readings = (0..READINGS).map(reading).collect();
             }
+            Kind::Message | Kind::Post => self.message.payload = vec![1; case.size],
         }
         Ok(())
     }
@@ -124,6 +147,11 @@ impl Client for Caller {
             Kind::Text => orb.scope(|scope| target.text_in(scope, &self.text).map(drop)),
             Kind::Structs => orb.scope(|scope| target.structs_in(scope, &self.readings).map(drop)),
             Kind::Oneway => target.feed(&self.octets),
+            Kind::Message => orb.scope(|scope| {
+                let mut message = MessageView { work: self.message.work, payload: &self.message.payload };
+                target.method_in(scope, &mut message)
+            }),
+            Kind::Post => target.post(&self.message),
         }
     }
 

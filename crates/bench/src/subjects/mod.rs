@@ -24,6 +24,8 @@ pub enum Subject {
     Isorb,
     /// isorb with a lane of threads that all connections share.
     IsorbLane,
+    /// isorb with messages in fragments of a kilobyte: a control, not one of the usual subjects.
+    IsorbFragments,
     /// omniORB as its package ships it.
     OmniOrb,
     /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
@@ -49,7 +51,7 @@ pub enum Missing {
 }
 
 impl Subject {
-    /// All, the control first.
+    /// The usual ones, the control first.
     pub const ALL: [Subject; 6] = [
         Subject::Raw,
         Subject::RawAgain,
@@ -66,6 +68,7 @@ impl Subject {
             Subject::RawAgain => "raw-again",
             Subject::Isorb => "isorb",
             Subject::IsorbLane => "isorb-lane",
+            Subject::IsorbFragments => "isorb-fragments",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
         }
@@ -87,18 +90,23 @@ impl Subject {
                 server: launcher.peer(&["raw-server"]),
                 client: launcher.peer(&["raw-client"]),
             }),
-            Subject::Isorb => Ok(isorb_programs(launcher, "connection")),
-            Subject::IsorbLane => Ok(isorb_programs(launcher, "lane")),
+            Subject::Isorb => Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection"], &[])),
+            Subject::IsorbLane => Ok(isorb_programs(launcher, &["-ORBConcurrency", "lane"], &[])),
+            Subject::IsorbFragments => {
+                let fragments = ["-ORBFragment", "1024"];
+                Ok(isorb_programs(launcher, &fragments, &fragments))
+            }
             Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
         }
     }
 }
 
-fn isorb_programs(launcher: &Launcher, concurrency: &str) -> Programs {
+fn isorb_programs(launcher: &Launcher, of_server: &[&str], of_client: &[&str]) -> Programs {
+    // The client's own arguments come before the reference, which is added last.
     Programs {
-        server: launcher.peer(&["isorb-server", "--", "-ORBConcurrency", concurrency]),
-        client: launcher.peer(&["isorb-client"]),
+        server: launcher.peer(&[&["isorb-server", "--"], of_server].concat()),
+        client: launcher.peer(&[&["isorb-client", "--"], of_client].concat()),
     }
 }
 

@@ -91,7 +91,10 @@ fn list(library: &Library) -> Result<(), Box<dyn Error>> {
         let mut reader = library.attach_reader(&area.name, PLAIN)?;
         let state = reader.state().map_or("damaged".into(), |state| state.to_string());
         let values = reader.statistics()?.values;
-        println!("{:<30} {:>10} bytes {:>5} histories {values:>10} values  {state}", area.name, area.size, area.histories);
+        println!(
+            "{:<30} {:>10} bytes {:>5} histories {values:>10} values  {state}",
+            area.name, area.size, area.histories
+        );
     }
     Ok(())
 }
@@ -130,7 +133,10 @@ fn watch(library: &Library, name: &str, count: Option<u64>) -> Result<(), Box<dy
         let rate = shown as f64 / start.elapsed().as_secs_f64().max(1e-9);
         let age = sample.age_ns() as f64 / 1e3;
         let Sample { source, len, missed, .. } = sample;
-        println!("{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}", hex(&value[..len.min(16)]));
+        println!(
+            "{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}",
+            hex(&value[..len.min(16)])
+        );
         std::io::stdout().flush()?;
     }
     Ok(())
@@ -143,7 +149,9 @@ fn dump(library: &Library, name: &str, raw: bool, patience: Duration) -> Result<
     let sample = loop {
         match latest(&mut reader, &mut value)? {
             Some(sample) => break sample,
-            None if start.elapsed() >= patience => return Err(format!("{name}: nothing has been written yet").into()),
+            None if start.elapsed() >= patience => {
+                return Err(format!("{name}: nothing has been written yet").into());
+            }
             None => {
                 let _ = reader.wait(patience.saturating_sub(start.elapsed()));
             }
@@ -163,7 +171,12 @@ fn dump(library: &Library, name: &str, raw: bool, patience: Duration) -> Result<
     Ok(())
 }
 
-fn write(library: &Library, name: &str, value: Option<&str>, create: Option<u32>) -> Result<(), Box<dyn Error>> {
+fn write(
+    library: &Library,
+    name: &str,
+    value: Option<&str>,
+    create: Option<u32>,
+) -> Result<(), Box<dyn Error>> {
     let value = match value {
         Some(value) => value.as_bytes().to_vec(),
         None => {

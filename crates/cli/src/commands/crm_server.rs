@@ -103,7 +103,8 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
 }
 
 fn orb(arguments: Vec<String>, host: IpAddr, port: u16) -> Result<Orb, Box<dyn Error>> {
-    let chosen = arguments.iter().any(|a| a.eq_ignore_ascii_case("-ORBEndPoint") || a == "-ORBListenEndpoints");
+    let chosen =
+        arguments.iter().any(|a| a.eq_ignore_ascii_case("-ORBEndPoint") || a == "-ORBListenEndpoints");
     let (mut config, _) = Config::from_args(arguments)?;
     if !chosen {
         config.endpoints = vec![std::net::SocketAddr::new(host, port).to_string()];
@@ -125,7 +126,8 @@ fn ready(what: &dyn std::fmt::Display) -> std::io::Result<()> {
 fn class(priority: Option<i16>) -> Result<SchedClass, Box<dyn Error>> {
     let Some(priority) = priority else { return Ok(SchedClass::Other) };
     let priority = Priority::new(priority).ok_or("a CORBA priority is 0 to 32767")?;
-    let native = Linear(NativeRange::system()).to_native(priority).ok_or("this priority has no native one")?;
+    let native =
+        Linear(NativeRange::system()).to_native(priority).ok_or("this priority has no native one")?;
     let granted = RealTime::Prefer.resolve(Need { native_priority: native, lock_memory: None })?;
     for missing in granted.missing() {
         eprintln!("isorb: warning: {missing}");

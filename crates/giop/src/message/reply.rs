@@ -42,6 +42,55 @@ const CONTEXTS_AT: usize = STATUS_AT + 4;
 /// Where there are none.
 const BODY_AT: usize = CONTEXTS_AT + 4;
 
+/// The header of an ordinary reply: one of GIOP 1.2 without service contexts, and well formed, as nearly all are. It has a fixed
+/// length.
+#[derive(Clone, Copy, Debug)]
+pub struct OrdinaryReply {
+    /// Id of the request.
+    pub id: u32,
+    /// What the body is.
+    pub status: ReplyStatus,
+}
+
+impl OrdinaryReply {
+    /// Offset of the status in the message.
+    pub const STATUS_AT: usize = STATUS_AT;
+    /// Offset of the body in the message.
+    pub const BODY_AT: usize = BODY_AT;
+
+    /// Looks at a whole message; `None` for anything that is not ordinary, which [`Reply::open`] reads or refuses.
+    ///
+    /// # Real-time
+    /// O(1), allocates nothing.
+    #[inline(always)]
+    pub fn find(message: &[u8], header: &Header) -> Option<OrdinaryReply> {
+        if header.version != Version::V1_2 || header.seams != 0 {
+            return None;
+        }
+        let (head, _) = message.split_first_chunk::<BODY_AT>()?;
+        let (id, rest) = head[ID_AT..].split_first_chunk()?;
+        let (status, contexts) = rest.split_first_chunk()?;
+        let (mut id, mut status) = (u32::from_ne_bytes(*id), u32::from_ne_bytes(*status));
+        if *contexts != [0; 4] {
+            return None;
+        }
+        if header.order.is_foreign() {
+            (id, status) = (id.swap_bytes(), status.swap_bytes());
+        }
+        let status = *ReplyStatus::ALL.get(status as usize)?;
+        Some(OrdinaryReply { id, status })
+    }
+
+    /// A decoder on the octets of a body, which may have been moved away from the header, to an 8-aligned address.
+    ///
+    /// # Real-time
+    /// O(1), allocates nothing.
+    #[inline(always)]
+    pub fn body<'m>(body: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Decoder<'m> {
+        Decoder::behind(BODY_AT, body, header.order, Text::fallback(header.version), scope)
+    }
+}
+
 /// The header of a reply, where it lies.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'m> {
@@ -63,26 +112,17 @@ impl<'m> Reply<'m> {
     ///
     /// # Real-time
     /// Linear in the header's length; allocates nothing and needs no scope.
-    #[inline(always)]
     pub fn open(
         message: &'m mut [u8],
         header: &Header,
         scope: &'m Scope<'m>,
     ) -> Result<(Reply<'m>, Decoder<'m>)> {
-        if header.version != Version::V1_2
-            || header.seams != 0
-            || message.get(CONTEXTS_AT..BODY_AT) != Some(&[0; 4])
-        {
+        let Some(OrdinaryReply { id, status }) = OrdinaryReply::find(message, header) else {
             return Reply::open_any(message, header, scope);
-        }
-        let (head, rest) = message.split_at_mut(BODY_AT);
-        let number = |at: usize| {
-            let number = head[at..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
-            if header.order.is_foreign() { number.swap_bytes() } else { number }
         };
-        let d = Decoder::behind(BODY_AT, rest, header.order, Text::fallback(header.version), scope);
-        let status = known(&d, number(STATUS_AT))?;
-        Ok((Reply { id: number(ID_AT), status, contexts: ServiceContexts::EMPTY }, d))
+        let (_, rest) = message.split_at_mut(OrdinaryReply::BODY_AT);
+        let d = OrdinaryReply::body(rest, header, scope);
+        Ok((Reply { id, status, contexts: ServiceContexts::EMPTY }, d))
     }
 
     #[cold]
@@ -153,6 +193,14 @@ pub fn write_reply(
         return STATUS_AT;
     }
     write_reply_any(e, id, status, contexts)
+}
+
+/// Makes the header that an encoder begins with, which [`write_reply`] wrote without contexts in GIOP 1.2, that of another
+/// reply.
+#[inline(always)]
+pub fn renew_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus) {
+    e.patch(ID_AT, id);
+    e.patch(STATUS_AT, status as u32);
 }
 
 fn write_reply_any(

@@ -1,6 +1,7 @@
 //! Bytes from the stream to whole messages.
 
 use super::holding::Holding;
+use crate::policy::Timeout;
 use isorb_cdr::{Order, Version};
 use isorb_giop::fragment::{self, Assembled, Assembler};
 use isorb_giop::{Header, MessageKind, ProtocolError};
@@ -97,7 +98,7 @@ pub(crate) struct Inbox {
     /// Made when the first fragment comes.
     assembler: Option<Box<Assembler>>,
     /// What the stream's receive time-out is set to.
-    timeout: Option<Duration>,
+    timeout: Timeout,
     limit: usize,
     /// When the message that is not whole yet began, in nanoseconds; 0 when there is none.
     begun: u64,
@@ -122,7 +123,7 @@ impl Inbox {
             room: SMALL,
             emptied: false,
             assembler: None,
-            timeout: None,
+            timeout: Timeout::NONE,
             limit,
             begun: 0,
             parted: false,
@@ -137,14 +138,14 @@ impl Inbox {
     /// # Real-time
     /// One system call for a message that arrives whole, none for one that came with another; a block is taken from the pool
     /// when the message outgrows the present one.
-    #[inline]
+    #[inline(always)]
     pub fn next(
         &mut self,
         stream: &dyn Stream,
         pool: &Arc<BufferPool>,
         wait: Wait,
         deadline: Deadline,
-        timeout: Option<Duration>,
+        timeout: Timeout,
         into: &mut Buffer,
     ) -> Result<Arrived, ReadError> {
         let room = into.capacity();
@@ -186,12 +187,12 @@ impl Inbox {
         &mut self,
         stream: &dyn Stream,
         pool: &Arc<BufferPool>,
-        (wait, deadline, timeout): (Wait, Deadline, Option<Duration>),
+        (wait, deadline, timeout): (Wait, Deadline, Timeout),
         mut got: Option<io::Result<usize>>,
         into: &mut Buffer,
     ) -> Result<Arrived, ReadError> {
         if wait == Wait::Block && self.timeout != timeout {
-            stream.set_recv_timeout(timeout).map_err(|_| ReadError::Lost)?;
+            stream.set_recv_timeout(timeout.duration()).map_err(|_| ReadError::Lost)?;
             self.timeout = timeout;
         }
         // Of a message of which a part is here already, the rest must come in time.
@@ -254,11 +255,11 @@ impl Inbox {
 
     /// The receive time-out for what is left until `deadline`: the present one where that is about right, since setting
     /// another costs a system call.
-    pub fn timeout_for(&self, deadline: Deadline) -> Option<Duration> {
+    pub fn timeout_for(&self, deadline: Deadline) -> Timeout {
         let left = deadline.remaining();
-        match (self.timeout, left) {
+        match (self.timeout.duration(), left) {
             (Some(set), Some(left)) if set <= left + slack(left) && left <= set + slack(set) => self.timeout,
-            _ => left,
+            _ => left.into(),
         }
     }
 
@@ -289,7 +290,7 @@ impl Inbox {
             left = Some(left.map_or(limit, |left| left.min(limit)));
         }
         let Some(left) = left else { return Ok(Wait::Block) };
-        if self.timeout.is_some_and(|set| set <= left + slack(left)) {
+        if self.timeout.duration().is_some_and(|set| set <= left + slack(left)) {
             return Ok(Wait::Block);
         }
         if !*looked {
@@ -297,7 +298,7 @@ impl Inbox {
             return Ok(Wait::No);
         }
         stream.set_recv_timeout(Some(left)).map_err(|_| ReadError::Lost)?;
-        self.timeout = Some(left);
+        self.timeout = left.into();
         Ok(Wait::Block)
     }
 

@@ -19,6 +19,8 @@ pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 
+use crate::policy::Timeout;
+use crate::server::Lane;
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
@@ -29,8 +31,9 @@ use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
 use outbox::{Outbox, Patience};
+use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Limits of a connection, from the ORB's configuration.
@@ -77,14 +80,20 @@ pub(crate) struct Connection {
     /// An event was left alone because a caller held the inbox.
     missed: AtomicBool,
     /// The poller of its lane, and its token there.
-    watch: OnceLock<(Arc<Poller>, u64)>,
+    watch: PiMutex<Option<(Arc<Poller>, u64)>>,
+    /// The lane that it was moved to, for the band that it is for. Who reads it elsewhere lets go of it.
+    pub home: OnceLock<Weak<Lane>>,
     pool: Arc<BufferPool>,
     holding: Arc<Holding>,
     limits: Limits,
+    send_timeout: Timeout,
 }
 
 /// No band has negative ends.
 const NO_BAND: u32 = u32::MAX;
+
+/// What was read instead of the reply that a call waits for, and the inbox, still held.
+type Instead<'c> = (PiGuard<'c, Inbox>, Result<Arrived, ReadError>);
 
 const OPEN: u8 = 0;
 /// The peer said CloseConnection: what it has not answered it has not processed.
@@ -121,10 +130,12 @@ impl Connection {
             band_agreed: AtomicBool::new(false),
             band: AtomicU32::new(NO_BAND),
             missed: AtomicBool::new(false),
-            watch: OnceLock::new(),
+            watch: PiMutex::default(),
+            home: OnceLock::new(),
             pool,
             holding,
             limits,
+            send_timeout: limits.send_timeout.into(),
         }
     }
 
@@ -172,7 +183,7 @@ impl Connection {
 
     /// Counts a request as being served, as long as the result lives; `None` when the connection closes, and the peer is or
     /// will be told that the request was not processed.
-    #[inline]
+    #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
@@ -264,7 +275,7 @@ impl Connection {
     /// # Real-time
     /// One PI lock, one system call when the socket takes it all.
     pub fn send(&self, message: &Message<'_>) -> Result<(), SendError> {
-        let patience = Patience { deadline: Deadline::NONE, each: self.limits.send_timeout };
+        let patience = Patience { deadline: Deadline::NONE, each: self.send_timeout };
         let sent = self.send_in(message, patience);
         if sent == Err(SendError::NotSent) {
             // Nobody is left to hear that it was not sent.
@@ -283,18 +294,39 @@ impl Connection {
         &self,
         message: &Message<'_>,
         deadline: Deadline,
-        timeout: Option<Duration>,
+        timeout: Timeout,
     ) -> Result<(), SendError> {
-        let each = outbox::shorter(timeout, self.limits.send_timeout);
-        let sent = self.send_in(message, Patience { deadline, each });
+        let sent = self.send_in(message, Patience { deadline, each: timeout.min(self.send_timeout) });
         if sent == Err(SendError::NotSent) && !deadline.is_past() {
             self.break_off();
         }
         sent
     }
 
-    #[inline]
+    /// The usual case: nothing waits before the message, nobody else sends, and the socket takes it all.
+    #[inline(always)]
     fn send_in(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
+        let fragment = self.limits.fragment;
+        if self.takes_replies()
+            && let Some(octets) = message.contiguous()
+            // A fragment is a multiple of eight octets long.
+            && (fragment == 0 || octets.len() <= fragment & !7)
+            && let Ok(mut outbox) = self.outbox.try_lock()
+            && outbox.is_ready(patience.each)
+        {
+            let first = self.stream.send(&[IoSlice::new(octets)], Wait::Block);
+            if matches!(first, Ok(sent) if sent == octets.len()) {
+                return Ok(());
+            }
+            let sent = outbox::go_on(&mut outbox, &*self.stream, octets, first, patience);
+            drop(outbox);
+            return self.note_sent(sent);
+        }
+        self.send_any(message, patience)
+    }
+
+    #[inline(never)]
+    fn send_any(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
         if !self.takes_replies() {
             return Err(SendError::Closed);
         }
@@ -306,6 +338,10 @@ impl Connection {
         };
         let sent = outbox::send(&mut outbox, &*self.stream, message, self.limits.fragment, patience);
         drop(outbox);
+        self.note_sent(sent)
+    }
+
+    fn note_sent(&self, sent: Result<(), SendError>) -> Result<(), SendError> {
         if !matches!(sent, Ok(()) | Err(SendError::NotSent)) {
             self.break_off();
         }
@@ -352,7 +388,7 @@ impl Connection {
 
     /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
     /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
         self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
@@ -360,19 +396,27 @@ impl Connection {
     /// As [`Connection::read`], without waiting, and says whether it is known that nothing was behind the message, the end of the
     /// stream aside. Where a caller holds the inbox, the poller reports the connection again when that caller lets go: no
     /// thread of a lane waits for what a caller waits for.
-    pub fn read_arrived(&self, into: &mut Buffer) -> (Result<Arrived, ReadError>, bool) {
-        if let Ok(inbox) = self.inbox.try_lock() {
+    ///
+    /// Who is `alone` keeps the connection until nothing more is known to be there. Others leave it after each message, and what
+    /// came in between them was perhaps reported to somebody who left it alone: to them only a receive of their own says that nothing
+    /// was behind the message.
+    pub fn read_arrived(&self, into: &mut Buffer, alone: bool) -> (Result<Arrived, ReadError>, bool) {
+        if let Ok(mut inbox) = self.inbox.try_lock() {
+            inbox.emptied &= alone;
             return self.read_held(inbox, Wait::No, into);
         }
         self.missed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         match self.inbox.try_lock() {
-            Ok(inbox) => self.read_held(inbox, Wait::No, into),
+            Ok(mut inbox) => {
+                inbox.emptied &= alone;
+                self.read_held(inbox, Wait::No, into)
+            }
             Err(_) => (Err(ReadError::WouldBlock), false),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_held(
         &self,
         mut inbox: PiGuard<'_, Inbox>,
@@ -380,7 +424,7 @@ impl Connection {
         into: &mut Buffer,
     ) -> (Result<Arrived, ReadError>, bool) {
         let read = loop {
-            match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, None, into) {
+            match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, Timeout::NONE, into) {
                 Ok(arrived) if arrived.is_reply() => self.slots.deliver(arrived, into, &self.pool),
                 read => break read,
             }
@@ -397,21 +441,72 @@ impl Connection {
 
     /// Tells by which poller the connection is watched.
     pub fn watched_by(&self, poller: &Arc<Poller>, token: u64) {
-        let _ = self.watch.set((poller.clone(), token));
+        *self.watch.lock() = Some((poller.clone(), token));
     }
 
-    /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
-    /// no reply is handed to `other`, with the inbox free, and may be answered there.
-    pub fn await_reply(
+    /// Waits for the reply to the request of `slot` where nobody else reads and the reply is what comes next. Anything else
+    /// is for [`await_reply`](Self::await_reply), which is to be given what this gave: what was read instead.
+    #[inline(always)]
+    pub fn await_reply_alone(
         &self,
         slot: &Slot<'_>,
         deadline: Deadline,
-        timeout: Option<Duration>,
+        timeout: Timeout,
         into: &mut Buffer,
+    ) -> Result<Arrived, Option<Instead<'_>>> {
+        let Ok(mut inbox) = self.inbox.try_lock() else { return Err(None) };
+        // Somebody may have delivered here before we held the inbox.
+        if slot.is_full() {
+            return Err(None);
+        }
+        let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
+        match read {
+            Ok(arrived) if arrived.is_reply_to(slot.id()) => {
+                drop(inbox);
+                self.hand_over();
+                Ok(arrived)
+            }
+            read => Err(Some((inbox, read))),
+        }
+    }
+
+    /// Waits for the reply to the request of `slot`, reading for others meanwhile. The message lies in `into`. What is
+    /// no reply is handed to `other`, with the inbox free, and may be answered there. `begun` is a message that was read and not
+    /// looked at, and the inbox it came from.
+    #[inline(never)]
+    pub fn await_reply<'c>(
+        &'c self,
+        slot: &Slot<'_>,
+        deadline: Deadline,
+        timeout: Timeout,
+        into: &mut Buffer,
+        mut begun: Option<Instead<'c>>,
         other: &mut dyn FnMut(Arrived, &mut Buffer),
     ) -> Result<Arrived, ReadError> {
         let mut late = false;
         loop {
+            if let Some((inbox, read)) = begun.take() {
+                late = true;
+                self.note(&read);
+                if let Ok(arrived) = &read
+                    && arrived.is_reply()
+                    && !arrived.is_reply_to(slot.id())
+                {
+                    self.slots.deliver(*arrived, into, &self.pool);
+                    continue;
+                }
+                drop(inbox);
+                self.hand_over();
+                match read {
+                    Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
+                    Ok(arrived) => other(arrived, into),
+                    // The end of the stream follows CloseConnection, which `other` took.
+                    Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
+                        return Err(ReadError::ClosedInOrder);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             let mut held = self.inbox.try_lock().ok();
             if held.is_none() {
                 // Announce the wait first, then look again: a holder that leaves in between sees either us or an empty lock.
@@ -444,26 +539,7 @@ impl Connection {
             // Who waited before has less than the usual time left.
             let timeout = if late { inbox.timeout_for(deadline) } else { timeout };
             let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
-            late = true;
-            self.note(&read);
-            if let Ok(arrived) = &read
-                && arrived.is_reply()
-                && !arrived.is_reply_to(slot.id())
-            {
-                self.slots.deliver(*arrived, into, &self.pool);
-                continue;
-            }
-            drop(inbox);
-            self.hand_over();
-            match read {
-                Ok(arrived) if arrived.is_reply_to(slot.id()) => return Ok(arrived),
-                Ok(arrived) => other(arrived, into),
-                // The end of the stream follows CloseConnection, which `other` took.
-                Err(ReadError::End | ReadError::Lost) if self.closed_in_order() => {
-                    return Err(ReadError::ClosedInOrder);
-                }
-                Err(error) => return Err(error),
-            }
+            begun = Some((inbox, read));
         }
     }
 
@@ -480,7 +556,14 @@ impl Connection {
         {
             let mut block = inbox::fresh_block(&self.pool);
             loop {
-                let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, None, &mut block);
+                let read = inbox.next(
+                    &*self.stream,
+                    &self.pool,
+                    Wait::No,
+                    Deadline::NONE,
+                    Timeout::NONE,
+                    &mut block,
+                );
                 match read.map(|arrived| (arrived, arrived.header.kind)) {
                     Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
                         self.slots.deliver(arrived, &mut block, &self.pool);
@@ -555,7 +638,7 @@ impl Connection {
     }
 
     /// Lets another waiter read, and the lane if it came by meanwhile.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&self) {
         self.slots.hand_over();
         if self.missed.load(Ordering::Relaxed) {
@@ -566,7 +649,7 @@ impl Connection {
     #[cold]
     fn report_again(&self) {
         if self.missed.swap(false, Ordering::SeqCst)
-            && let Some((poller, token)) = self.watch.get()
+            && let Some((poller, token)) = &*self.watch.lock()
         {
             // What can be written to is ready, so there is an event, whether or not more has arrived.
             let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);

@@ -1,6 +1,7 @@
 //! Whole messages to bytes on the stream.
 
 use super::holding::Holding;
+use crate::policy::Timeout;
 use isorb_cdr::Message;
 use isorb_giop::fragment::split;
 use isorb_rt::time::{Deadline, now_ns};
@@ -41,7 +42,7 @@ pub(crate) struct Outbox {
     since: u64,
     holding: Arc<Holding>,
     /// What the stream's send time-out is set to, once it was.
-    timeout: Option<Option<Duration>>,
+    timeout: Option<Timeout>,
 }
 
 /// How long a send may wait for the peer.
@@ -50,7 +51,7 @@ pub(crate) struct Patience {
     /// In all.
     pub deadline: Deadline,
     /// Each time until the peer takes some; not beyond the deadline.
-    pub each: Option<Duration>,
+    pub each: Timeout,
 }
 
 impl Outbox {
@@ -59,7 +60,7 @@ impl Outbox {
     }
 
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.sent == self.len
     }
 
@@ -108,11 +109,17 @@ impl Outbox {
         self.holding.leaving.note(self.since, now_ns(), self.sent, held);
     }
 
+    /// Whether a message can go out at once: nothing waits before it, and the stream has this send time-out.
+    #[inline]
+    pub fn is_ready(&self, timeout: Timeout) -> bool {
+        self.is_empty() && self.timeout == Some(timeout)
+    }
+
     /// Sets the stream's send time-out; a system call when it changes.
     #[inline]
-    fn arm(&mut self, stream: &dyn Stream, timeout: Option<Duration>) -> Result<(), SendError> {
+    fn arm(&mut self, stream: &dyn Stream, timeout: Timeout) -> Result<(), SendError> {
         if self.timeout != Some(timeout) {
-            stream.set_send_timeout(timeout).map_err(|_| SendError::Lost)?;
+            stream.set_send_timeout(timeout.duration()).map_err(|_| SendError::Lost)?;
             self.timeout = Some(timeout);
         }
         Ok(())
@@ -250,9 +257,9 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
 /// Sends what was kept, as far as the peer reads it within `limit`.
 pub(crate) fn flush_within(outbox: &mut Outbox, stream: &dyn Stream, limit: Duration) {
     if !outbox.is_empty() {
-        let patience = Patience { deadline: Deadline::after(limit), each: Some(limit) };
+        let patience = Patience { deadline: Deadline::after(limit), each: limit.into() };
         // The connection closes, whatever becomes of it.
-        let _ = outbox.arm(stream, Some(limit)).and_then(|()| outbox.send_kept(stream, patience));
+        let _ = outbox.arm(stream, limit.into()).and_then(|()| outbox.send_kept(stream, patience));
     }
 }
 
@@ -278,6 +285,18 @@ fn send_all(
     if sent < total { send_rest(outbox, stream, pieces, sent, total, patience) } else { Ok(()) }
 }
 
+/// Goes on after a first send of a message in one piece.
+#[cold]
+pub(crate) fn go_on(
+    outbox: &mut Outbox,
+    stream: &dyn Stream,
+    message: &[u8],
+    first: io::Result<usize>,
+    patience: Patience,
+) -> Result<(), SendError> {
+    send_rest(outbox, stream, &[IoSlice::new(message)], taken(first)?, message.len(), patience)
+}
+
 /// Goes on when the socket did not take all in time.
 #[cold]
 fn send_rest(
@@ -293,7 +312,7 @@ fn send_rest(
         if left == Some(Duration::ZERO) {
             return Err(SendError::TimedOut);
         }
-        outbox.arm(stream, shorter(left, patience.each))?;
+        outbox.arm(stream, patience.each.min(left.into()))?;
         let mut skip = sent;
         let mut rest = [IoSlice::new(&[]); PIECES];
         let mut n = 0;
@@ -309,16 +328,13 @@ fn send_rest(
     Ok(())
 }
 
-/// The shorter of two time-outs, of which none is for ever.
-pub(crate) fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+fn send_some(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<usize, SendError> {
+    taken(stream.send(pieces, Wait::Block))
 }
 
-fn send_some(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<usize, SendError> {
-    match stream.send(pieces, Wait::Block) {
+/// What a send that waits has come to, of which nothing was sent before.
+fn taken(sent: io::Result<usize>) -> Result<usize, SendError> {
+    match sent {
         Ok(n) => Ok(n),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Err(SendError::NotSent)

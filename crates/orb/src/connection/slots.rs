@@ -111,11 +111,17 @@ impl Slot<'_> {
         Some(arrived)
     }
 
+    /// Whether a reply was delivered here; exact for who holds the inbox.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.place().full.load(Ordering::Acquire)
+    }
+
     /// As [`Slot::arrived`], without a lock when nothing was delivered. Exact for who holds the inbox, since only the holder
     /// delivers.
     #[inline]
     pub fn arrived_hint(&self, into: &mut Buffer) -> Option<Arrived> {
-        if self.place().full.load(Ordering::Acquire) { self.arrived(into) } else { None }
+        if self.is_full() { self.arrived(into) } else { None }
     }
 
     fn place(&self) -> &Place {

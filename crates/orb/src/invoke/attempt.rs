@@ -1,36 +1,37 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::reply::{Failure, Outcome, copy_to_scope, lost, take_message};
+use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
 use crate::connection::{Arrived, Connection, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
-use crate::policy::{Policies, Rebind};
+use crate::policy::{Effective, Rebind, Timeout};
 use crate::rt::{Way, local_priority};
-use crate::workspace::{Work, with_work};
+use crate::workspace::{Beginning, with_work};
 use crate::{Object, Orb, Result, SystemException, server};
 use isorb_cdr::{Encoder, Message, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
-use isorb_giop::message::{self, Addressed, Response, ServiceContext};
+use isorb_giop::message::{
+    self, Addressed, OrdinaryReply, ReplyStatus, RequestHead, Response, ServiceContext,
+};
 use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{Completion, Kind, minor};
+use isorb_giop::{Completion, Header, Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A call that was started.
 pub(super) struct Call<'c, 'a> {
     pub orb: &'c Orb,
     pub object: &'c Object,
-    pub operation: &'c str,
+    pub operation: &'static str,
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
     pub deadline: Deadline,
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
     /// A connection was closed under this call.
     pub wary: Cell<bool>,
     /// It is not the first attempt.
@@ -39,11 +40,12 @@ pub(super) struct Call<'c, 'a> {
     pub exchange: Option<&'c Exchange>,
 }
 
-/// A reply as it came, in the caller's scope.
-pub(super) struct Answer<'s> {
-    pub arrived: Arrived,
-    pub bytes: &'s mut [u8],
-    pub text: Text,
+/// A reply, in the caller's scope.
+pub(super) enum Answer<'s> {
+    /// Results of a call that ended well, and nothing else: the octets of the body, its header and text.
+    Results(&'s mut [u8], Header, Text),
+    /// Any reply, as it came.
+    Any(Arrived, &'s mut [u8], Text),
 }
 
 /// Contexts of a request that the ORB adds for its priority, as they travel.
@@ -80,7 +82,7 @@ impl<'a> Call<'_, 'a> {
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Outcome<'s>, Failure> {
         match self.attempt(target, scope, policies)? {
             Some(answer) => self.outcome(answer, scope),
@@ -89,45 +91,59 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request and its reply.
-    #[inline]
+    #[inline(always)]
     pub fn attempt<'s>(
         &self,
         target: &Target,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
         match &target.place {
-            Place::Here => {
-                let facts = target.facts.as_deref();
-                let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
-                self.here(target, scope, priority)
+            Place::There(peer) if !self.object.needs_plan(target) => {
+                self.there(target, peer, scope, policies, Own::default())
             }
-            Place::There(peer) if self.object.needs_plan(target) => {
-                let way = Way::find(self.object, target, peer)?;
-                let (peer, priority) = way.choose()?;
-                let contexts = Own::priority(priority);
-                self.there(target, peer, scope, policies, contexts)
-            }
-            Place::There(peer) => self.there(target, peer, scope, policies, Own::default()),
+            Place::There(peer) => self.planned(target, peer, scope, policies),
+            Place::Here => self.collocated(target, scope),
         }
     }
 
-    /// A remote call.
+    /// A remote call whose connection and context depend on its priority.
     #[inline(never)]
+    fn planned<'s>(
+        &self,
+        target: &Target,
+        peer: &Arc<Peer>,
+        scope: &'s Scope<'s>,
+        policies: Effective,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        let way = Way::find(self.object, target, peer)?;
+        let (peer, priority) = way.choose()?;
+        self.there(target, peer, scope, policies, Own::priority(priority))
+    }
+
+    #[inline(never)]
+    fn collocated<'s>(&self, target: &Target, scope: &'s Scope<'s>) -> Result<Option<Answer<'s>>, Failure> {
+        let facts = target.facts.as_deref();
+        let priority = facts.map_or(Ok(None), |facts| local_priority(self.object, facts))?;
+        self.here(target, scope, priority)
+    }
+
+    /// A remote call.
+    #[inline(always)]
     fn there<'s>(
         &self,
         target: &Target,
         peer: &Peer,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
-        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { deadline, timeout, .. } = *self;
         let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
-        let timeout = if connection.waited || self.late.get() { deadline.remaining() } else { timeout };
+        let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
         if let Some(band) = peer.setup().band
             && !connection.band_agreed.load(Ordering::Acquire)
         {
@@ -137,13 +153,13 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request over a connection, and its reply.
-    #[inline(always)]
+    #[inline(never)]
     pub fn over<'s>(
         &self,
         target: &Target,
         connection: &Arc<Connection>,
         scope: &'s Scope<'s>,
-        timeout: Option<Duration>,
+        timeout: Timeout,
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let deadline = self.deadline;
@@ -160,16 +176,24 @@ impl<'a> Call<'_, 'a> {
                 Version::V1_2 => self.orb.offer_bidirectional(connection),
                 _ => None,
             };
-            let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
             let plain = announce.is_none() && listen_points.is_none() && contexts.is_empty();
-            let encoded = if plain && self.exchange.is_none() {
-                self.encode(&mut e, target, slot.id(), &[])
+            let plain = plain && self.exchange.is_none();
+            let beginning = Beginning::request(target.number, self.operation);
+            let (buffer, begun) =
+                if plain { work.encode.take_for(beginning) } else { (work.encode.take(), 0) };
+            let mut e = Encoder::resume(buffer, begun, text);
+            let mut head = 0;
+            let encoded = if plain {
+                self.encode(&mut e, target, slot.id(), &[], &mut head)
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
                 self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
             };
             let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
-            Work::put_back(&mut work.encode, e.into_buffer());
+            work.encode.put_back(e.into_buffer());
+            if head != 0 {
+                work.encode.begins(beginning, head);
+            }
             match outcome? {
                 Ok(()) => {}
                 Err(SendError::NotSent) => {
@@ -189,17 +213,28 @@ impl<'a> Call<'_, 'a> {
             let mut other = |arrived: Arrived, block: &mut Buffer| {
                 server::off_path(self.orb, connection, arrived, block);
             };
-            let read = connection.await_reply(&slot, deadline, timeout, &mut work.block, &mut other);
-            let arrived = match read {
+            let block = &mut work.block;
+            let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
-                Err(error) => {
-                    return Err(self.read_failure(error, connection, slot.id(), target));
+                Err(begun) => {
+                    match connection.await_reply(&slot, deadline, timeout, block, begun, &mut other) {
+                        Ok(arrived) => arrived,
+                        Err(error) => return Err(self.read_failure(error, connection, slot.id(), target)),
+                    }
                 }
             };
-            let bytes = take_message(scope, &mut work.block, arrived.len, connection.pool())
-                .map_err(|exception| exception.completed(Completion::Maybe))?;
             let text = connection.text(arrived.header.version);
-            Ok(Some(Answer { arrived, bytes, text }))
+            let message = &block.bytes()[..arrived.len];
+            if let Some(reply) = OrdinaryReply::find(message, &arrived.header)
+                && reply.status == ReplyStatus::NoException
+                && self.exchange.is_none()
+                && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
+            {
+                return Ok(Some(Answer::Results(body, arrived.header, text)));
+            }
+            let bytes = take_message(scope, block, arrived.len, connection.pool())
+                .map_err(|exception| exception.completed(Completion::Maybe))?;
+            Ok(Some(Answer::Any(arrived, bytes, text)))
         })
     }
 
@@ -213,7 +248,7 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
-            let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
+            let mut e = Encoder::new(work.encode.take(), Text::DEFAULT);
             let message = self.introduce(&mut e, target, 0, (None, None, Own::priority(priority)), scope)?;
             let len = message.len();
             if work.block.capacity() < len {
@@ -226,7 +261,7 @@ impl<'a> Call<'_, 'a> {
                 work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
                 at += piece.len();
             }
-            Work::put_back(&mut work.encode, e.into_buffer());
+            work.encode.put_back(e.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
@@ -238,7 +273,7 @@ impl<'a> Call<'_, 'a> {
                 Some(bytes) => {
                     let bytes = bytes?;
                     let arrived = Arrived::of_local(bytes)?;
-                    Ok(Some(Answer { arrived, bytes, text: Text::DEFAULT }))
+                    Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }
                 None => Ok(None),
             }
@@ -271,19 +306,30 @@ impl<'a> Call<'_, 'a> {
             n += 1;
         }
         let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
-        self.encode(e, target, id, contexts)
+        self.encode(e, target, id, contexts, &mut 0)
     }
 
+    #[inline(always)]
     fn encode<'e>(
         &self,
         e: &'e mut Encoder<'a>,
         target: &Target,
         id: u32,
         contexts: &[ServiceContext<'_>],
+        beginning: &mut usize,
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
+        let begun = e.position() != 0;
+        let mut head_ends = 0;
         match (target.addressing.load(Ordering::Relaxed), &target.head) {
-            (0, Some(head)) => head.write(e, id, self.response, self.operation, contexts),
+            (0, _) if begun => {
+                RequestHead::renew(e, id, self.response);
+                head_ends = e.position();
+            }
+            (0, Some(head)) => {
+                head.write(e, id, self.response, self.operation, contexts);
+                head_ends = e.position();
+            }
             (0, None) => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
             (way, _) => self.address_otherwise(e, target, id, way, contexts),
         }
@@ -292,6 +338,7 @@ impl<'a> Call<'_, 'a> {
         message::end_body(e, body);
         let message = e.finished().map_err(|error| wide_text(error, target))?;
         message::finish_header(message)?;
+        *beginning = head_ends;
         Ok(message)
     }
 
@@ -305,6 +352,8 @@ impl<'a> Call<'_, 'a> {
         way: u8,
         contexts: &[ServiceContext<'_>],
     ) {
+        // What another request began with.
+        e.truncate(0);
         let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
         let selected = iiop.unwrap_or(0);
         let address = match way {

@@ -5,7 +5,7 @@ use super::reply::{Failure, Outcome};
 use crate::connection::Connection;
 use crate::object::Target;
 use crate::peer::{Lease, Peer, Wish};
-use crate::policy::Rebind;
+use crate::policy::{Rebind, Timeout};
 use crate::rt::BIND_PRIORITY_BAND;
 use crate::rt::policy::PriorityBand;
 use crate::workspace::with_scope;
@@ -44,7 +44,7 @@ impl Call<'_, '_> {
         };
         let own = Own { priority: None, band: Some(band.write()) };
         let answered = with_scope(|scope| {
-            let answer = call.over(target, connection, scope, deadline.remaining(), own);
+            let answer = call.over(target, connection, scope, Timeout::until(deadline), own);
             let outcome = answer.and_then(|answer| match answer {
                 Some(answer) => Ok(matches!(call.outcome(answer, scope)?, Outcome::Reply(_))),
                 None => Ok(false),
@@ -80,8 +80,8 @@ impl Object {
     /// What the connection could not be opened for, or what the server said to its band.
     pub(crate) fn open_on(&self, target: &Target, peer: &Peer) -> Result<Lease> {
         let policies = self.effective_policies();
-        let call = self.call(&BIND, Response::Target, &|_| (), &policies)?;
-        let reconnect = policies.rebind != Some(Rebind::NoReconnect);
+        let call = self.call(&BIND, Response::Target, &|_| (), policies)?;
+        let reconnect = policies.rebind != Rebind::NoReconnect;
         let wish = Wish { deadline: call.deadline, timeout: call.timeout, reconnect, wary: true };
         let lease = peer.lease(self.orb(), wish)?;
         if let Some(band) = peer.setup().band

@@ -9,14 +9,13 @@ pub(crate) use reply::{Failure, Outcome};
 
 use crate::interceptor::{Attempt, ClientChain};
 use crate::object::Target;
-use crate::policy::{Policies, Rebind, SyncScope};
+use crate::policy::{Effective, Rebind, SyncScope};
 use crate::workspace::with_scope;
 use crate::{Object, Operation, Result, SystemException};
-use attempt::Call;
+use attempt::{Answer, Call};
 use isorb_cdr::Encoder;
-use isorb_giop::message::{ReplyStatus, Response};
+use isorb_giop::message::Response;
 use isorb_giop::{Kind, minor};
-use isorb_rt::time::Deadline;
 use isorb_scope::Scope;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -54,26 +53,23 @@ impl Object {
         arguments: &dyn Fn(&mut Encoder<'a>),
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
-        let call = self.call(operation, Response::Target, arguments, &policies)?;
+        let call = self.call(operation, Response::Target, arguments, policies)?;
         if let Some(chain) = self.orb().interceptors().client() {
-            let reply = self.intercepted(chain, &call, scope, &policies)?;
+            let reply = self.intercepted(chain, &call, scope, policies)?;
             return reply.ok_or(Kind::Internal.into());
         }
         let target = self.target()?;
-        let outcome = match call.attempt(&target, scope, &policies) {
+        let outcome = match call.attempt(&target, scope, policies) {
             // Opened here, not in a function further down, since results are large to hand up.
-            Ok(Some(answer)) => {
-                let (reply, d) = call.open(answer, scope)?;
-                if reply.status == ReplyStatus::NoException {
-                    return Ok(Reply::Results(d));
-                }
-                call.other_reply(reply, d)
+            Ok(Some(Answer::Results(body, header, text))) => {
+                return Ok(Reply::Results(call.results((body, header, text), scope)?));
             }
+            Ok(Some(answer)) => call.outcome(answer, scope),
             Ok(None) => Ok(Outcome::Done),
             Err(failure) => Err(failure),
         };
-        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
-        self.go_on(&call, target, outcome, &policies, &mut again)?.ok_or(Kind::Internal.into())
+        let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, policies));
+        self.go_on(&call, target, outcome, policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -85,24 +81,24 @@ impl Object {
     /// As [`Object::invoke`], without the receive unless the sync scope asks for it.
     pub fn send<'a>(&self, operation: &Operation, arguments: &dyn Fn(&mut Encoder<'a>)) -> Result<()> {
         let policies = self.effective_policies();
-        let response = match policies.sync_scope.unwrap_or_default() {
+        let response = match policies.sync_scope {
             SyncScope::None | SyncScope::WithTransport => Response::None,
             SyncScope::WithServer => Response::Server,
             SyncScope::WithTarget => Response::Target,
         };
-        let call = self.call(operation, response, arguments, &policies)?;
+        let call = self.call(operation, response, arguments, policies)?;
         call_scope(|scope| {
             let reply = match self.orb().interceptors().client() {
-                Some(chain) => self.intercepted(chain, &call, scope, &policies)?,
+                Some(chain) => self.intercepted(chain, &call, scope, policies)?,
                 None => {
                     let target = self.target()?;
-                    let outcome = call.whole(&target, scope, &policies);
+                    let outcome = call.whole(&target, scope, policies);
                     if let Ok(Outcome::Done) = outcome {
                         return Ok(());
                     }
                     let mut again =
-                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, &policies));
-                    self.go_on(&call, target, outcome, &policies, &mut again)?
+                        |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, policies));
+                    self.go_on(&call, target, outcome, policies, &mut again)?
                 }
             };
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
@@ -116,12 +112,12 @@ impl Object {
         operation: &Operation,
         response: Response,
         arguments: &'c dyn Fn(&mut Encoder<'a>),
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Call<'c, 'a>> {
         let orb = self.orb();
         orb.check_running()?;
-        let timeout = policies.timeout();
-        let deadline = Deadline::after_opt(timeout);
+        let timeout = policies.timeout;
+        let deadline = timeout.deadline();
         let (wary, late) = (Cell::new(false), Cell::new(false));
         let operation = operation.name;
         let exchange = None;
@@ -146,7 +142,7 @@ impl Object {
         chain: &ClientChain,
         call: &Call<'_, '_>,
         scope: &'s Scope<'s>,
-        policies: &Policies,
+        policies: Effective,
     ) -> Result<Option<Reply<'s>>> {
         let mut again = |target: &Arc<Target>, progress: Progress| {
             let attempt = Attempt {
@@ -154,7 +150,7 @@ impl Object {
                 target,
                 operation: call.operation,
                 response: call.response,
-                sync_scope: policies.sync_scope.unwrap_or_default(),
+                sync_scope: policies.sync_scope,
                 retries: !progress.retried || target.forwarded(),
                 refuses_forward: &|| refuse_forward(policies, progress.forwards + 1, call.operation),
             };
@@ -172,7 +168,7 @@ impl Object {
         call: &Call<'_, '_>,
         mut target: Arc<Target>,
         mut attempt: Result<Outcome<'s>, Failure>,
-        policies: &Policies,
+        policies: Effective,
         again: &mut Again<'_, 's>,
     ) -> Result<Option<Reply<'s>>> {
         let Progress { mut forwards, mut retried } = Progress::default();
@@ -234,8 +230,8 @@ impl Object {
 }
 
 /// Why a call does not follow its forward with this number.
-fn refuse_forward(policies: &Policies, number: u32, operation: &str) -> Option<SystemException> {
-    if policies.rebind.is_some_and(|rebind| rebind != Rebind::Transparent) {
+fn refuse_forward(policies: Effective, number: u32, operation: &str) -> Option<SystemException> {
+    if policies.rebind != Rebind::Transparent {
         return Some(
             SystemException::from(Kind::Rebind)
                 .detail("the object was forwarded, which the rebind policy forbids"),

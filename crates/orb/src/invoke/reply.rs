@@ -1,13 +1,14 @@
 //! What came back from a call.
 
 use super::attempt::{Answer, Call};
-use crate::connection::{Connection, ReadError};
+use crate::connection::{Arrived, Connection, ReadError};
 use crate::object::Target;
-use crate::{Result, SystemException, server};
-use isorb_cdr::{Decoder, Message};
-use isorb_giop::message::{self, ReplyStatus};
-use isorb_giop::{Completion, Ior, Kind, minor};
+use crate::{Orb, Result, SystemException, server};
+use isorb_cdr::{Decoder, Message, Text};
+use isorb_giop::message::{self, OrdinaryReply, ReplyStatus};
+use isorb_giop::{Completion, Header, Ior, Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Scope};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
@@ -101,27 +102,50 @@ impl From<isorb_cdr::Error> for Failure {
 
 impl Call<'_, '_> {
     /// Reads the header of a reply; the decoder is at its body.
-    #[inline(always)]
-    pub fn open<'s>(
+    fn open<'s>(
         &self,
-        answer: Answer<'s>,
+        (arrived, bytes, text): (Arrived, &'s mut [u8], Text),
         scope: &'s Scope<'s>,
     ) -> Result<(message::Reply<'s>, Decoder<'s>)> {
-        let Answer { arrived, bytes, text } = answer;
         let (reply, mut d) = message::Reply::open(bytes, &arrived.header, scope)?;
         d.set_text(text);
-        if d.remaining() > 0 {
-            // References among the results belong to this ORB.
-            let orb = scope
-                .keep(self.orb.clone())
-                .map_err(|full| SystemException::from(full).completed(Completion::Maybe))?;
-            d.set_context(orb);
-        }
+        self.lend_orb(&mut d, scope)?;
         Ok((reply, d))
+    }
+
+    /// A decoder at the results of a call that ended well.
+    #[inline(always)]
+    pub fn results<'s>(
+        &self,
+        (body, header, text): (&'s mut [u8], Header, Text),
+        scope: &'s Scope<'s>,
+    ) -> Result<Decoder<'s>> {
+        let context: Option<&dyn Any> = if body.is_empty() { None } else { Some(self.lent_orb(scope)?) };
+        Ok(OrdinaryReply::body(body, &header, scope).read_as(text, context))
+    }
+
+    /// References among the results belong to this ORB.
+    fn lend_orb<'s>(&self, d: &mut Decoder<'s>, scope: &'s Scope<'s>) -> Result<()> {
+        if d.remaining() > 0 {
+            d.set_context(self.lent_orb(scope)?);
+        }
+        Ok(())
+    }
+
+    /// The ORB, as long as the results live.
+    fn lent_orb<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s Orb> {
+        let kept = scope.keep(self.orb.clone());
+        Ok(kept.map_err(|full| SystemException::from(full).completed(Completion::Maybe))?)
     }
 
     #[cold]
     pub fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
+        let answer = match answer {
+            Answer::Results(body, header, text) => {
+                return Ok(Outcome::Reply(Reply::Results(self.results((body, header, text), scope)?)));
+            }
+            Answer::Any(arrived, bytes, text) => (arrived, bytes, text),
+        };
         let (reply, d) = self.open(answer, scope)?;
         if let Some(exchange) = self.exchange {
             exchange.note(&reply.contexts);
@@ -196,7 +220,7 @@ impl Call<'_, '_> {
 
     #[cold]
     pub fn timed_out(&self, peer: &str) -> SystemException {
-        let limit = self.timeout.unwrap_or_default();
+        let limit = self.timeout.duration().unwrap_or_default();
         SystemException::from(Kind::Timeout)
             .completed(Completion::Maybe)
             .detail(format!("{peer} did not answer {} within {limit:?}", self.operation))
@@ -222,6 +246,18 @@ pub(super) fn take_message<'s>(
     let fresh = pool.take(4096).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
     let kept = scope.keep(std::mem::replace(block, fresh))?;
     Ok(&mut kept.bytes_mut()[..len])
+}
+
+/// Copies the body of a reply, if it is short, to where it is as aligned as it was behind its header.
+#[inline(always)]
+pub(super) fn copy_body<'s>(scope: &'s Scope<'s>, body: &[u8]) -> Option<&'s mut [u8]> {
+    if body.is_empty() {
+        return Some(&mut []);
+    }
+    if body.len() > COPY_UP_TO || scope.left() <= 2 * body.len() {
+        return None;
+    }
+    scope.aligned_copy(body).ok()
 }
 
 pub(super) fn copy_to_scope<'s>(

@@ -10,6 +10,7 @@ use super::{
 use crate::servant::IntoServant;
 use crate::{Reference, Result, Servant};
 use isorb_giop::{Kind, SystemException, minor};
+use isorb_rt::priority::Priority;
 use std::sync::Arc;
 
 impl Poa {
@@ -50,6 +51,14 @@ impl Poa {
     /// WrongPolicy without RETAIN and SYSTEM_ID; ServantAlreadyActive with UNIQUE_ID; IMP_LIMIT when the POA has as many active
     /// objects as [`PoaPolicies::max_objects`](super::PoaPolicies::max_objects) allows.
     pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, ActivateError> {
+        self.activate_new(servant, None)
+    }
+
+    pub(super) fn activate_new(
+        &self,
+        servant: Servant,
+        priority: Option<Priority>,
+    ) -> Result<ObjectId, ActivateError> {
         let policies = &self.0.policies;
         if !policies.retain() || !policies.system_ids() {
             return Err(ActivateError::WrongPolicy);
@@ -59,7 +68,7 @@ impl Poa {
             return Err(ActivateError::ServantAlreadyActive);
         }
         // A clone, so that no destructor runs with the lock held if there is no room.
-        Ok(body.objects.insert_new(self, servant.clone())?.id.clone())
+        Ok(body.objects.insert_new(self, servant.clone(), priority)?.id.clone())
     }
 
     /// Activates a servant under an id. If the object was deactivated and its last upcalls still run, waits for its end.
@@ -72,7 +81,17 @@ impl Poa {
         id: impl AsRef<[u8]>,
         servant: Servant,
     ) -> Result<(), ActivateWithIdError> {
-        let (id, policies) = (id.as_ref(), &self.0.policies);
+        let id = id.as_ref();
+        self.activate_as(id, servant, self.given_priority(id))
+    }
+
+    pub(super) fn activate_as(
+        &self,
+        id: &[u8],
+        servant: Servant,
+        priority: Option<Priority>,
+    ) -> Result<(), ActivateWithIdError> {
+        let policies = &self.0.policies;
         if !policies.retain() {
             return Err(ActivateWithIdError::WrongPolicy);
         }
@@ -91,7 +110,7 @@ impl Poa {
             if policies.unique() && body.objects.activations(&servant) > 0 {
                 return Err(ActivateWithIdError::ServantAlreadyActive);
             }
-            body.objects.insert(self, id, servant.clone())?;
+            body.objects.insert(self, id, servant.clone(), priority)?;
             return Ok(());
         }
     }

@@ -5,6 +5,7 @@ use super::errors::no;
 use super::key::{ObjectId, SystemId};
 use crate::Servant;
 use isorb_giop::{Kind, SystemException};
+use isorb_rt::priority::Priority;
 use isorb_rt::sync::atomic::{AtomicU32, Ordering};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(super) struct Active {
     pub poa: Poa,
     pub id: ObjectId,
     pub servant: Servant,
+    /// Its own CORBA priority, where it was activated with one.
+    pub priority: Option<Priority>,
     slot: u32,
     /// Upcalls that run, and [`LEAVING`].
     running: AtomicU32,
@@ -150,27 +153,38 @@ impl ActiveMap {
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
-    pub fn insert_new(&mut self, poa: &Poa, servant: Servant) -> Result<Arc<Active>, SystemException> {
+    pub fn insert_new(
+        &mut self,
+        poa: &Poa,
+        servant: Servant,
+        priority: Option<Priority>,
+    ) -> Result<Arc<Active>, SystemException> {
         let (slot, id) = self.take_slot()?;
-        Ok(self.occupy(poa, slot, id, servant, true))
+        Ok(self.occupy(poa, slot, id, (servant, priority), true))
     }
 
     /// Puts in a servant under this id, which is not in the map.
     ///
     /// # Errors
     /// IMP_LIMIT when the map is full.
-    pub fn insert(&mut self, poa: &Poa, id: &[u8], servant: Servant) -> Result<Arc<Active>, SystemException> {
+    pub fn insert(
+        &mut self,
+        poa: &Poa,
+        id: &[u8],
+        servant: Servant,
+        priority: Option<Priority>,
+    ) -> Result<Arc<Active>, SystemException> {
         if let Some(own) = self.own(id)
             && let Some(slot) = self.slots.get(own.slot as usize)
             && slot.generation == own.generation
             && slot.entry.is_none()
         {
-            return Ok(self.occupy(poa, own.slot, id.into(), servant, true));
+            return Ok(self.occupy(poa, own.slot, id.into(), (servant, priority), true));
         }
         let (slot, _) = self.take_slot()?;
         let id = ObjectId::from(id);
         self.by_id.insert(id.clone(), slot);
-        Ok(self.occupy(poa, slot, id, servant, false))
+        Ok(self.occupy(poa, slot, id, (servant, priority), false))
     }
 
     /// Takes an object out of service; it stays in the map until [`remove`](Self::remove). True when no upcall runs in it.
@@ -245,10 +259,18 @@ impl ActiveMap {
         Ok((number, SystemId { slot: number, generation: slot.generation }.encode(self.epoch)))
     }
 
-    fn occupy(&mut self, poa: &Poa, slot: u32, id: ObjectId, servant: Servant, own: bool) -> Arc<Active> {
+    fn occupy(
+        &mut self,
+        poa: &Poa,
+        slot: u32,
+        id: ObjectId,
+        (servant, priority): (Servant, Option<Priority>),
+        own: bool,
+    ) -> Arc<Active> {
         let uses = self.by_servant.entry(servant.identity()).or_insert(Uses { objects: 0, slot });
         uses.objects += 1;
-        let active = Arc::new(Active { poa: poa.clone(), id, servant, slot, running: AtomicU32::new(0) });
+        let active =
+            Arc::new(Active { poa: poa.clone(), id, servant, priority, slot, running: AtomicU32::new(0) });
         let place = &mut self.slots[slot as usize];
         (place.entry, place.own) = (Some(active.clone()), own);
         self.occupied += 1;

@@ -10,6 +10,7 @@ use super::registry::{Admin, Shared};
 use super::table::MAX_POAS;
 use super::{AdapterActivator, CreateError, FindError, PoaManager, PoaPolicies};
 use crate::Result;
+use crate::rt::{Adapter, Unfit};
 use isorb_giop::component::TaggedComponent;
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
@@ -42,6 +43,8 @@ impl Poa {
         let path = child_path(&self.0.path, name).ok_or_else(|| {
             no(Kind::ImpLimit, 0).detail("the names of the POA and its ancestors are too long together")
         })?;
+        let rt = Adapter::of(&self.orb()?, &policies)
+            .map_err(|Unfit(policy_type)| CreateError::InvalidPolicy(policies.rt_index(policy_type)))?;
         // Before any lock, since it is the application's code.
         let components = self.interceptors_components(name, &policies)?;
         let mut admin = shared.admin.lock();
@@ -64,8 +67,14 @@ impl Poa {
                 admin.new_manager(&id, number)
             }
         };
-        let poa =
-            shared.new_poa(&mut admin, name, path, Some(self), manager.clone(), (policies, components))?;
+        let poa = shared.new_poa(
+            &mut admin,
+            name,
+            path,
+            Some(self),
+            manager.clone(),
+            (policies, components, rt),
+        )?;
         {
             let mut body = self.lock();
             if let Err(error) = check_parent(body.life) {
@@ -182,7 +191,7 @@ impl Shared {
         path: Box<[u8]>,
         parent: Option<&Poa>,
         manager: PoaManager,
-        (policies, components): (PoaPolicies, Box<[TaggedComponent]>),
+        (policies, components, rt): (PoaPolicies, Box<[TaggedComponent]>, Option<Adapter>),
     ) -> Result<Poa> {
         if admin.shut_down {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
@@ -218,6 +227,7 @@ impl Shared {
             parent: parent.cloned(),
             policies,
             components,
+            rt: rt.map(Box::new),
             manager: manager.clone(),
             gate: Gate::new(if starting { STARTING } else { 0 }),
             body: PiMutex::new(body),

@@ -6,8 +6,10 @@ use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
 use super::poa::Poa;
+use crate::rt::Adapter;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
+use isorb_rt::priority::Priority;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -66,6 +68,23 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         self.poa.leave_gate();
+    }
+}
+
+/// An object in the active object map that a request is for, and that counts it already. It must be entered: a few words that
+/// are handed up from the look-up in registers, where [`Entered`] would be copied.
+#[must_use = "the request counts as running in the object until it is entered, and left"]
+pub(crate) struct Found<'k> {
+    pub(super) visit: Visit,
+    pub(super) active: Arc<Active>,
+    pub(super) id: &'k [u8],
+}
+
+impl<'k> Found<'k> {
+    /// The request runs.
+    #[inline(always)]
+    pub fn enter(self, operation: OperationName<'k>) -> Entered<'k> {
+        Entered::active(self.visit, self.active, self.id, operation)
     }
 }
 
@@ -134,6 +153,20 @@ impl<'k> Entered<'k> {
         self.object_id
     }
 
+    /// The POA's real-time side, if it has one.
+    #[inline]
+    pub fn rt(&self) -> Option<&Adapter> {
+        self.visit.poa.0.rt.as_deref()
+    }
+
+    /// The object's own CORBA priority, where it was activated with one.
+    pub fn own_priority(&self) -> Option<Priority> {
+        match &self.subject {
+            Subject::Active(active) => active.priority,
+            Subject::Servant(..) => None,
+        }
+    }
+
     /// Calls `upcall` as the POA's thread model allows. All upcalls to the servant go through here.
     ///
     /// # Errors
@@ -148,6 +181,12 @@ impl<'k> Entered<'k> {
         let poa = self.poa();
         let _permit = if poa.needs_permit() { Some(poa.permit()?) } else { None };
         Ok(upcall(self.servant()))
+    }
+
+    /// Whether a servant manager or a default servant stands behind it, so that [`postinvoke`](Self::postinvoke) may do something.
+    #[inline(always)]
+    pub fn is_located(&self) -> bool {
+        matches!(self.subject, Subject::Servant(..))
     }
 
     /// Tells the servant locator, if there is one, that the upcall is over. Before the reply is sent, since its exception
@@ -175,10 +214,15 @@ impl<'k> Entered<'k> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         match &self.subject {
-            Subject::Active(active) => self.visit.poa.leave_object(active),
-            // After a panic of the servant: nobody is left to tell what it raises.
-            Subject::Servant(..) => _ = self.postinvoke(),
+            Subject::Active(active) => {
+                self.visit.poa.leave_object(active);
+                current::pop_active();
+            }
+            Subject::Servant(..) => {
+                // After a panic of the servant: nobody is left to tell what it raises.
+                _ = self.postinvoke();
+                current::pop();
+            }
         }
-        current::pop();
     }
 }

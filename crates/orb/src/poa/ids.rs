@@ -156,7 +156,7 @@ impl Poa {
         if !policies.implicit() {
             return Ok(None);
         }
-        Ok(Some(body.objects.insert_new(self, servant.clone())?.id.clone()))
+        Ok(Some(body.objects.insert_new(self, servant.clone(), None)?.id.clone()))
     }
 
     fn servant_of(&self, id: &[u8]) -> Result<Option<Servant>> {

@@ -190,6 +190,9 @@ impl Poa {
 
     /// Takes the POA out of everything that knows it.
     fn forget(&self) {
+        if let Some(rt) = &self.0.rt {
+            rt.discharge();
+        }
         let shared = &self.0.shared;
         {
             let mut admin = shared.admin.lock();

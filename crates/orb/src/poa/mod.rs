@@ -31,6 +31,7 @@ mod managers;
 #[allow(clippy::module_inception)] // The one type that all the others are about.
 mod poa;
 pub mod policies;
+mod priorities;
 mod registry;
 mod serve;
 mod table;

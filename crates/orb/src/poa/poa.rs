@@ -7,6 +7,7 @@ use super::managers::{AdapterActivator, ServantManager};
 use super::policies::PoaPolicies;
 use super::registry::Shared;
 use super::{ObjectId, PoaManager};
+use crate::rt::Adapter;
 use crate::{Object, Orb, Result, Servant};
 use isorb_giop::SystemException;
 use isorb_giop::component::TaggedComponent;
@@ -46,6 +47,8 @@ pub(super) struct Inner {
     pub policies: PoaPolicies,
     /// What IOR interceptors add to its references.
     pub components: Box<[TaggedComponent]>,
+    /// Its real-time side, if it has real-time policies.
+    pub rt: Option<Box<Adapter>>,
     pub manager: PoaManager,
     pub gate: Gate,
     pub body: PiMutex<Body>,
@@ -162,12 +165,20 @@ impl Poa {
         [&self.0.prefix, id].concat()
     }
 
+    /// A reference to an object, which says its own priority if it has one.
     pub(super) fn make_reference(
         &self,
         interface_id: &str,
         id: &ObjectId,
     ) -> Result<Object, SystemException> {
-        Ok(self.orb()?.make_reference(interface_id, self.key(id), &self.0.components))
+        let (orb, key) = (self.orb()?, self.key(id));
+        let Some(rt) = &self.0.rt else {
+            return Ok(orb.make_reference(interface_id, key, None, &self.0.components));
+        };
+        let active = self.lock().objects.find(id).and_then(|active| active.priority);
+        let published = rt.published(active.or_else(|| rt.given(id)));
+        let components = [&published.components, &*self.0.components].concat();
+        Ok(orb.make_reference(interface_id, key, published.address, &components))
     }
 }
 

@@ -1,5 +1,8 @@
 //! The policies of a POA (CORBA 3.3 part 1, clause 15.3.8) and which of them go together.
 
+use crate::rt::ThreadpoolId;
+use crate::rt::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy};
+
 /// How long objects outlive the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lifespan {
@@ -83,6 +86,13 @@ pub enum ThreadModel {
 /// - `DefaultServant` with `Unique`,
 /// - `Implicit` with `User` or with `NonRetain`.
 ///
+/// Of the real-time policies (RT-CORBA 1.2, clause 5.7), these:
+/// - a thread pool with lanes, or priority bands, without a priority model,
+/// - no bands, a band below 0 or one that ends before it begins, a server priority that is none,
+/// - a server-declared priority outside of every band, or that no lane has,
+/// - a band that no lane's priority is in,
+/// - a thread pool or a server protocol that this ORB does not have, a private connection.
+///
 /// The index in InvalidPolicy counts the policies in the order in which they were set here, from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoaPolicies {
@@ -94,6 +104,7 @@ pub struct PoaPolicies {
     request_processing: RequestProcessing,
     thread_model: ThreadModel,
     max_objects: Option<u32>,
+    rt: Vec<RtPolicy>,
     /// Which policies were set, in order.
     order: Vec<Which>,
 }
@@ -107,6 +118,8 @@ enum Which {
     Retention,
     Processing,
     Threads,
+    /// By policy type.
+    RealTime(u32),
 }
 
 macro_rules! policy {
@@ -181,6 +194,55 @@ impl PoaPolicies {
     /// The value that [`max_objects`](Self::max_objects) sets.
     pub fn max_objects_value(&self) -> u32 {
         self.max_objects.unwrap_or(Self::DEFAULT_MAX_OBJECTS)
+    }
+
+    /// Sets a real-time policy; a second one of the same type takes the place of the first.
+    #[must_use]
+    pub fn rt_policy(mut self, policy: RtPolicy) -> PoaPolicies {
+        let policy_type = policy.policy_type();
+        match self.rt.iter_mut().find(|other| other.policy_type() == policy_type) {
+            Some(other) => *other = policy,
+            None => {
+                self.rt.push(policy);
+                self.order.push(Which::RealTime(policy_type));
+            }
+        }
+        self
+    }
+
+    /// The real-time policies that were set, in that order.
+    pub fn rt_policies(&self) -> &[RtPolicy] {
+        &self.rt
+    }
+
+    /// Sets the priority model: who says at which priority requests run, and the server's priority.
+    #[must_use]
+    pub fn priority_model(self, model: PriorityModel, server_priority: i16) -> PoaPolicies {
+        self.rt_policy(RtPolicy::PriorityModel(PriorityModelPolicy { model, server_priority }))
+    }
+
+    /// Sets the thread pool that serves the POA's objects.
+    #[must_use]
+    pub fn threadpool(self, pool: ThreadpoolId) -> PoaPolicies {
+        self.rt_policy(RtPolicy::ThreadPool(pool))
+    }
+
+    /// Sets the bands that clients are to have connections for.
+    #[must_use]
+    pub fn priority_bands(self, bands: impl Into<Vec<PriorityBand>>) -> PoaPolicies {
+        self.rt_policy(RtPolicy::PriorityBands(bands.into()))
+    }
+
+    /// Sets the protocols that the POA's objects are reached by, the preferred one first.
+    #[must_use]
+    pub fn server_protocols(self, protocols: impl Into<Vec<Protocol>>) -> PoaPolicies {
+        self.rt_policy(RtPolicy::ServerProtocol(protocols.into()))
+    }
+
+    /// The index of the real-time policy of this type.
+    pub(super) fn rt_index(&self, policy_type: u32) -> u16 {
+        let position = self.order.iter().position(|set| *set == Which::RealTime(policy_type));
+        position.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX)
     }
 
     pub(super) fn persistent(&self) -> bool {

@@ -109,7 +109,6 @@ impl Default for RealTimeConfig {
     }
 }
 
-#[allow(dead_code)] // Used by thread pools, which come next.
 impl RealTimeConfig {
     /// What is wrong, as a sentence.
     pub(crate) fn check(&self) -> Result<(), String> {

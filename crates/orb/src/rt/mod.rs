@@ -4,9 +4,10 @@
 //!   client thread ─ RtCurrent ─► effective policies ─► band ─► connection ═► lane ─► upcall at the request's priority
 //! ```
 //!
-//! [`RtOrb`] makes mutexes and maps priorities. [`policy`] has the six policies, which a POA is made with and a client
+//! [`RtOrb`] makes thread pools and mutexes and maps priorities. [`policy`] has the six policies, which a POA is made with and a client
 //! [overrides](Overrides). What holds for a reference is worked out once for each set of overrides and then looked up (`plan`).
 
+mod adapter;
 mod binding;
 mod config;
 mod current;
@@ -14,13 +15,13 @@ mod mutex;
 mod overrides;
 mod plan;
 pub mod policy;
+pub(crate) mod pool;
 mod priorities;
 mod reference;
 mod rt_orb;
 mod socket;
-// What it has is for the dispatcher, too, which comes next.
-#[allow(dead_code)]
 pub(crate) mod thread;
+mod urgency;
 
 pub use config::{LockMemory, Mapping, RealTimeClass, RealTimeConfig, UpcallMemory};
 pub use current::RtCurrent;
@@ -31,14 +32,22 @@ pub use isorb_rt::priority::{
 pub use isorb_rt::sched::{Cpus, NativeRange, RealTime};
 pub use mutex::{Mutex, MutexNotFound};
 pub use overrides::{Overrides, set_thread_overrides, thread_overrides};
+pub use pool::{
+    DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolId, ThreadpoolLane,
+    ThreadpoolOptions,
+};
 pub use priorities::PriorityTransform;
 pub use rt_orb::RtOrb;
 
+pub(crate) use adapter::{Adapter, Unfit};
 pub(crate) use binding::{ClientState, Way, local_priority};
 pub(crate) use plan::{Plans, Setup};
+pub(crate) use pool::ThreadPlan;
 pub(crate) use reference::Facts;
 pub(crate) use rt_orb::State;
-pub(crate) use socket::prepare;
+pub(crate) use socket::{mark, prepare};
+pub(crate) use thread::Raised;
+pub(crate) use urgency::Urgency;
 
 /// The operation by which a client says which band a connection is for (RT-CORBA 1.2, clause 5.13.2).
 pub(crate) const BIND_PRIORITY_BAND: &str = "_bind_priority_band";

@@ -103,8 +103,10 @@ impl Plan {
         let lanes = facts.lanes.iter().filter(|(_, lane)| own.iter().any(|route| route.tag == lane.tag));
         let lanes: Vec<&(Priority, Route)> = lanes.collect();
         let lanes_within = |band: &PriorityBand| -> Option<Routes> {
-            let inside = lanes.iter().filter(|(priority, _)| holds(band, *priority));
-            let found: Routes = inside.map(|(_, route)| route.clone()).collect();
+            let mut inside: Vec<_> = lanes.iter().filter(|(priority, _)| holds(band, *priority)).collect();
+            // No request of the band is to run below its own lane, so the most urgent one takes them.
+            inside.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
+            let found: Routes = inside.into_iter().map(|(_, route)| route.clone()).collect();
             (!found.is_empty()).then_some(found)
         };
         let ways = match (bands, facts.model) {

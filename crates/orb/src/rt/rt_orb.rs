@@ -2,6 +2,9 @@
 
 use super::config::RealTimeConfig;
 use super::mutex::{Mutex, MutexNotFound, Mutexes};
+use super::pool::{
+    DestroyError, InvalidThreadpool, LaneStatus, Pools, ThreadpoolId, ThreadpoolLane, ThreadpoolOptions,
+};
 use super::priorities::{Priorities, PriorityTransform};
 use crate::{Orb, Result};
 use isorb_rt::priority::PriorityMapping;
@@ -29,11 +32,12 @@ pub struct RtOrb {
 pub(crate) struct State {
     pub priorities: Priorities,
     pub mutexes: Mutexes,
+    pub pools: Pools,
 }
 
 impl State {
     pub fn new(config: &RealTimeConfig) -> State {
-        State { priorities: Priorities::new(config), mutexes: Mutexes::default() }
+        State { priorities: Priorities::new(config), mutexes: Mutexes::default(), pools: Pools::default() }
     }
 }
 
@@ -45,6 +49,68 @@ impl RtOrb {
     /// The ORB.
     pub fn orb(&self) -> &Orb {
         &self.orb
+    }
+
+    /// Makes a thread pool without lanes: one endpoint, threads that rest at the default priority and run each upcall at the priority
+    /// of its request.
+    ///
+    /// # Errors
+    /// BAD_PARAM for no static threads or a negative priority; DATA_CONVERSION with minor code OMG|2 for a priority that maps to
+    /// none; NO_PERMISSION when the configuration requires real time and the process has no right to it; COMM_FAILURE when the
+    /// endpoint cannot be opened; NO_RESOURCES when a thread cannot be started.
+    ///
+    /// # Real-time
+    /// Allocates and blocks: for start-up. The threads start with their class, processors and stack as asked for, or the pool is not
+    /// made.
+    pub fn create_threadpool(
+        &self,
+        threads: ThreadpoolLane,
+        options: &ThreadpoolOptions,
+    ) -> Result<ThreadpoolId> {
+        self.orb.rt_state().pools.create(&self.orb, &[threads], false, options)
+    }
+
+    /// Makes a thread pool with lanes: each has an endpoint, connections and threads of its own, which do all work of a request at the
+    /// lane's priority.
+    ///
+    /// ```no_run
+    /// # use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
+    /// # let orb = isorb::Orb::with_config(isorb::Config::default());
+    /// let lanes = [ThreadpoolLane::new(1_000, 4), ThreadpoolLane::new(20_000, 2)];
+    /// let pool = orb.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default())?;
+    /// # Ok::<(), isorb::SystemException>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`create_threadpool`](Self::create_threadpool); BAD_PARAM for no lanes or two of one priority.
+    ///
+    /// # Real-time
+    /// As [`create_threadpool`](Self::create_threadpool).
+    pub fn create_threadpool_with_lanes(
+        &self,
+        lanes: &[ThreadpoolLane],
+        options: &ThreadpoolOptions,
+    ) -> Result<ThreadpoolId> {
+        self.orb.rt_state().pools.create(&self.orb, lanes, true, options)
+    }
+
+    /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not wait for that.
+    ///
+    /// # Errors
+    /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
+    pub fn destroy_threadpool(&self, pool: ThreadpoolId) -> Result<(), DestroyError> {
+        self.orb.rt_state().pools.destroy(pool)
+    }
+
+    /// What goes on in the lanes of a pool, the least urgent first.
+    ///
+    /// # Errors
+    /// [`InvalidThreadpool`].
+    ///
+    /// # Real-time
+    /// Allocates; takes each lane's lock for a moment.
+    pub fn threadpool_status(&self, pool: ThreadpoolId) -> Result<Vec<LaneStatus>, InvalidThreadpool> {
+        self.orb.rt_state().pools.status(pool)
     }
 
     /// A mutex without a name.

@@ -64,3 +64,112 @@ fn refused(what: &'static str) -> impl Fn(Errno) -> SystemException {
             .detail(format!("the system does not let a connection have {what} as its policies say: {error}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::policy::{Protocol, TcpProperties};
+    use isorb_transport::{Tcp, Transport, Unix};
+    use socket2::SockRef;
+
+    #[test]
+    fn a_socket_hears_what_concerns_its_protocol() {
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let connect = || Tcp.connect(listener.address(), None).unwrap();
+        let wanted = TcpProperties {
+            send_buffer_size: 50_000,
+            recv_buffer_size: 60_000,
+            keep_alive: true,
+            no_delay: false,
+            network_priority: true,
+            ..TcpProperties::default()
+        };
+        let setup = |properties| Setup {
+            protocols: [Protocol::with_tag(77), Protocol::iiop(properties)].into(),
+            marks: Some(NetworkPriority { dscp: 46, queue: 6 }),
+            ..Setup::default()
+        };
+        let stream = connect();
+        prepare(&*stream, 0, &setup(wanted)).unwrap();
+        let fd = stream.fd();
+        let socket = SockRef::from(&fd);
+        assert!(socket.send_buffer_size().unwrap() >= 50_000 && socket.recv_buffer_size().unwrap() >= 60_000);
+        assert_eq!((socket.keepalive().unwrap(), socket.tcp_nodelay().unwrap()), (true, false));
+        assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (46 << 2, 6));
+        // Marks only where the protocol asks for them.
+        let stream = connect();
+        prepare(&*stream, 0, &setup(TcpProperties { network_priority: false, ..wanted })).unwrap();
+        let fd = stream.fd();
+        assert_eq!(SockRef::from(&fd).tos_v4().unwrap(), 0);
+        // A protocol of another tag is another's.
+        let stream = connect();
+        prepare(&*stream, 1, &setup(wanted)).unwrap();
+        let fd = stream.fd();
+        assert!(!SockRef::from(&fd).keepalive().unwrap());
+    }
+
+    #[test]
+    fn those_who_connect_hear_the_servers_protocol_policy() {
+        use crate::poa::PoaPolicies;
+        use crate::rt::policy::PriorityModel::ServerDeclared;
+        use crate::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions};
+        use crate::{Config, Orb};
+        use std::net::TcpStream;
+        let wanted = TcpProperties { keep_alive: true, network_priority: true, ..TcpProperties::default() };
+        for lanes in [true, false] {
+            let orb = Orb::with_config(Config::default());
+            orb.set_network_priority_mapping(std::sync::Arc::new(ClassSelectors));
+            let root = orb.root_poa().unwrap();
+            let policies = PoaPolicies::new().priority_model(ServerDeclared, 32_767);
+            let policies = policies.server_protocols([Protocol::iiop(wanted)]);
+            let (policies, pool) = match lanes {
+                true => {
+                    let lanes = [ThreadpoolLane::new(0, 1), ThreadpoolLane::new(32_767, 1)];
+                    let options = ThreadpoolOptions::default();
+                    let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();
+                    (policies.threadpool(pool), Some(pool))
+                }
+                false => (policies, None),
+            };
+            root.create_poa("marked", None, policies).unwrap();
+            let doors = match pool {
+                Some(pool) => {
+                    let status = orb.rt().threadpool_status(pool).unwrap();
+                    status
+                        .into_iter()
+                        .map(|lane| (lane.address, if lane.lane_priority == 0 { 0 } else { 46 }))
+                        .collect()
+                }
+                None => vec![(orb.endpoint_addresses().remove(0), 46)],
+            };
+            for ((host, port), dscp) in doors {
+                let client = TcpStream::connect((host.as_str(), port)).unwrap();
+                let me = client.local_addr().unwrap().to_string();
+                let accepted = loop {
+                    let all = orb.accepted().all();
+                    match all.into_iter().find(|connection| connection.peer().contains(&me)) {
+                        Some(connection) => break connection,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                let fd = accepted.stream().fd();
+                let socket = SockRef::from(&fd);
+                assert_eq!(
+                    (socket.keepalive().unwrap(), socket.tos_v4().unwrap()),
+                    (true, dscp << 2),
+                    "{port}"
+                );
+            }
+            orb.shutdown(true).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_leaves_no_host_has_no_code_point() {
+        let listener = Unix::default().listen("").unwrap();
+        let stream = Unix::default().connect(listener.address(), None).unwrap();
+        mark(&*stream, NetworkPriority { dscp: 46, queue: 5 }).unwrap();
+        let fd = stream.fd();
+        assert_eq!(SockRef::from(&fd).priority().unwrap(), 5);
+    }
+}

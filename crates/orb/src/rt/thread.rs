@@ -2,6 +2,7 @@
 //!
 //! A thread knows what it was given last, so that giving it the same again costs no system call.
 
+use super::pool::ThreadpoolId;
 use super::priorities::Priorities;
 use crate::{Result, SystemException};
 use isorb_giop::Kind;
@@ -12,6 +13,7 @@ use std::marker::PhantomData;
 
 thread_local! {
     static PRIORITY: Cell<Option<Priority>> = const { Cell::new(None) };
+    static POOL: Cell<ThreadpoolId> = const { Cell::new(0) };
     /// `None` until it is known.
     static CLASS: Cell<Option<SchedClass>> = const { Cell::new(None) };
 }
@@ -38,10 +40,17 @@ pub(crate) fn set_priority(priorities: &Priorities, priority: Priority) -> Resul
     Ok(())
 }
 
-/// Tells a thread that was just started at a priority and in a class that it was.
-pub(crate) fn started_at(priority: Priority, class: SchedClass) {
+/// Tells a thread of a pool that was just started at a priority and in a class that it was.
+pub(crate) fn started_at(pool: ThreadpoolId, priority: Priority, class: SchedClass) {
+    POOL.set(pool);
     PRIORITY.set(Some(priority));
     CLASS.set(Some(class));
+}
+
+/// The pool that this thread belongs to; 0 for none.
+#[inline]
+pub(crate) fn serves() -> ThreadpoolId {
+    POOL.get()
 }
 
 /// Gives this thread a class.
@@ -64,9 +73,14 @@ fn change(class: SchedClass) -> Result<()> {
     Ok(())
 }
 
-/// Somebody else changed this thread's class: it is not known any more.
-pub(crate) fn class_was_changed() {
-    CLASS.set(None);
+/// Gives this thread a priority and its class, when somebody else may have changed the class. What the system refuses is
+/// noted.
+pub(crate) fn become_of(priority: Priority, class: SchedClass) {
+    PRIORITY.set(Some(priority));
+    if let Err(error) = change(class) {
+        CLASS.set(None);
+        crate::log::note(format_args!("a thread of a lane: {error}"));
+    }
 }
 
 /// Runs at another priority while it lives, then at the one before. Stays on its thread.
@@ -92,26 +106,44 @@ impl Raised {
         if before == Some(priority) {
             return Ok(Raised { before, class: None, here: PhantomData });
         }
-        Raised::change(priorities, priority, before)
+        let class = priorities.class(priority)?;
+        Raised::with_class(priorities, priority, Some(class))
     }
 
-    fn change(priorities: &Priorities, priority: Priority, before: Option<Priority>) -> Result<Raised> {
-        let class = priorities.class(priority)?;
-        let mut back = None;
-        if priorities.are_applied() {
-            let now = match CLASS.get() {
-                Some(now) => now,
-                None => SchedClass::current().unwrap_or_default(),
-            };
-            CLASS.set(Some(now));
-            if now != class {
-                apply(class)?;
-                back = Some(now);
-            }
-        }
-        PRIORITY.set(Some(priority));
-        Ok(Raised { before, class: back, here: PhantomData })
+    /// Gives the calling thread a priority and a class that need not go with it, for a time; `None` leaves the class as it is.
+    ///
+    /// # Errors
+    /// NO_PERMISSION where the system refuses the class.
+    ///
+    /// # Real-time
+    /// A system call now and at the end where the class differs.
+    #[inline]
+    pub fn with_class(
+        priorities: &Priorities,
+        priority: Priority,
+        class: Option<SchedClass>,
+    ) -> Result<Raised> {
+        let class = match class {
+            Some(class) if priorities.are_applied() => replace_class(class)?,
+            _ => None,
+        };
+        let before = PRIORITY.replace(Some(priority));
+        Ok(Raised { before, class, here: PhantomData })
     }
+}
+
+/// Gives this thread a class; the one before, if that was another.
+fn replace_class(class: SchedClass) -> Result<Option<SchedClass>> {
+    let now = match CLASS.get() {
+        Some(now) => now,
+        None => SchedClass::current().unwrap_or_default(),
+    };
+    CLASS.set(Some(now));
+    if now == class {
+        return Ok(None);
+    }
+    apply(class)?;
+    Ok(Some(now))
 }
 
 impl Drop for Raised {

@@ -4,7 +4,7 @@ use super::lane::Lane;
 use super::session;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
-use crate::transports::{Published, Route, TAG_TCP};
+use crate::transports::{Published, Route, TAG_TCP, TAG_TLS};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
@@ -18,7 +18,9 @@ pub(crate) struct Endpoints {
     listeners: Vec<Arc<Door>>,
     /// Host and port of each TCP endpoint, as references name them.
     pub published: Vec<(String, u16)>,
-    /// The endpoints of other transports than TCP.
+    /// Host and port of each endpoint over TLS, which references name beside or instead of those.
+    pub secure: Vec<(String, u16)>,
+    /// The endpoints of other transports.
     pub local: Vec<Published>,
     closed: AtomicBool,
 }
@@ -26,8 +28,10 @@ pub(crate) struct Endpoints {
 /// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
 struct Door {
     protocol: &'static str,
+    /// Profile tag of its transport.
+    tag: u32,
     listener: Box<dyn Listener>,
-    lane: Option<Lane>,
+    lane: Option<Arc<Lane>>,
     threads: usize,
 }
 
@@ -37,6 +41,7 @@ impl Endpoints {
         let config = orb.config();
         let mut listeners = Vec::new();
         let mut published = Vec::new();
+        let mut secure = Vec::new();
         let mut local = Vec::new();
         for endpoint in &config.endpoints {
             let Endpoint { protocol, address, publish, lane } = config.endpoint(endpoint)?;
@@ -48,23 +53,26 @@ impl Endpoints {
                 SystemException::from(Kind::CommFailure)
                     .detail(format!("cannot listen at {endpoint}: {error}"))
             })?;
-            if transport.profile_tag() == TAG_TCP {
-                published.push(public_address(
-                    listener.address(),
-                    publish,
-                    config.publish.as_ref(),
-                    endpoint,
-                )?);
+            let tag = transport.profile_tag();
+            if matches!(tag, TAG_TCP | TAG_TLS) {
+                let known = if tag == TAG_TCP { &mut published } else { &mut secure };
+                known.push(public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?);
             } else {
                 let address = listener.address().to_string();
                 let place = transport.place(&address);
                 local.push(Published { route: Route { tag: transport.profile_tag(), address }, place });
             }
             let threads = lane.unwrap_or(0);
-            let lane = lane.map(|_| Lane::new().map_err(os_error)).transpose()?;
-            listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
+            let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
+            listeners.push(Arc::new(Door {
+                protocol: transport.name(),
+                tag: transport.profile_tag(),
+                listener,
+                lane,
+                threads,
+            }));
         }
-        Ok(Endpoints { listeners, published, local, closed: AtomicBool::new(false) })
+        Ok(Endpoints { listeners, published, secure, local, closed: AtomicBool::new(false) })
     }
 
     /// Transport and address of each endpoint.
@@ -93,7 +101,7 @@ impl Endpoints {
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
         orb.accepted().admit(connection, usize::MAX);
         // Served as the clients of the first endpoint are.
-        begin(orb, self.listeners.first().and_then(|door| door.lane.as_ref()), connection)
+        begin(orb, self.listeners.first().and_then(|door| door.lane.as_deref()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
@@ -109,6 +117,25 @@ impl Endpoints {
             lane.close();
         }
     }
+}
+
+/// Listens at a TCP endpoint of a lane; also gives the host and port that references name.
+///
+/// # Errors
+/// BAD_PARAM for an endpoint of another transport, COMM_FAILURE when it cannot be opened.
+pub(crate) fn open_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listener>, (String, u16))> {
+    let config = orb.config();
+    let Endpoint { protocol, address, publish, .. } = config.endpoint(endpoint)?;
+    let transport = orb.transports().by_name(&protocol).filter(|found| found.profile_tag() == TAG_TCP);
+    let transport = transport.ok_or_else(|| {
+        SystemException::from(Kind::BadParam)
+            .detail(format!("endpoint {endpoint}: the lanes of thread pools listen at TCP endpoints"))
+    })?;
+    let listener = transport.listen(&address).map_err(|error| {
+        SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
+    })?;
+    let at = public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?;
+    Ok((listener, at))
 }
 
 /// Host and port that references name for a TCP endpoint: its own option's, else the ORB's, else its own.
@@ -157,9 +184,16 @@ fn accept(orb: &Orb, door: &Door) {
                     orb.pool().clone(),
                     orb.accepted(),
                 ));
+                if let Some(setup) = orb.rt_client().accepting()
+                    && let Err(exception) = crate::rt::prepare(connection.stream(), door.tag, setup)
+                {
+                    crate::log::note(format_args!("{}: turned away: {exception}", connection.peer()));
+                    connection.close();
+                    continue;
+                }
                 let admitted = orb.accepted().admit(&connection, config.max_connections)
                     && !endpoints.closed.load(Ordering::SeqCst);
-                if !admitted || begin(orb, door.lane.as_ref(), &connection).is_err() {
+                if !admitted || begin(orb, door.lane.as_deref(), &connection).is_err() {
                     crate::log::note(format_args!(
                         "{}: turned away, {} connections are open (max_connections)",
                         connection.peer(),

@@ -3,11 +3,17 @@
 //! All threads wait on one poller, edge-triggered; the kernel chooses the thread that gets an event. A connection has one
 //! owner at a time: an event that finds it owned is left to the owner, who looks once more before it lets go. Nobody is
 //! promoted, nothing is re-armed.
+//!
+//! A lane of a thread pool has a [`Station`] beside: it accepts its own connections, and lets a connection go before it runs a
+//! request of it, so that other threads can read what comes next.
 
+use super::station::Station;
 use super::{Next, finish, guarded, on_message};
 use crate::Orb;
 use crate::connection::{Connection, ReadError};
 use crate::workspace::Work;
+use isorb_cdr::Message;
+use isorb_giop::MessageKind;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::{Deadline, now_ns};
@@ -19,6 +25,7 @@ pub(crate) struct Lane {
     /// When to look for members that are to be given up, in nanoseconds; `NEVER` while all of them get on.
     review_at: AtomicU64,
     members: PiMutex<Members>,
+    station: Option<Station>,
 }
 
 /// As nanoseconds, no deadline.
@@ -30,8 +37,12 @@ struct Members {
     free: Vec<usize>,
 }
 
-struct Member {
+/// The token of a station's door; no connection has it, since there are not that many.
+const DOOR: u64 = u64::MAX - 1;
+
+pub(crate) struct Member {
     connection: Arc<Connection>,
+    token: u64,
     turn: Turn,
     /// The peer will send no more; what it has sent may still be there.
     closed: AtomicBool,
@@ -45,62 +56,144 @@ impl Lane {
             poller: Arc::new(Poller::new()?),
             review_at: AtomicU64::new(NEVER),
             members: PiMutex::default(),
+            station: None,
         })
+    }
+
+    /// A lane of a thread pool.
+    pub fn with_station(station: Station) -> std::io::Result<Lane> {
+        let lane = Lane { station: Some(station), ..Lane::new()? };
+        if let Some(station) = &lane.station {
+            lane.poller.add(station.listener().fd(), DOOR, Interest::READ, Trigger::Edge)?;
+        }
+        Ok(lane)
+    }
+
+    pub fn station(&self) -> Option<&Station> {
+        self.station.as_ref()
     }
 
     /// Takes a connection in.
     pub fn add(&self, connection: Arc<Connection>) -> std::io::Result<()> {
-        let member = Arc::new(Member {
-            connection,
-            turn: Turn::new(),
-            closed: AtomicBool::new(false),
-            stuffed: AtomicBool::new(false),
-        });
         let token = {
             let mut members = self.members.lock();
             let place = members.free.pop().unwrap_or_else(|| {
                 members.places.push((0, None));
                 members.places.len() - 1
             });
-            members.places[place].1 = Some(member.clone());
-            u64::from(members.places[place].0) << 32 | place as u64
+            let token = u64::from(members.places[place].0) << 32 | place as u64;
+            let connection = connection.clone();
+            members.places[place].1 = Some(Arc::new(Member {
+                connection,
+                token,
+                turn: Turn::new(),
+                closed: AtomicBool::new(false),
+                stuffed: AtomicBool::new(false),
+            }));
+            token
         };
-        member.connection.watched_by(&self.poller, token);
-        member.connection.stream().watched();
-        let added = self.poller.add(member.connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
+        connection.watched_by(&self.poller, token);
+        connection.stream().watched();
+        let added = self.poller.add(connection.stream().fd(), token, Interest::BOTH, Trigger::Edge);
         if added.is_err() {
             self.remove(token);
         }
         Ok(added?)
     }
 
-    /// Serves events until the lane is closed.
-    pub fn run(&self, orb: &Orb) {
-        let mut work = Work::new(orb.pool());
+    /// Whether a connection is in this lane.
+    pub fn has(&self, connection: &Arc<Connection>) -> bool {
+        let members = self.members.lock();
+        let mut all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+        all.any(|member| Arc::ptr_eq(&member.connection, connection))
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        let members = self.members.lock();
+        members.places.len() - members.free.len()
+    }
+
+    /// Serves events until the lane is closed, or the thread is a dynamic one that was not needed for a while.
+    pub fn run(self: &Arc<Self>, orb: &Orb) {
+        let station = self.station.as_ref();
+        let mut work = station.map_or_else(|| Work::new(orb.pool()), |station| station.work(orb.pool()));
         let mut events = Events::<1>::new();
+        let seat = station.and_then(|station| station.crew.sit());
         loop {
             if self.review_at.load(Ordering::Relaxed) != NEVER {
                 self.review();
             }
-            let deadline = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
-            let Ok(ready) = self.poller.wait(&mut events, deadline) else { return };
-            for event in ready {
-                if event.token == Poller::WAKE {
-                    return;
+            let patience = station.map_or(Deadline::NONE, Station::patience);
+            let review = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
+            if let Some(station) = station {
+                station.crew.rest(seat);
+            }
+            let waited = self.poller.wait(&mut events, patience.earlier(review));
+            let raised = station.is_some_and(|station| station.crew.rise(seat));
+            let Ok(mut ready) = waited else { break };
+            let event = ready.next();
+            match (event.map(|event| event.token), station) {
+                (Some(Poller::WAKE), Some(station)) if !station.crew.is_closed() => {
+                    station.errand(self, orb, &mut work, raised);
+                    continue;
                 }
-                let Some(member) = self.member(event.token) else { continue };
-                let next = guarded(|| member.on_event(orb, &mut work, event.closed));
-                if let Some(at) = member.connection.gives_up_at() {
-                    self.review_at.fetch_min(at, Ordering::Relaxed);
+                (Some(Poller::WAKE), _) => break,
+                (_, Some(station)) if raised => station.back_to_own_priority(),
+                _ => {}
+            }
+            match (event, station) {
+                (Some(event), Some(station)) if event.token == DOOR => station.accept(self, orb),
+                (Some(event), _) => {
+                    let Some(member) = self.member(event.token) else { continue };
+                    let next = guarded(|| member.on_event(self, orb, &mut work, event.closed));
+                    if let Some(at) = member.connection.gives_up_at() {
+                        self.review_at.fetch_min(at, Ordering::Relaxed);
+                    }
+                    if next == Next::Close {
+                        self.expel(orb, &member);
+                    }
                 }
-                if next == Next::Close {
-                    member.connection.break_off();
-                    let _ = self.poller.delete(member.connection.stream().fd());
-                    self.remove(event.token);
-                    orb.connection_ended(&member.connection);
-                }
+                (None, Some(station)) if patience.is_past() && station.crew.retire() => break,
+                (None, _) => {}
             }
         }
+        if let Some(station) = station {
+            station.crew.stand(seat);
+        }
+    }
+
+    /// Wakes one thread, for an errand.
+    pub fn wake(&self) {
+        self.poller.wake();
+    }
+
+    fn expel(&self, orb: &Orb, member: &Member) {
+        member.connection.break_off();
+        let _ = self.poller.delete(member.connection.stream().fd());
+        self.remove(member.token);
+        orb.connection_ended(&member.connection);
+        if let Some(station) = &self.station {
+            // Somebody may have found the lane full, or the process without a descriptor.
+            station.accept(self, orb);
+        }
+    }
+
+    /// Stops accepting, closes all connections in order, ends all threads. For a lane with a station.
+    pub fn end(&self) {
+        if let Some(station) = &self.station {
+            station.listener().close();
+            let left = station.crew.close();
+            let connections: Vec<_> = {
+                let members = self.members.lock();
+                let all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+                all.map(|member| member.connection.clone()).collect()
+            };
+            connections.iter().for_each(|connection| connection.close());
+            // Their clients were told just now that they were not processed.
+            drop(left);
+        }
+        self.close();
     }
 
     /// Breaks off the members whose time is up: a lane blocks on none of them, so no receive of it ends by itself. What is broken
@@ -149,8 +242,27 @@ impl Lane {
     }
 }
 
+/// What came of reading a connection.
+enum Drained {
+    Done,
+    Close,
+    /// The turn was passed on already.
+    LetGo,
+}
+
 impl Member {
-    fn on_event(&self, orb: &Orb, work: &mut Work, closed: bool) -> Next {
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Sends a reply as far as the peer takes it. When it cannot be sent, the connection breaks.
+    pub fn send(&self, message: &Message<'_>) {
+        if self.connection.send_or_keep(message) == Ok(false) {
+            self.stuffed.store(true, Ordering::Release);
+        }
+    }
+
+    fn on_event(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, work: &mut Work, closed: bool) -> Next {
         // Before the turn, so that an owner who misses this looks again.
         if closed {
             self.closed.store(true, Ordering::SeqCst);
@@ -158,13 +270,16 @@ impl Member {
         if !self.turn.take() {
             return Next::Continue;
         }
+        if self.has_left(lane) {
+            return Next::Continue;
+        }
         loop {
-            // Who closes keeps the turn, so that nobody reads any more.
-            if self.drain(orb, work) == Next::Close {
-                return Next::Close;
-            }
-            if self.turn.pass() {
-                return Next::Continue;
+            match self.drain(lane, orb, work) {
+                // Who closes keeps the turn, so that nobody reads any more.
+                Drained::Close => return Next::Close,
+                Drained::LetGo => return Next::Continue,
+                Drained::Done if self.turn.pass() => return Next::Continue,
+                Drained::Done => {}
             }
         }
     }
@@ -172,39 +287,69 @@ impl Member {
     /// Serves what has arrived, until the socket has no more or the peer does not take replies. A message with nothing
     /// behind it is taken for the last, which saves a receive that would find nothing: whatever comes later is another
     /// event. Only the end of the stream has to be looked for, once it was announced.
-    fn drain(&self, orb: &Orb, work: &mut Work) -> Next {
+    fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, work: &mut Work) -> Drained {
         let connection = &self.connection;
         if self.stuffed.load(Ordering::Acquire) {
             match connection.flush() {
                 Ok(true) => self.stuffed.store(false, Ordering::Release),
-                Ok(false) => return Next::Continue,
-                Err(_) => return Next::Close,
+                Ok(false) => return Drained::Done,
+                Err(_) => return Drained::Close,
             }
         }
+        let sharing = lane.station.as_ref().filter(|station| station.shares());
         loop {
-            let (read, last) = connection.read_arrived(&mut work.block);
+            let (read, last) = connection.read_arrived(&mut work.block, sharing.is_none());
             match read {
                 Ok(arrived) => {
-                    let mut send = |message: &isorb_cdr::Message<'_>| {
-                        if connection.send_or_keep(message) == Ok(false) {
-                            self.stuffed.store(true, Ordering::Release);
-                        }
-                    };
+                    let done = last && !self.closed.load(Ordering::SeqCst);
+                    if let Some(station) = sharing
+                        && arrived.header.kind == MessageKind::Request
+                    {
+                        self.let_go(lane, !done);
+                        station.serve(lane, orb, self, arrived, work);
+                        return Drained::LetGo;
+                    }
+                    let mut send = |message: &Message<'_>| self.send(message);
                     if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
-                        return Next::Close;
+                        return Drained::Close;
                     }
                     work.trim();
+                    if self.has_left(lane) {
+                        return Drained::LetGo;
+                    }
                     let done = last && !self.closed.load(Ordering::SeqCst);
                     if done || self.stuffed.load(Ordering::Acquire) {
-                        return Next::Continue;
+                        return Drained::Done;
                     }
                 }
-                Err(ReadError::WouldBlock) => return Next::Continue,
+                Err(ReadError::WouldBlock) => return Drained::Done,
                 Err(error) => {
                     finish(connection, error);
-                    return Next::Close;
+                    return Drained::Close;
                 }
             }
+        }
+    }
+
+    /// Whether the connection was moved to another lane, which serves it from then on. The turn is kept: nobody reads here any more.
+    fn has_left(&self, lane: &Arc<Lane>) -> bool {
+        if self.connection.home.get().is_none_or(|home| std::ptr::eq(home.as_ptr(), Arc::as_ptr(lane))) {
+            return false;
+        }
+        let _ = lane.poller.delete(self.connection.stream().fd());
+        lane.remove(self.token);
+        true
+    }
+
+    /// Leaves the connection to others. What may have arrived besides is reported again, to any thread.
+    fn let_go(&self, lane: &Lane, mut more: bool) {
+        while !self.turn.pass() {
+            more = true;
+        }
+        if more {
+            // What can be written to is ready, so there is an event, whether or not more has arrived.
+            let fd = self.connection.stream().fd();
+            let _ = lane.poller.modify(fd, self.token, Interest::BOTH, Trigger::Edge);
         }
     }
 }

@@ -1,15 +1,21 @@
 //! The serving side: endpoints, the threads that read, what happens to a message.
 //!
 //! The thread that reads a request runs it and sends its reply. Which thread reads is the endpoint's concurrency: one a
-//! connection ([`session`]) or a fixed number for all ([`lane`]).
+//! connection ([`session`]), a fixed number for all ([`lane`]), or those of a thread pool's lane ([`station`], [`crew`]).
 
+mod bands;
+mod crew;
 mod dispatch;
 mod endpoint;
 mod lane;
 mod session;
+mod station;
 
+pub(crate) use crew::{Crew, Room, Rules};
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
-pub(crate) use endpoint::Endpoints;
+pub(crate) use endpoint::{Endpoints, open_listener};
+pub(crate) use lane::Lane;
+pub(crate) use station::{Blueprint, Station};
 
 use crate::Orb;
 use crate::connection::{Arrived, Connection, ReadError};
@@ -31,7 +37,7 @@ enum Next {
 }
 
 /// Handles a message that a reading thread got; it lies in `work.block`.
-#[inline]
+#[inline(always)]
 fn on_message(
     orb: &Orb,
     connection: &Arc<Connection>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut work = Work::new(connection.pool());
     let mut send = |message: &isorb_cdr::Message<'_>| _ = connection.send(message);
-    guarded(|| {
+    let next = guarded(|| {
         loop {
             match connection.read(&mut work.block) {
                 Ok(arrived) => {
@@ -18,6 +18,9 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
                         return Next::Close;
                     }
                     work.trim();
+                    if connection.home.get().is_some() {
+                        return Next::Continue;
+                    }
                 }
                 Err(error) => {
                     finish(connection, error);
@@ -26,6 +29,10 @@ pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
             }
         }
     });
+    if next == Next::Continue {
+        // It has a lane from now on.
+        return;
+    }
     connection.break_off();
     orb.connection_ended(connection);
 }

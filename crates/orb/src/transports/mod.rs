@@ -2,17 +2,21 @@
 
 mod config;
 mod route;
+pub(crate) mod secure;
 
 pub use config::TransportConfig;
 pub(crate) use route::{Published, Route, find};
 
-use isorb_transport::{Tcp, Transport, Unix};
+use isorb_transport::{Segments, Tcp, Transport, Unix};
 use std::sync::Arc;
+
+/// Stands for the transport of which addresses lie in the component of this number.
+pub(crate) const TAG_TLS: u32 = isorb_giop::component::TAG_SSL_SEC_TRANS;
 
 /// Profile tag of TCP.
 pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
 
-/// The transports that an ORB has: its own, then those that were registered.
+/// The transports that an ORB has: its own three, then those that were registered.
 pub(crate) struct Transports {
     all: Vec<Arc<dyn Transport>>,
     order: Vec<u32>,
@@ -21,7 +25,13 @@ pub(crate) struct Transports {
 impl Transports {
     pub fn new(config: &TransportConfig, more: Vec<Arc<dyn Transport>>) -> Transports {
         let unix = Unix { mode: config.socket_mode };
-        let mut all: Vec<Arc<dyn Transport>> = vec![Arc::new(unix), Arc::new(Tcp)];
+        let segments = Segments {
+            bytes: config.segment_bytes,
+            spin: config.segment_spin(),
+            mode: config.socket_mode,
+            users: config.segment_users.clone(),
+        };
+        let mut all: Vec<Arc<dyn Transport>> = vec![Arc::new(segments), Arc::new(unix), Arc::new(Tcp)];
         all.extend(more);
         let order = order(&all, &config.protocols);
         Transports { all, order }
@@ -46,7 +56,7 @@ impl Transports {
 fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
     let tag = |name: &String| all.iter().find(|t| t.name() == name).map(|t| t.profile_tag());
     let mut order: Vec<u32> = names.iter().filter_map(tag).collect();
-    let own = ["unix", "tcp"];
+    let own = ["segment", "unix", "tcp"];
     let unnamed =
         all.iter().filter(|t| !own.contains(&t.name()) && !names.iter().any(|name| name == t.name()));
     let tcp = order.iter().position(|tag| *tag == TAG_TCP).unwrap_or(order.len());

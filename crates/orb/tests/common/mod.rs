@@ -2,6 +2,8 @@
 #![allow(dead_code, missing_docs)]
 
 pub mod fake;
+pub mod raw;
+pub mod rt;
 
 use isorb::generated::*;
 use isorb::{Concurrency, Config, Orb};

@@ -1,6 +1,7 @@
 //! Connecting within a deadline.
 
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -48,8 +49,23 @@ pub fn connect_tcp(addr: SocketAddr, deadline: Deadline) -> Result<TcpStream, Er
 /// Does not allocate for any path that fits. Blocks until connected or `deadline`; a full queue is looked at again
 /// each millisecond, since the kernel offers nothing to wait on.
 pub fn connect_unix(path: &Path, deadline: Deadline) -> Result<UnixStream, Errno> {
+    Ok(connect_local(path, Type::STREAM, deadline)?.into())
+}
+
+/// As [`connect_unix`], to a socket that keeps the boundaries of packets (`SOCK_SEQPACKET`).
+///
+/// # Errors
+/// As [`connect_unix`]; `PROTOTYPE` where a stream socket listens.
+///
+/// # Real-time
+/// As [`connect_unix`].
+pub fn connect_unix_packets(path: &Path, deadline: Deadline) -> Result<OwnedFd, Errno> {
+    Ok(connect_local(path, Type::SEQPACKET, deadline)?.into())
+}
+
+fn connect_local(path: &Path, kind: Type, deadline: Deadline) -> Result<Socket, Errno> {
     let addr = SockAddr::unix(path).map_err(errno)?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(errno)?;
+    let socket = Socket::new(Domain::UNIX, kind, None).map_err(errno)?;
     socket.set_nonblocking(true).map_err(errno)?;
     loop {
         match socket.connect(&addr).map_err(errno) {
@@ -63,7 +79,7 @@ pub fn connect_unix(path: &Path, deadline: Deadline) -> Result<UnixStream, Errno
         }
     }
     socket.set_nonblocking(false).map_err(errno)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 #[cfg(all(test, not(loom)))]

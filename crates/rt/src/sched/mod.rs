@@ -6,12 +6,14 @@
 
 mod affinity;
 mod class;
+mod id;
 mod memory;
 mod rights;
 mod thread;
 
 pub use affinity::{Cpus, current_cpus, set_current_cpus};
 pub use class::{NativeRange, Reservation, SchedClass, SchedError};
+pub use id::ThreadId;
 pub use memory::{MemoryLock, lock_memory, prefault_stack, unlock_memory};
 pub use rights::{Granted, MissingRight, Need, RealTime, Right};
 pub use thread::{SpawnError, Thread, ThreadSpec};

@@ -1,6 +1,7 @@
 //! Messages out of streams that are cut anywhere.
 
 use super::*;
+use crate::policy::Timeout;
 use isorb_scope::BufferPool;
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -82,7 +83,7 @@ fn messages_are_put_together() {
         let mut block = fresh_block(&pool);
         for (n, expected) in messages.iter().enumerate() {
             let wait = if random(2) == 0 { Wait::No } else { Wait::Block };
-            let got = inbox.next(&stream, &pool, wait, Deadline::NONE, None, &mut block);
+            let got = inbox.next(&stream, &pool, wait, Deadline::NONE, Timeout::NONE, &mut block);
             let arrived = got.unwrap_or_else(|error| panic!("round {round}, message {n}: {error:?}"));
             assert_eq!(arrived.len, expected.len());
             assert!(block.bytes()[..arrived.len] == expected[..], "round {round}, message {n}");
@@ -90,7 +91,7 @@ fn messages_are_put_together() {
             assert_eq!(arrived.request_id, id);
         }
         assert!(inbox.is_empty());
-        let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block);
+        let end = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block);
         assert_eq!(end.unwrap_err(), ReadError::End);
     }
 }
@@ -102,7 +103,9 @@ fn what_is_too_long_or_no_message_is_refused() {
         let mut inbox = inbox(&pool, 100);
         let mut block = fresh_block(&pool);
         let stream = Pieces::new(octets, vec![4096]);
-        inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block).map(|arrived| arrived.len)
+        inbox
+            .next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block)
+            .map(|arrived| arrived.len)
     };
     assert_eq!(next(message(0, 100)), Ok(100));
     assert!(matches!(next(message(0, 101)), Err(ReadError::Protocol(ProtocolError::TooLarge { .. }))));
@@ -120,7 +123,8 @@ fn bursts_are_received_in_large_pieces() {
     let mut inbox = inbox(&pool, 1 << 20);
     let mut block = fresh_block(&pool);
     for expected in &messages {
-        let arrived = inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, None, &mut block).unwrap();
+        let arrived =
+            inbox.next(&stream, &pool, Wait::Block, Deadline::NONE, Timeout::NONE, &mut block).unwrap();
         assert!(block.bytes()[..arrived.len] == expected[..]);
     }
     let receives = stream.at.lock().unwrap().1;

@@ -1,5 +1,7 @@
 //! The command line, as `isorb bench` and the hidden `isorb bench-peer` have it.
 
+mod experiments;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -9,10 +11,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use isorb_rt::sched::RealTime;
 
 use crate::cases::Case;
-use crate::experiments::{footprint, instructions, syscalls, two_way};
+use crate::contention;
+use crate::contention::client::ClientArgs;
+use crate::contention::flood::FloodArgs;
+use crate::contention::server::ServerArgs;
+use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
 use crate::subjects::{Subject, isorb, raw};
+use experiments::{Named, ReportArgs};
 
 /// A run that is not quick gives each case so long.
 const EACH: Duration = Duration::from_secs(12);
@@ -36,6 +43,10 @@ enum What {
     Syscalls(Counted),
     /// Size of the smallest client and server, on disk and in memory
     Footprint(Plain),
+    /// The papers' experiments, all or some, as one HTML page with plots
+    Report(ReportArgs),
+    #[command(flatten)]
+    Experiment(Named),
 }
 
 #[derive(Args, Debug)]
@@ -103,6 +114,8 @@ impl BenchArgs {
             What::TwoWay(args) => two_way::run(&launcher, &args.options()),
             What::Instructions(args) => instructions::run(&launcher, &args.options(&NOT_UNDER_VALGRIND)),
             What::Syscalls(args) => syscalls::run(&launcher, &args.options(&SAME)),
+            What::Report(args) => report::run(&launcher, &args.options()),
+            What::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
             What::Footprint(args) => footprint::run(args.json),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
@@ -176,9 +189,16 @@ enum PeerWhat {
     },
     /// isorb's client
     IsorbClient {
-        /// The server's reference
-        reference: String,
+        /// The ORB's arguments, and the server's reference
+        #[arg(last = true)]
+        arguments: Vec<String>,
     },
+    /// The server of a contest
+    LoadServer(ServerArgs),
+    /// The client of a contest
+    LoadClient(ClientArgs),
+    /// Sends more than a link carries
+    Flood(FloodArgs),
     /// The control's server
     RawServer,
     /// The control's client
@@ -196,7 +216,10 @@ impl PeerArgs {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
             PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
-            PeerWhat::IsorbClient { reference } => isorb::call(&reference),
+            PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
+            PeerWhat::LoadServer(args) => contention::server::serve(&args),
+            PeerWhat::LoadClient(args) => contention::client::call(&args),
+            PeerWhat::Flood(args) => contention::flood::flood(&args),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };
@@ -215,6 +238,7 @@ mod tests {
 
     use super::*;
     use crate::cases::Kind;
+    use crate::experiments::catalogue;
 
     #[derive(Parser, Debug)]
     struct Bench {
@@ -255,6 +279,20 @@ mod tests {
     }
 
     #[test]
+    fn every_experiment_is_a_command() {
+        for experiment in catalogue::ALL {
+            let line = format!("bench {} --quick --priority 50", experiment.name);
+            let Ok(What::Experiment(named)) = parse(&line) else { panic!("{line}") };
+            assert_eq!(named.experiment.name, experiment.name);
+            let real_time = RealTime::Prefer;
+            assert_eq!(
+                named.options,
+                one::Options { quick: true, json: false, real_time, priority: 50, smoke: false }
+            );
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for line in [
             "bench",
@@ -263,6 +301,9 @@ mod tests {
             "bench two-way --priority 0",
             "bench two-way --quick --seconds 3",
             "bench two-way --real-time maybe",
+            "bench demux --seconds 3",
+            "bench nothing",
+            "bench report nothing",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -1,0 +1,70 @@
+//! All experiments of the papers that run here.
+
+use super::{
+    BenchError, Context, clients, demux, low_threads, network_load, paced, pi_mutex, scope, server_work,
+    tao_overhead, timer_resolution,
+};
+use crate::figure::Outcome;
+
+/// An experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its name, which is its command.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// The paper and its figures.
+    pub source: &'static str,
+    /// What the paper saw.
+    pub paper: &'static str,
+    /// About how many seconds it takes: quick, in full.
+    pub seconds: (u32, u32),
+    /// Does it.
+    pub run: fn(&mut Context<'_>) -> Result<Outcome, BenchError>,
+}
+
+impl Experiment {
+    /// About how many seconds it takes.
+    pub fn takes(&self, quick: bool) -> u32 {
+        if quick { self.seconds.0 } else { self.seconds.1 }
+    }
+
+    /// The one called `name`.
+    pub fn named(name: &str) -> Option<&'static Experiment> {
+        ALL.iter().find(|experiment| experiment.name == name)
+    }
+}
+
+/// All, in the order of the papers.
+pub const ALL: &[Experiment] = &[
+    tao_overhead::EXPERIMENT,
+    timer_resolution::EXPERIMENT,
+    low_threads::EXPERIMENT,
+    network_load::EXPERIMENT,
+    server_work::EXPERIMENT,
+    demux::EXPERIMENT,
+    scope::EXPERIMENT,
+    clients::EXPERIMENT,
+    paced::EXPERIMENT,
+    pi_mutex::EXPERIMENT,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_has_a_name_of_its_own_and_a_quick_form_within_a_minute() {
+        let mut names: Vec<_> = ALL.iter().map(|e| e.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        for experiment in ALL {
+            assert!((1..=60).contains(&experiment.takes(true)), "{}", experiment.name);
+            assert!(experiment.takes(false) >= experiment.takes(true), "{}", experiment.name);
+            assert!(!experiment.paper.is_empty() && !experiment.source.is_empty());
+            assert_eq!(Experiment::named(experiment.name).map(|e| e.about), Some(experiment.about));
+        }
+        assert!(Experiment::named("nothing").is_none());
+    }
+}

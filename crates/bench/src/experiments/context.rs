@@ -1,0 +1,130 @@
+//! What every experiment is given: where it may run, how long, and whom it tells how far it is.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use isorb_rt::sched::{Cpus, Need, RealTime, SchedClass, SpawnError, ThreadSpec};
+
+use super::BenchError;
+use crate::machine::Machine;
+use crate::process::{Launcher, Place};
+
+/// What every experiment is given.
+pub struct Context<'a> {
+    /// Starts the own binary again.
+    pub launcher: &'a Launcher,
+    /// What it runs on.
+    pub machine: Machine,
+    /// The native priority of what is measured; `None` where real-time scheduling is not to be had.
+    pub fifo: Option<u8>,
+    /// Within a minute, at the price of fewer samples.
+    pub quick: bool,
+    smoke: bool,
+    progress: Progress,
+}
+
+impl<'a> Context<'a> {
+    /// Finds out what the process may do, and begins to show progress over `seconds`.
+    ///
+    /// # Errors
+    /// [`BenchError::NotRealTime`] under [`RealTime::Require`]. Under `prefer`, what is missing is in the notes.
+    pub fn new(
+        launcher: &'a Launcher,
+        real_time: RealTime,
+        priority: u8,
+        quick: bool,
+        seconds: u32,
+    ) -> Result<(Context<'a>, Vec<String>), BenchError> {
+        let need = Need { native_priority: priority, lock_memory: None };
+        let granted = real_time.resolve(need).map_err(BenchError::NotRealTime)?;
+        let fifo = granted.scheduling.then_some(priority);
+        let missing = granted.missing().map(ToString::to_string).collect();
+        let machine = Machine::read(fifo);
+        let progress = Progress::new(Duration::from_secs(seconds.into()));
+        Ok((Context { launcher, machine, fifo, quick, smoke: false, progress }, missing))
+    }
+
+    /// As quick as makes no sense but shows that everything runs.
+    #[must_use]
+    pub fn smoke(self, smoke: bool) -> Context<'a> {
+        Context { quick: self.quick || smoke, smoke, ..self }
+    }
+
+    /// Milliseconds that a measurement takes.
+    pub fn ms(&self, quick: u32, full: u32) -> u32 {
+        let ms = self.pick(quick, full);
+        if self.smoke { ms / 10 } else { ms }
+    }
+
+    /// The processor that contenders share.
+    pub fn cpu(&self) -> usize {
+        self.machine.cpus.first().copied().unwrap_or(0)
+    }
+
+    /// A place on that processor, `above` native priorities over the usual one.
+    pub fn place(&self, above: u8) -> Place {
+        Place {
+            cpu: Some(self.cpu()),
+            fifo: self.fifo.map(|priority| priority.saturating_add(above).min(98)),
+        }
+    }
+
+    /// The longer of two, unless it is to be quick.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// Runs `f` on a thread of its own, on the processor that contenders share and at the usual priority.
+    ///
+    /// # Errors
+    /// [`BenchError::Thread`].
+    pub fn on_thread<R: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, BenchError> {
+        let class = self.fifo.map_or(SchedClass::Other, SchedClass::Fifo);
+        let spec = ThreadSpec::new("measure").class(class).cpus(Cpus::one(self.cpu())).prefault(256 * 1024);
+        let thread = spec.spawn(f).map_err(BenchError::Thread)?;
+        thread.join().map_err(|_| BenchError::Thread(SpawnError::Create(isorb_rt::Errno::CANCELED)))
+    }
+
+    /// Says what comes next, and how much time is left.
+    pub fn step(&mut self, what: impl Into<String>) {
+        self.progress.step(what.into());
+    }
+
+    /// Prints while the progress steps aside.
+    pub fn aside<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.progress.bar.suspend(f)
+    }
+
+    /// Ends the showing of progress.
+    pub fn finish(&self) {
+        self.progress.bar.finish_and_clear();
+    }
+}
+
+/// A bar over the time that all of it should take.
+struct Progress {
+    bar: ProgressBar,
+    begin: Instant,
+    length: Duration,
+}
+
+impl Progress {
+    fn new(length: Duration) -> Progress {
+        // On standard error, and only if that is a terminal. A template that does not parse leaves the usual one.
+        let bar = ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+            bar.set_style(style);
+        }
+        Progress { bar, begin: Instant::now(), length }
+    }
+
+    fn step(&self, what: String) {
+        let done = self.begin.elapsed();
+        let left = self.length.saturating_sub(done).as_secs();
+        self.bar.set_position(u64::try_from(done.as_millis()).unwrap_or(u64::MAX));
+        self.bar.set_message(format!("{what}, {left} s left"));
+    }
+}

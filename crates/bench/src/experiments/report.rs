@@ -1,0 +1,70 @@
+//! `isorb bench report`: several experiments, one page.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use isorb_rt::sched::RealTime;
+
+use super::catalogue::{self, Experiment};
+use super::{BenchError, Context};
+use crate::figure::Outcome;
+use crate::page::Page;
+use crate::process::Launcher;
+
+/// What to run, and where the page goes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The experiments; all if empty.
+    pub experiments: Vec<&'static Experiment>,
+    /// The file.
+    pub output: PathBuf,
+    /// Each within a minute.
+    pub quick: bool,
+    /// Whether what is measured runs at real-time priority.
+    pub real_time: RealTime,
+    /// Which native priority that is.
+    pub priority: u8,
+}
+
+/// Runs them one after the other and writes the page. An experiment that cannot run here, or fails, stands on the page with the
+/// reason.
+///
+/// # Errors
+/// [`BenchError::NotRealTime`], or a page that cannot be written.
+pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
+    let all: Vec<&Experiment> = catalogue::ALL.iter().collect();
+    let chosen = if options.experiments.is_empty() { &all } else { &options.experiments };
+    let seconds: u32 = chosen.iter().map(|experiment| experiment.takes(options.quick)).sum();
+    let (mut cx, missing) =
+        Context::new(launcher, options.real_time, options.priority, options.quick, seconds)?;
+    println!("{}\n", cx.machine);
+    missing.iter().for_each(|text| println!("{text}"));
+    println!("{} experiments, about {} min {} s\n", chosen.len(), seconds / 60, seconds % 60);
+    let mut results: Vec<(&'static Experiment, Result<Outcome, String>)> = Vec::new();
+    for &experiment in chosen {
+        let result = (experiment.run)(&mut cx).map_err(|error| error.to_string());
+        cx.aside(|| println!("{}", line(experiment, &result)));
+        results.push((experiment, result));
+    }
+    cx.finish();
+    let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let page = Page { machine: &cx.machine, when, quick: options.quick, results: &results }.render();
+    std::fs::write(&options.output, page.map_err(std::io::Error::from)?)?;
+    println!("\nwritten: {}", options.output.display());
+    Ok(())
+}
+
+fn line(experiment: &Experiment, result: &Result<Outcome, String>) -> String {
+    match result {
+        Ok(outcome) => {
+            let shape = if outcome.verdict.shape_holds { "shape holds" } else { "shape does NOT hold" };
+            let control = match outcome.verdict.control_fails {
+                Some(true) => "control fails",
+                Some(false) => "control does NOT fail",
+                None => "no control",
+            };
+            format!("{:<18} {shape}, {control}", experiment.name)
+        }
+        Err(why) => format!("{:<18} not run: {why}", experiment.name),
+    }
+}

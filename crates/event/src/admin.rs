@@ -1,0 +1,242 @@
+//! How suppliers and consumers connect, and the proxies that they hold.
+
+use crate::consumer::PushConsumer;
+use crate::core::Core;
+use crate::counters::Counts;
+use crate::dispatch::Dispatch;
+use crate::error::ConnectError;
+use crate::event::Event;
+use crate::filter::Filter;
+use crate::modules::{Rack, Replaceable};
+use crate::placement::Quality;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where consumers connect.
+#[derive(Clone)]
+pub struct ConsumerAdmin<R: Rack = Replaceable> {
+    pub(crate) core: Arc<Core<R>>,
+}
+
+/// What a consumer asks for (`ConsumerQOS`).
+#[derive(Clone, Default)]
+pub struct ConsumerQos {
+    /// What it is called by tools and the scheduler.
+    pub name: String,
+    /// Its registrations, each independent of the others.
+    pub filters: Vec<Filter>,
+    /// What it declares.
+    pub quality: Quality,
+    /// It forwards to another channel; what it wants is not told to observers.
+    pub gateway: bool,
+    /// A dispatcher of its own, whichever the channel has: for consumers that may be slow, such as those behind a network.
+    pub dispatch: Option<Arc<dyn Dispatch>>,
+}
+
+impl fmt::Debug for ConsumerQos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsumerQos")
+            .field("name", &self.name)
+            .field("filters", &self.filters)
+            .field("quality", &self.quality)
+            .field("gateway", &self.gateway)
+            .field("own_dispatch", &self.dispatch.is_some())
+            .finish()
+    }
+}
+
+impl ConsumerQos {
+    /// A consumer with one registration.
+    pub fn of(name: impl Into<String>, filter: Filter) -> ConsumerQos {
+        ConsumerQos { name: name.into(), filters: vec![filter], ..ConsumerQos::default() }
+    }
+
+    /// With another registration.
+    #[must_use]
+    pub fn and(mut self, filter: Filter) -> ConsumerQos {
+        self.filters.push(filter);
+        self
+    }
+
+    /// With this quality of service.
+    #[must_use]
+    pub fn quality(mut self, quality: Quality) -> ConsumerQos {
+        self.quality = quality;
+        self
+    }
+}
+
+impl<R: Rack> ConsumerAdmin<R> {
+    /// Connects a consumer. It is disconnected when the proxy is dropped.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; nothing has changed then.
+    ///
+    /// # Real-time
+    /// Allocates and takes the administrating side's lock; disturbs no event under way.
+    pub fn connect(
+        &self,
+        consumer: Arc<dyn PushConsumer>,
+        qos: ConsumerQos,
+    ) -> Result<ProxyPushSupplier<R>, ConnectError> {
+        let id = self.core.connect(consumer, qos)?;
+        Ok(ProxyPushSupplier { core: self.core.clone(), id, keep: false })
+    }
+}
+
+/// The channel's end of a consumer's connection: to the consumer, the supplier. Dropping it disconnects the consumer.
+pub struct ProxyPushSupplier<R: Rack = Replaceable> {
+    core: Arc<Core<R>>,
+    id: u32,
+    keep: bool,
+}
+
+impl<R: Rack> ProxyPushSupplier<R> {
+    /// The consumer's number, which the trace uses.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Takes the consumer out of the tables: it costs events nothing, and gets none that come from now on. What waits in its
+    /// queue still comes; what its conjunctions hold is kept; its timers rest.
+    ///
+    /// # Errors
+    /// [`ConnectError::Busy`], [`ConnectError::Destroyed`].
+    pub fn suspend(&self) -> Result<(), ConnectError> {
+        self.core.suspend(self.id, true)
+    }
+
+    /// Puts it in again.
+    ///
+    /// # Errors
+    /// As [`suspend`](Self::suspend), and [`ConnectError::TooManyTimers`].
+    pub fn resume(&self) -> Result<(), ConnectError> {
+        self.core.suspend(self.id, false)
+    }
+
+    /// What happened to its events so far.
+    pub fn counts(&self) -> Counts {
+        self.core.counts(self.id)
+    }
+
+    /// Is it still connected? It may have forfeited that.
+    pub fn is_connected(&self) -> bool {
+        self.core.is_connected(self.id)
+    }
+
+    /// Ends the connection. A call under way on another thread ends by itself; none begins after this.
+    pub fn disconnect(self) {}
+
+    /// Leaves the consumer connected for as long as the channel lives.
+    pub fn detach(mut self) -> u32 {
+        self.keep = true;
+        self.id
+    }
+}
+
+impl<R: Rack> Drop for ProxyPushSupplier<R> {
+    fn drop(&mut self) {
+        if !self.keep {
+            self.core.disconnect(self.id, false);
+        }
+    }
+}
+
+impl<R: Rack> fmt::Debug for ProxyPushSupplier<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProxyPushSupplier").field(&self.id).finish()
+    }
+}
+
+/// Where suppliers connect.
+#[derive(Clone)]
+pub struct SupplierAdmin<R: Rack = Replaceable> {
+    pub(crate) core: Arc<Core<R>>,
+}
+
+impl<R: Rack> SupplierAdmin<R> {
+    /// Connects a supplier. What it will push need not be declared: the tables know the consumers.
+    ///
+    /// # Errors
+    /// [`ConnectError::TooMany`], [`ConnectError::Destroyed`].
+    pub fn connect(&self) -> Result<ProxyPushConsumer<R>, ConnectError> {
+        let id = self.core.connect_supplier()?;
+        Ok(ProxyPushConsumer { core: self.core.clone(), id })
+    }
+}
+
+/// The channel's end of a supplier's connection: to the supplier, the consumer.
+pub struct ProxyPushConsumer<R: Rack = Replaceable> {
+    core: Arc<Core<R>>,
+    id: u32,
+}
+
+/// What became of the pushes that an event led to, by consumer. Conjunctions that wait for more count as taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pushed {
+    /// Consumers that took it, or will.
+    pub taken: u32,
+    /// Consumers whose policy lost it or another for it.
+    pub dropped: u32,
+    /// Consumers that had no room and want the supplier to know.
+    pub refused: u32,
+}
+
+impl<R: Rack> ProxyPushConsumer<R> {
+    /// The supplier's number, which the trace uses.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Sends an event to all who want it. Without dispatching they have taken it when this returns; with it, it waits for them.
+    ///
+    /// Threads may share a supplier. What one thread pushes reaches each consumer in that order.
+    ///
+    /// # Real-time
+    /// Does not allocate. Takes no lock to find the consumers; without dispatching, and but for conjunctions, none at all. With
+    /// dispatching, the lock of each consumer's queue, and that of its level for a consumer that was idle. Waits for room under
+    /// [`Overflow::Block`](isorb_rt::queue::Overflow::Block) only, and no longer than [`Config::block`](crate::Config::block).
+    #[inline]
+    pub fn push(&self, event: &Event<'_>) -> Pushed {
+        self.core.push(self.id, event)
+    }
+
+    /// [`push`](Self::push)es one after the other.
+    pub fn push_all(&self, events: &[Event<'_>]) -> Pushed {
+        events.iter().fold(Pushed::default(), |sum, event| {
+            let one = self.push(event);
+            Pushed {
+                taken: sum.taken.saturating_add(one.taken),
+                dropped: sum.dropped.saturating_add(one.dropped),
+                refused: sum.refused.saturating_add(one.refused),
+            }
+        })
+    }
+
+    /// Ends the connection.
+    pub fn disconnect(self) {}
+}
+
+impl<R: Rack> Drop for ProxyPushConsumer<R> {
+    fn drop(&mut self) {
+        self.core.disconnect_supplier();
+    }
+}
+
+impl<R: Rack> fmt::Debug for ProxyPushConsumer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProxyPushConsumer").field(&self.id).finish()
+    }
+}
+
+impl<R: Rack> fmt::Debug for ConsumerAdmin<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsumerAdmin").finish_non_exhaustive()
+    }
+}
+
+impl<R: Rack> fmt::Debug for SupplierAdmin<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SupplierAdmin").finish_non_exhaustive()
+    }
+}

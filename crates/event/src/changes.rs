@@ -1,0 +1,336 @@
+//! The channel behind its handles: what changes it.
+
+use crate::admin::ConsumerQos;
+use crate::connection::Connection;
+use crate::consumer::PushConsumer;
+use crate::core::Core;
+use crate::correlation::Registration;
+use crate::counters::Counts;
+use crate::error::{ConnectError, SwapError};
+use crate::filter::Compiled;
+use crate::modules::{Rack, Row};
+use crate::observer::Observer;
+use crate::registry::{Entry, Registry};
+use crate::view::View;
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::SpawnError;
+use isorb_rt::sync::Busy;
+use isorb_rt::time::{Deadline, now_ns, sleep_until};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a change waits for a free version of the view.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl<R: Rack> Core<R> {
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        consumer: Arc<dyn PushConsumer>,
+        qos: ConsumerQos,
+    ) -> Result<u32, ConnectError> {
+        self.sweep();
+        let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
+        let placement = self.scheduler.admit(&qos.name, &qos.quality)?;
+        let (name, quality, gateway) = (qos.name.clone(), qos.quality.clone(), qos.gateway);
+        let connected = self.enter(|registry| {
+            if registry.consumers.len() >= self.limits.consumers {
+                return Err(ConnectError::TooMany);
+            }
+            registry.next = registry.next.wrapping_add(1).max(1);
+            let id = registry.next;
+            let kernel = self.kernel.clone();
+            let connection = Arc::new(Connection::new(
+                id,
+                qos.name,
+                qos.quality,
+                placement,
+                consumer,
+                qos.dispatch,
+                kernel,
+            ));
+            let registrations: Vec<_> = compiled
+                .into_iter()
+                .map(|compiled| Arc::new(Registration::new(connection.clone(), compiled)))
+                .collect();
+            let entry = Entry {
+                connection,
+                registrations,
+                filters: qos.filters,
+                suspended: false,
+                gateway: qos.gateway,
+            };
+            if registry.tables.exceeds(&entry.patterns(), self.limits.masks) {
+                return Err(ConnectError::TooManyMasks);
+            }
+            self.arm(&entry)?;
+            self.reserve(registry.consumers.len() + 1);
+            registry.consumers.insert(id, entry);
+            registry.list(id, self.limits.parts);
+            if let Err(error) = self.publish(registry) {
+                registry.unlist(id);
+                if let Some(entry) = registry.consumers.remove(&id) {
+                    self.disarm(&entry);
+                }
+                return Err(error);
+            }
+            Ok(id)
+        });
+        match connected {
+            Ok(id) => {
+                if !gateway {
+                    self.tell_observers();
+                }
+                Ok(id)
+            }
+            Err(error) => {
+                self.scheduler.leave(&name, &quality);
+                Err(error)
+            }
+        }
+    }
+
+    /// Under the administrating side's lock, unless the channel is at its end.
+    fn enter<T>(
+        &self,
+        change: impl FnOnce(&mut Registry) -> Result<T, ConnectError>,
+    ) -> Result<T, ConnectError> {
+        let mut registry = self.registry.lock();
+        if registry.destroyed {
+            return Err(ConnectError::Destroyed);
+        }
+        change(&mut registry)
+    }
+
+    fn arm(self: &Arc<Self>, entry: &Entry) -> Result<(), ConnectError> {
+        for registration in &entry.registrations {
+            let armed = self.timers.arm(registration, self.kernel.clock.now_ns());
+            let failed = match armed {
+                Ok(Some((band, true))) if self.own_threads => {
+                    self.start_timer_thread(band).err().map(|error| {
+                        self.timers.has_no_thread(band);
+                        ConnectError::Thread(error)
+                    })
+                }
+                Ok(_) => None,
+                Err(_) => Some(ConnectError::TooManyTimers),
+            };
+            if let Some(error) = failed {
+                self.disarm(entry);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn disarm(&self, entry: &Entry) {
+        entry.registrations.iter().for_each(|registration| self.timers.disarm(registration));
+    }
+
+    fn start_timer_thread(self: &Arc<Self>, band: usize) -> Result<(), SpawnError> {
+        let priority = self.kernel.levels[band];
+        let (timers, core, kernel) = (self.timers.clone(), Arc::downgrade(self), self.kernel.clone());
+        let body = move || {
+            timers.drive(
+                band,
+                || kernel.clock.now_ns(),
+                |due| core.upgrade().map(|core| core.timeout(&due)).is_some(),
+            );
+        };
+        self.setup.spawn(format!("event-timer-{}", priority.get()), priority, body).map(drop)
+    }
+
+    pub(crate) fn start_sweeper(self: &Arc<Self>) -> Result<(), SpawnError> {
+        let (core, kernel) = (Arc::downgrade(self), self.kernel.clone());
+        // An ordinary thread of the least urgency: nobody waits for it.
+        let setup = crate::dispatch::ThreadSetup { mapping: None, ..self.setup.clone() };
+        let body = move || {
+            loop {
+                kernel.sweeper.park_until(Deadline::NONE);
+                match core.upgrade() {
+                    Some(core) if !core.registry.lock().destroyed => drop(core.sweep()),
+                    _ => return,
+                }
+            }
+        };
+        setup.spawn("event-sweep".into(), Priority::MIN, body).map(drop)
+    }
+
+    /// Makes the registry's tables and row what events see.
+    fn publish(&self, registry: &Registry) -> Result<(), ConnectError> {
+        let mut view = View { tables: registry.tables.clone(), row: registry.row.clone() };
+        let until = Deadline::after(PATIENCE);
+        while let Err(Busy(back)) = self.view.replace(view) {
+            if until.is_past() {
+                return Err(ConnectError::Busy);
+            }
+            view = back;
+            sleep_until(Deadline::at_ns(now_ns() + 1_000_000));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn suspend(self: &Arc<Self>, id: u32, suspend: bool) -> Result<(), ConnectError> {
+        self.enter(|registry| {
+            let Some(entry) = registry.consumers.get_mut(&id) else {
+                return Ok(());
+            };
+            if entry.suspended == suspend {
+                return Ok(());
+            }
+            entry.suspended = suspend;
+            if suspend {
+                self.disarm(entry);
+                registry.unlist(id);
+            } else {
+                if let Err(error) = self.arm(entry) {
+                    entry.suspended = true;
+                    return Err(error);
+                }
+                registry.list(id, self.limits.parts);
+            }
+            self.publish(registry)
+        })?;
+        self.tell_observers();
+        Ok(())
+    }
+
+    /// Ends a consumer's connection. `tell` it, if it was the channel that wanted so.
+    pub(crate) fn disconnect(&self, id: u32, tell: bool) {
+        let mut registry = self.registry.lock();
+        if !registry.consumers.get(&id).is_some_and(|entry| entry.suspended) {
+            registry.unlist(id);
+        }
+        let Some(entry) = registry.consumers.remove(&id) else {
+            return;
+        };
+        entry.connection.leave();
+        self.disarm(&entry);
+        // If there is no free version now, it is gone from the tables with the next change; nobody calls it meanwhile.
+        let _ = self.publish(&registry);
+        drop(registry);
+        // Nothing refers to what its conjunctions hold any more, but a reader may still hold the tables.
+        entry.registrations.iter().for_each(|registration| registration.clear());
+        self.scheduler.leave(&entry.connection.name, &entry.connection.quality);
+        if tell {
+            entry.connection.tell_disconnected();
+        }
+        if !entry.gateway {
+            self.tell_observers();
+        }
+    }
+
+    /// Disconnects those that have forfeited their connection.
+    pub(crate) fn sweep(&self) -> usize {
+        let mut swept = 0;
+        while let Some(id) = self.kernel.next_to_leave() {
+            self.disconnect(id, true);
+            swept += 1;
+        }
+        swept
+    }
+
+    pub(crate) fn counts(&self, id: u32) -> Counts {
+        self.registry.lock().consumers.get(&id).map(|entry| entry.connection.counts()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_connected(&self, id: u32) -> bool {
+        self.registry.lock().consumers.get(&id).is_some_and(|entry| !entry.connection.is_gone())
+    }
+
+    pub(crate) fn connect_supplier(&self) -> Result<u32, ConnectError> {
+        self.enter(|registry| {
+            if registry.suppliers >= self.limits.suppliers {
+                return Err(ConnectError::TooMany);
+            }
+            registry.suppliers += 1;
+            registry.next = registry.next.wrapping_add(1).max(1);
+            Ok(registry.next)
+        })
+    }
+
+    pub(crate) fn disconnect_supplier(&self) {
+        self.registry.lock().suppliers -= 1;
+    }
+
+    /// Puts a row in the old one's place, then ends the old one.
+    pub(crate) fn install(&self, row: Row, within: Deadline) -> Result<(), SwapError> {
+        let mut registry = self.registry.lock();
+        if registry.destroyed {
+            return Err(SwapError::Destroyed);
+        }
+        row.dispatch.reserve(registry.consumers.len());
+        let old = std::mem::replace(&mut registry.row, row);
+        if self.publish(&registry).is_err() {
+            registry.row = old;
+            return Err(SwapError::Busy);
+        }
+        drop(registry);
+        // Its queues send on what waits in them and what still comes, so it can be closed with events under way. Its threads
+        // end when the consumers that they run return.
+        let settled = self.view.settle(within);
+        if settled {
+            old.dispatch.close();
+            Ok(())
+        } else {
+            std::thread::Builder::new()
+                .name("event-close".into())
+                .spawn(move || old.dispatch.close())
+                .map_err(|_| SwapError::Unfinished)?;
+            Err(SwapError::Unfinished)
+        }
+    }
+
+    pub(crate) fn destroy(&self) {
+        let mut registry = self.registry.lock();
+        if std::mem::replace(&mut registry.destroyed, true) {
+            return;
+        }
+        registry.observers.clear();
+        let ids: Vec<u32> = registry.consumers.keys().copied().collect();
+        drop(registry);
+        ids.into_iter().for_each(|id| self.disconnect(id, true));
+        self.timers.stop();
+        self.kernel.sweeper.unpark();
+        self.close_dispatch();
+    }
+
+    pub(crate) fn append_observer(&self, observer: Arc<dyn Observer>) -> u32 {
+        let mut registry = self.registry.lock();
+        registry.next_observer += 1;
+        let handle = registry.next_observer;
+        registry.observers.push((handle, observer));
+        drop(registry);
+        self.tell_observers();
+        handle
+    }
+
+    pub(crate) fn remove_observer(&self, handle: u32) -> bool {
+        let mut registry = self.registry.lock();
+        let before = registry.observers.len();
+        registry.observers.retain(|(known, _)| *known != handle);
+        registry.observers.len() != before
+    }
+
+    /// Tells observers what is wanted now. Who is told may change that, here or by a call that waits for another thread; then
+    /// whoever is telling tells them once more.
+    fn tell_observers(&self) {
+        if !self.telling.take() {
+            return;
+        }
+        loop {
+            let mut registry = self.registry.lock();
+            let observers: Vec<_> = registry.observers.iter().map(|(_, observer)| observer.clone()).collect();
+            if !observers.is_empty() {
+                registry.version += 1;
+                let (version, wanted) = (registry.version, registry.wanted());
+                drop(registry);
+                observers.iter().for_each(|observer| observer.wanted(version, &wanted));
+            } else {
+                drop(registry);
+            }
+            if self.telling.pass() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The channel.
+
+use crate::admin::{ConsumerAdmin, SupplierAdmin};
+use crate::config::Config;
+use crate::core::Core;
+use crate::counters::Counts;
+use crate::dispatch::{Direct, Dispatch, Queued, Route, Strategy};
+use crate::error::{StartError, SwapError};
+use crate::modules::{Configuration, Rack, Replaceable, Row};
+use crate::observer::Observer;
+use crate::trace::Trace;
+use isorb_rt::sched::SpawnError;
+use isorb_rt::time::Deadline;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// An event channel: takes events from suppliers, finds out who wants them, and brings them there in order of urgency.
+///
+/// `R` says how it comes by its modules: [`Replaceable`] ones, or [`Fixed`](crate::Fixed) by type. Clones are handles of one
+/// channel; it ends with [`destroy`](Channel::destroy), or with its last handle, supplier and consumer.
+pub struct Channel<R: Rack = Replaceable> {
+    core: Arc<Core<R>>,
+}
+
+impl Channel {
+    /// A channel whose modules can be replaced.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn new(config: Config) -> Result<Channel, StartError> {
+        let (configuration, strategy, setup) =
+            (config.configuration, config.strategy, config.threads.clone());
+        let core = Core::start(config, Replaceable::default())?;
+        let channel = Channel { core };
+        let row = channel.row(configuration, strategy, &setup)?;
+        channel.core.install(row, Deadline::NONE).map_err(|_| StartError::NoLevels)?;
+        Ok(channel)
+    }
+
+    /// Puts other modules in the place of those that events pass now. Events that have entered pass the old ones to the end, later
+    /// ones the new ones; what waits in queues is served by the new dispatcher. For each consumer, what one supplier pushed
+    /// stays in order, and nothing is lost or doubled.
+    ///
+    /// Waits until no event is under way in the old modules and their threads have ended; after `within` it returns
+    /// [`SwapError::Unfinished`], which is true of nothing but the waiting: the new modules are in place. A consumer may call it
+    /// too, and will then see just that.
+    ///
+    /// # Errors
+    /// [`SwapError`].
+    pub fn reconfigure(
+        &self,
+        configuration: Configuration,
+        strategy: Strategy,
+        within: Duration,
+    ) -> Result<(), SwapError> {
+        let setup = self.core.setup.clone();
+        let row = self.row(configuration, strategy, &setup).map_err(SwapError::Thread)?;
+        self.core.install(row, Deadline::after(within))
+    }
+
+    /// As [`reconfigure`](Self::reconfigure), with a dispatcher of the caller's.
+    ///
+    /// # Errors
+    /// [`SwapError`].
+    pub fn reconfigure_with(
+        &self,
+        configuration: Configuration,
+        dispatch: Arc<dyn Dispatch>,
+        within: Duration,
+    ) -> Result<(), SwapError> {
+        self.core.install(Row { configuration, dispatch }, Deadline::after(within))
+    }
+
+    /// What it is configured as.
+    pub fn configuration(&self) -> Configuration {
+        self.core.view.read().row.configuration
+    }
+
+    fn row(
+        &self,
+        configuration: Configuration,
+        strategy: Strategy,
+        setup: &crate::dispatch::ThreadSetup,
+    ) -> Result<Row, SpawnError> {
+        let strategy = if configuration.is_direct() { Strategy::Direct } else { strategy };
+        let route: Weak<dyn Route> = Arc::downgrade(&(self.core.clone() as Arc<dyn Route>));
+        let queued = Queued::start(strategy, &self.core.kernel.levels, setup, route)?;
+        let dispatch: Arc<dyn Dispatch> = match queued {
+            Some(queued) => Arc::new(queued),
+            None => Arc::new(Direct),
+        };
+        Ok(Row { configuration, dispatch })
+    }
+}
+
+impl<R: Rack> Channel<R> {
+    /// A channel with modules that are chosen by type; `config.configuration` and `config.strategy` do not matter.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn fixed(config: Config, modules: R) -> Result<Channel<R>, StartError> {
+        Ok(Channel { core: Core::start(config, modules)? })
+    }
+
+    /// Where consumers connect.
+    pub fn for_consumers(&self) -> ConsumerAdmin<R> {
+        ConsumerAdmin { core: self.core.clone() }
+    }
+
+    /// Where suppliers connect.
+    pub fn for_suppliers(&self) -> SupplierAdmin<R> {
+        SupplierAdmin { core: self.core.clone() }
+    }
+
+    /// Disconnects everybody, ends the channel's threads. Pushes after this reach nobody.
+    pub fn destroy(&self) {
+        self.core.destroy();
+    }
+
+    /// Calls `observer` with what consumers want, now and after each change, until the result is given to
+    /// [`remove_observer`](Self::remove_observer).
+    pub fn append_observer(&self, observer: Arc<dyn Observer>) -> u32 {
+        self.core.append_observer(observer)
+    }
+
+    /// Says whether there was such an observer.
+    pub fn remove_observer(&self, handle: u32) -> bool {
+        self.core.remove_observer(handle)
+    }
+
+    /// What was recorded. See [`Trace::snapshot`].
+    pub fn trace(&self) -> &Trace {
+        &self.core.kernel.trace
+    }
+
+    /// What the consumers are and what happened to them, for tools.
+    pub fn consumers(&self) -> Vec<ConsumerStatus> {
+        self.core.status()
+    }
+
+    /// How many table look-ups an event costs at this moment.
+    pub fn lookups(&self) -> usize {
+        self.core.view.read().tables.classes()
+    }
+
+    /// Copies of events that are free, of those that [`Limits::events`](crate::Limits::events) says.
+    pub fn free_copies(&self) -> usize {
+        self.core.kernel.events.available()
+    }
+
+    /// Serves the most urgent push that waits, on this thread, if the dispatching is driven by hand. Says whether there was one.
+    pub fn step(&self) -> bool {
+        self.core.step()
+    }
+
+    /// Fires the time-outs that are due, on this thread. For channels without threads of their own. Says how many there were.
+    pub fn expire(&self) -> usize {
+        self.core.expire()
+    }
+
+    /// When the next time-out falls due, on the channel's clock.
+    pub fn next_timeout(&self) -> Option<u64> {
+        self.core.timers.next_at()
+    }
+
+    /// Disconnects the consumers that have forfeited their connection. For channels without threads of their own.
+    pub fn sweep(&self) -> usize {
+        self.core.sweep()
+    }
+
+    /// Its number in a federation; 0 is none.
+    pub fn id(&self) -> u64 {
+        self.core.id
+    }
+}
+
+impl<R: Rack> Clone for Channel<R> {
+    /// Another handle of the same channel.
+    fn clone(&self) -> Self {
+        Channel { core: self.core.clone() }
+    }
+}
+
+impl<R: Rack> fmt::Debug for Channel<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("id", &self.core.id).finish_non_exhaustive()
+    }
+}
+
+/// A consumer as a tool sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConsumerStatus {
+    /// Its number, which the trace uses.
+    pub id: u32,
+    /// The name that it connected under.
+    pub name: String,
+    /// Its priority.
+    pub priority: isorb_rt::priority::Priority,
+    /// The level where it is served.
+    pub level: u8,
+    /// Is it suspended?
+    pub suspended: bool,
+    /// How many pushes wait for it.
+    pub waiting: usize,
+    /// What happened so far.
+    pub counts: Counts,
+}

@@ -1,0 +1,382 @@
+//! A connected consumer: its queue, and how it is called.
+
+use crate::batch::{Batch, Item, Queued};
+use crate::consumer::PushConsumer;
+use crate::counters::{Counters, Counts, count};
+use crate::dispatch::Dispatch;
+use crate::event::{Current, Event, NoCopy};
+use crate::kernel::Kernel;
+use crate::placement::{Containment, Placement, Quality, SubPriority};
+use crate::trace::{Record, What};
+use isorb_rt::priority::Priority;
+use isorb_rt::queue::Overflow;
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+
+/// What became of a push to one consumer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    /// It ran, or will.
+    Taken,
+    /// It waits in the queue, and somebody must be told that the consumer has work.
+    Ready,
+    /// Lost, by the consumer's policy.
+    Dropped,
+    /// Lost, and the supplier is told.
+    Refused,
+    /// The consumer is gone.
+    Gone,
+}
+
+pub(crate) struct Connection {
+    pub id: u32,
+    pub name: String,
+    pub quality: Quality,
+    pub counters: Counters,
+    placement: Placement,
+    kernel: Arc<Kernel>,
+    consumer: Arc<dyn PushConsumer>,
+    own_dispatch: Option<Arc<dyn Dispatch>>,
+    queue: PiMutex<Queue>,
+    room: PiCondvar,
+    /// Pushes that wait or run by way of the queue. While there are any, others must queue up behind them.
+    pending: AtomicU32,
+    /// Where it is served: an index into the channel's levels.
+    level: AtomicU8,
+    gone: AtomicBool,
+    skip: AtomicBool,
+    failures: AtomicU32,
+}
+
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Somebody was told that there is work, and has not finished it.
+    told: bool,
+}
+
+struct Waiting {
+    events: Queued,
+    since: u64,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: u32,
+        name: String,
+        quality: Quality,
+        placement: Placement,
+        consumer: Arc<dyn PushConsumer>,
+        own_dispatch: Option<Arc<dyn Dispatch>>,
+        kernel: Arc<Kernel>,
+    ) -> Connection {
+        let level = kernel.level(placement.priority);
+        Connection {
+            id,
+            name,
+            counters: Counters::default(),
+            placement,
+            consumer,
+            own_dispatch,
+            queue: PiMutex::new(Queue {
+                waiting: VecDeque::with_capacity(quality.queue.max(1)),
+                told: false,
+            }),
+            room: PiCondvar::new(),
+            pending: AtomicU32::new(0),
+            level: AtomicU8::new(level),
+            gone: AtomicBool::new(false),
+            skip: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+            quality,
+            kernel,
+        }
+    }
+
+    pub(crate) fn priority(&self) -> Priority {
+        self.placement.priority
+    }
+
+    /// The dispatcher that it brought with it.
+    pub(crate) fn own_dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
+        self.own_dispatch.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn has_own_dispatch(&self) -> bool {
+        self.own_dispatch.is_some()
+    }
+
+    pub(crate) fn level(&self) -> u8 {
+        self.level.load(Relaxed)
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counters.read()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.lock().waiting.len()
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Acquire)
+    }
+
+    /// From now on it is not called any more (a call under way ends). What waits is thrown away.
+    pub(crate) fn leave(&self) {
+        self.gone.store(true, Release);
+        let waiting: Vec<Waiting> = self.queue.lock().waiting.drain(..).collect();
+        self.pending.fetch_sub(waiting.len() as u32, AcqRel);
+        self.room.notify_all(&self.queue);
+    }
+
+    /// As `leave`, from the consumer's own path: the channel clears up later.
+    fn quit(&self) {
+        self.gone.store(true, Release);
+        self.kernel.ask_to_leave(self.id);
+    }
+
+    pub(crate) fn tell_disconnected(&self) {
+        // A consumer that panics now has nobody left to hear of it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.consumer.disconnected()));
+    }
+
+    /// Pushes one event on the caller's thread, unless others wait before it.
+    #[inline]
+    pub(crate) fn run_now(&self, current: &Current<'_>, now: &mut u64) -> Fate {
+        if self.pending.load(Acquire) != 0 {
+            return self.enqueue_one(current, now);
+        }
+        if self.gone.load(Acquire) {
+            return Fate::Gone;
+        }
+        self.call(std::slice::from_ref(current.event), *now, now);
+        Fate::Taken
+    }
+
+    /// Pushes several on the caller's thread, unless others wait before them.
+    pub(crate) fn run_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> Fate {
+        if self.pending.load(Acquire) != 0 {
+            return self.enqueue(batch, now);
+        }
+        if self.gone.load(Acquire) {
+            return Fate::Gone;
+        }
+        let since = *now;
+        batch.with_events(|events| self.call(events, since, now));
+        Fate::Taken
+    }
+
+    pub(crate) fn enqueue_one(&self, current: &Current<'_>, now: &mut u64) -> Fate {
+        match current.keep() {
+            Ok(kept) => self.put(Queued::One(Item::Kept(kept)), now),
+            Err(cause) => self.not_kept(cause, *now),
+        }
+    }
+
+    pub(crate) fn enqueue(&self, batch: Batch<'_, '_>, now: &mut u64) -> Fate {
+        match batch.into_queued(&self.kernel.sets) {
+            Ok(queued) => self.put(queued, now),
+            Err(cause) => self.not_kept(cause, *now),
+        }
+    }
+
+    /// There was no memory for the event. Under [`Overflow::Refuse`] and `Block` the supplier is told.
+    pub(crate) fn not_kept(&self, cause: NoCopy, now: u64) -> Fate {
+        count(&self.counters.not_kept);
+        self.record(What::Drop, now, if cause == NoCopy::Exhausted { 1 } else { 2 }, 0);
+        match self.quality.overflow {
+            Overflow::Refuse | Overflow::Block => Fate::Refused,
+            Overflow::DropOldest | Overflow::DropNewest => Fate::Dropped,
+        }
+    }
+
+    fn put(&self, events: Queued, now: &mut u64) -> Fate {
+        if self.gone.load(Acquire) {
+            return Fate::Gone;
+        }
+        if *now == 0 && self.times() {
+            *now = self.kernel.clock.now_ns();
+        }
+        let limit = self.quality.queue.max(1);
+        let mut displaced = None;
+        let mut queue = self.queue.lock();
+        if queue.waiting.len() >= limit && self.quality.overflow == Overflow::Block {
+            let deadline = Deadline::after(self.kernel.block);
+            self.room.wait_while(&mut queue, deadline, |q| q.waiting.len() >= limit && !self.is_gone());
+        }
+        if self.is_gone() {
+            return Fate::Gone;
+        }
+        if queue.waiting.len() >= limit {
+            match self.quality.overflow {
+                Overflow::DropOldest => displaced = queue.waiting.pop_front(),
+                Overflow::DropNewest => {
+                    drop(queue);
+                    count(&self.counters.dropped);
+                    self.record(What::Drop, *now, 0, 0);
+                    return Fate::Dropped;
+                }
+                Overflow::Refuse | Overflow::Block => {
+                    drop(queue);
+                    count(&self.counters.refused);
+                    self.record(What::Drop, *now, 0, 0);
+                    return Fate::Refused;
+                }
+            }
+        }
+        queue.waiting.push_back(Waiting { events, since: *now });
+        let length = queue.waiting.len();
+        let tell = !std::mem::replace(&mut queue.told, true);
+        if displaced.is_none() {
+            self.pending.fetch_add(1, AcqRel);
+        }
+        drop(queue);
+        if displaced.is_some() {
+            count(&self.counters.dropped);
+            self.record(What::Drop, *now, 0, 0);
+        }
+        if self.kernel.counting {
+            count(&self.counters.queued);
+        }
+        self.record(What::Queue, *now, length as u64, 0);
+        if tell { Fate::Ready } else { Fate::Taken }
+    }
+
+    /// Serves the oldest push that waits. Says whether more do; if not, whoever brings the next is told [`Fate::Ready`].
+    pub(crate) fn serve(&self) -> bool {
+        let mut queue = self.queue.lock();
+        let next = queue.waiting.pop_front();
+        let Some(next) = next else {
+            queue.told = false;
+            return false;
+        };
+        drop(queue);
+        if self.quality.overflow == Overflow::Block {
+            self.room.notify_one(&self.queue);
+        }
+        if !self.is_gone() {
+            let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
+            next.events.with_events(|events| self.call(events, next.since, &mut now));
+        }
+        drop(next);
+        let mut queue = self.queue.lock();
+        self.pending.fetch_sub(1, AcqRel);
+        queue.told = !queue.waiting.is_empty();
+        queue.told
+    }
+
+    /// Where its next push stands among its priority; lower first.
+    pub(crate) fn key(&self) -> u64 {
+        let since = || self.queue.lock().waiting.front().map_or(0, |w| w.since);
+        let ns = |d: Option<std::time::Duration>| d.map_or(0, |d| d.as_nanos() as u64);
+        match self.placement.sub_priority {
+            SubPriority::Static(value) => (i64::from(i32::MAX) - i64::from(value)) as u64,
+            SubPriority::Deadline if self.placement.deadline.is_some() => {
+                since().saturating_add(ns(self.placement.deadline))
+            }
+            SubPriority::Laxity if self.placement.deadline.is_some() => since()
+                .saturating_add(ns(self.placement.deadline))
+                .saturating_sub(ns(self.placement.worst_case)),
+            SubPriority::Deadline | SubPriority::Laxity => u64::MAX,
+        }
+    }
+
+    /// Does anybody want to know the time of its pushes?
+    #[inline]
+    pub(crate) fn times(&self) -> bool {
+        self.kernel.trace.is_on()
+            || self.placement.deadline.is_some()
+            || self.placement.sub_priority == SubPriority::Deadline
+    }
+
+    /// Calls the consumer. `now` is the time that was last looked at, and is looked at again where anybody wants to know.
+    #[inline]
+    fn call(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
+        if self.kernel.counting {
+            count(&self.counters.pushed);
+        }
+        if !self.times() && self.placement.worst_case.is_none() {
+            let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
+            if !matches!(result, Ok(Ok(()))) {
+                self.failed();
+            } else if self.quality.failures != 0 && self.failures.load(Relaxed) != 0 {
+                self.failures.store(0, Relaxed);
+            }
+            return;
+        }
+        self.call_timed(events, since, now);
+    }
+
+    fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
+        if self.skip.load(Relaxed) && self.skip.swap(false, Relaxed) {
+            count(&self.counters.skipped);
+            self.record(What::Drop, *now, 3, 0);
+            return;
+        }
+        let clock = &*self.kernel.clock;
+        if *now == 0 {
+            *now = clock.now_ns();
+        }
+        let since = if since == 0 { *now } else { since };
+        let begin = *now;
+        self.record(What::Begin, begin, begin.saturating_sub(since), 0);
+        let used = self.placement.worst_case.map(|worst| (worst, clock.cpu_ns()));
+        let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
+        let failed = !matches!(result, Ok(Ok(())));
+        *now = clock.now_ns();
+        self.record(What::End, *now, now.saturating_sub(begin), u64::from(failed));
+        if failed {
+            self.failed();
+        } else if self.failures.load(Relaxed) != 0 {
+            self.failures.store(0, Relaxed);
+        }
+        if let Some(deadline) = self.placement.deadline {
+            let deadline = since.saturating_add(deadline.as_nanos() as u64);
+            if *now > deadline {
+                count(&self.counters.missed);
+                self.record(What::Miss, *now, *now - deadline, deadline);
+            }
+        }
+        if let Some((worst, before)) = used {
+            let (used, declared) = (clock.cpu_ns().saturating_sub(before), worst.as_nanos() as u64);
+            if used > declared {
+                self.overran(used, declared, *now);
+            }
+        }
+    }
+
+    #[cold]
+    fn overran(&self, used: u64, declared: u64, now: u64) {
+        count(&self.counters.overruns);
+        self.record(What::Overrun, now, used, declared);
+        match self.quality.containment {
+            Containment::Count => {}
+            Containment::Skip => self.skip.store(true, Relaxed),
+            Containment::Demote => self.level.store(0, Relaxed),
+            Containment::Disconnect => self.quit(),
+        }
+    }
+
+    #[cold]
+    fn failed(&self) {
+        count(&self.counters.failed);
+        let failures = self.failures.fetch_add(1, Relaxed) + 1;
+        if self.quality.failures != 0 && failures == self.quality.failures {
+            self.quit();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, what: What, at: u64, a: u64, b: u64) {
+        if self.kernel.trace.is_on() {
+            let at = if at == 0 { self.kernel.clock.now_ns() } else { at };
+            self.kernel.trace.record(Record { at, what, level: self.level(), who: self.id, a, b });
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The channel behind its handles: the way of an event.
+
+use crate::admin::Pushed;
+use crate::batch::{Batch, Last, sets};
+use crate::channel::ConsumerStatus;
+use crate::config::Config;
+use crate::connection::{Connection, Fate};
+use crate::correlation::Registration;
+use crate::designator;
+use crate::dispatch::{Dispatch, Route, ThreadSetup, Work};
+use crate::error::StartError;
+use crate::event::{Current, Event, EventPool, Header, Stamp};
+use crate::kernel::Kernel;
+use crate::modules::{Modules, Rack};
+use crate::placement::RunTimeScheduler;
+use crate::registry::Registry;
+use crate::table::Hit;
+use crate::timer::{Due, Timers};
+use crate::trace::{Record, Trace, What};
+use crate::view::View;
+use isorb_rt::sync::{PiMutex, Snapshot, Turn};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How many versions of the view there can be while readers hold old ones.
+const VERSIONS: usize = 16;
+
+pub(crate) struct Core<R: Rack> {
+    pub kernel: Arc<Kernel>,
+    pub view: Snapshot<View>,
+    pub registry: PiMutex<Registry>,
+    pub timers: Arc<Timers>,
+    pub scheduler: Arc<dyn RunTimeScheduler>,
+    pub setup: ThreadSetup,
+    pub limits: crate::config::Limits,
+    pub own_threads: bool,
+    pub id: u64,
+    /// Whose turn it is to tell observers. They may cause changes themselves, so nobody waits for them.
+    pub telling: Turn,
+    sequence: AtomicU64,
+    rack: R,
+}
+
+impl<R: Rack> Core<R> {
+    pub(crate) fn start(config: Config, rack: R) -> Result<Arc<Core<R>>, StartError> {
+        let levels = config.levels;
+        if levels.is_empty() || levels.len() > 64 || !levels.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err(StartError::NoLevels);
+        }
+        let limits = config.limits;
+        let kernel = Arc::new(Kernel::new(
+            config.clock,
+            Trace::new(limits.trace_threads, limits.trace_records, config.trace),
+            EventPool::new(limits.events, limits.payload),
+            sets(limits.sets),
+            levels.into(),
+            config.block,
+            config.counting,
+            limits.consumers,
+        ));
+        let timers = Arc::new(Timers::new(kernel.levels.len(), limits.timers));
+        let core = Arc::new(Core {
+            view: Snapshot::new(VERSIONS, View::default()),
+            registry: PiMutex::new(Registry::default()),
+            timers,
+            scheduler: config.scheduler,
+            setup: config.threads,
+            limits,
+            own_threads: config.own_threads,
+            id: config.id,
+            telling: Turn::new(),
+            sequence: AtomicU64::new(0),
+            rack,
+            kernel,
+        });
+        if core.own_threads {
+            core.start_sweeper()?;
+        }
+        Ok(core)
+    }
+
+    /// An event on its way from a supplier to all who want it.
+    #[inline]
+    pub(crate) fn push(&self, supplier: u32, event: &Event<'_>) -> Pushed {
+        if self.id != 0 && event.stamp == Stamp::default() {
+            // Federated: copies of it will be recognised by this number, whichever way they take.
+            let sequence = self.sequence.fetch_add(1, Relaxed) + 1;
+            let stamp = Stamp { channel: self.id, sequence, link: 0 };
+            return self.pass(supplier, &Event { stamp, ..*event });
+        }
+        self.pass(supplier, event)
+    }
+
+    #[inline]
+    fn pass(&self, supplier: u32, event: &Event<'_>) -> Pushed {
+        let view = self.view.read();
+        let modules = self.rack.modules(&view);
+        let mut way = Way {
+            core: self,
+            dispatch: modules.dispatch(),
+            inline: modules.dispatch().runs_inline(),
+            correlates: modules.correlates(),
+            current: Current::new(event, &self.kernel.events),
+            now: 0,
+            pushed: Pushed::default(),
+        };
+        if self.kernel.trace.is_on() {
+            way.now = self.kernel.clock.now_ns();
+            let h = &event.header;
+            let a = u64::from(h.event_type as u32) << 32 | u64::from(h.source as u32);
+            self.kernel.trace.record(Record {
+                at: way.now,
+                what: What::Push,
+                level: 0,
+                who: supplier,
+                a,
+                b: 0,
+            });
+        }
+        if modules.filters() {
+            view.tables.find(&event.header, |hit| way.hit(hit));
+        } else {
+            view.tables.everyone(|connection| way.single(connection));
+        }
+        way.pushed
+    }
+
+    /// A time-out on its way to its consumer.
+    pub(crate) fn timeout(&self, due: &Due) {
+        let registration = &due.registration;
+        let Some(timer) = registration.timer(due.leaf) else {
+            return;
+        };
+        let view = self.view.read();
+        let modules = self.rack.modules(&view);
+        let event_type =
+            if timer.deadline { designator::DEADLINE_TIMEOUT } else { designator::INTERVAL_TIMEOUT };
+        // As in the filter: the period travels in the creation time.
+        let header = Header { event_type, source: 0, ttl: 0, creation_time: timer.period_ns / 100 };
+        let event = Event { header, ..Event::default() };
+        let mut now = self.kernel.clock.now_ns();
+        let connection = registration.connection();
+        connection.record(What::Timeout, now, now.saturating_sub(due.at), u64::from(timer.deadline));
+        let last = Last::Timer(header);
+        let batch = if registration.is_plain() || !modules.correlates() {
+            Some(Batch::of(last))
+        } else {
+            // Timers need no copy, so nothing can be lacking for them.
+            registration.offer(last, Some(due.leaf)).unwrap_or_default()
+        };
+        let Some(batch) = batch else {
+            return;
+        };
+        let mut way = Way {
+            core: self,
+            dispatch: modules.dispatch(),
+            inline: modules.dispatch().runs_inline(),
+            correlates: modules.correlates(),
+            current: Current::new(&event, &self.kernel.events),
+            now,
+            pushed: Pushed::default(),
+        };
+        let fate = if way.inline && !connection.has_own_dispatch() {
+            connection.run_batch_now(batch, &mut now)
+        } else {
+            connection.enqueue(batch, &mut now)
+        };
+        way.settle(connection, fate);
+    }
+
+    pub(crate) fn step(&self) -> bool {
+        let view = self.view.read();
+        self.rack.modules(&view).dispatch().step()
+    }
+
+    pub(crate) fn expire(&self) -> usize {
+        let mut fired = 0;
+        // The most urgent first.
+        for band in (0..self.timers.bands()).rev() {
+            while let Some(due) = self.timers.next_due(band, self.kernel.clock.now_ns()) {
+                self.timeout(&due);
+                fired += 1;
+            }
+        }
+        fired
+    }
+
+    /// Closes the dispatching of a row that is by type.
+    pub(crate) fn close_dispatch(&self) {
+        let view = self.view.read();
+        self.rack.modules(&view).dispatch().close();
+    }
+
+    pub(crate) fn reserve(&self, consumers: usize) {
+        let view = self.view.read();
+        self.rack.modules(&view).dispatch().reserve(consumers);
+    }
+
+    pub(crate) fn status(&self) -> Vec<ConsumerStatus> {
+        let registry = self.registry.lock();
+        let status = |entry: &crate::registry::Entry| ConsumerStatus {
+            id: entry.connection.id,
+            name: entry.connection.name.clone(),
+            priority: entry.connection.priority(),
+            level: entry.connection.level(),
+            suspended: entry.suspended,
+            waiting: entry.connection.waiting(),
+            counts: entry.connection.counts(),
+        };
+        registry.consumers.values().map(status).collect()
+    }
+}
+
+impl<R: Rack> Route for Core<R> {
+    fn route(&self, work: Work) {
+        let mut work = work;
+        loop {
+            let view = self.view.read();
+            match self.rack.modules(&view).dispatch().ready(work) {
+                Ok(()) => return,
+                // Closed: it has been replaced since, or the channel is at its end.
+                Err(back) if !self.registry.lock().destroyed => work = back,
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl<R: Rack> Drop for Core<R> {
+    fn drop(&mut self) {
+        self.timers.stop();
+        self.kernel.sweeper.unpark();
+    }
+}
+
+/// One event on its way.
+struct Way<'a, R: Rack, D: Dispatch + ?Sized> {
+    core: &'a Core<R>,
+    dispatch: &'a D,
+    inline: bool,
+    correlates: bool,
+    current: Current<'a>,
+    /// The time that was last looked at; 0 is none.
+    now: u64,
+    pushed: Pushed,
+}
+
+impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
+    /// A registration may want it.
+    #[inline]
+    fn hit(&mut self, hit: &Hit) {
+        let registration = &hit.registration;
+        if hit.ask && !registration.is_first(hit.leaf as usize, &self.current.event.header) {
+            return;
+        }
+        if registration.is_plain() || !self.correlates {
+            if registration.has_deadline() {
+                registration.set_satisfied(self.core.kernel.clock.now_ns());
+            }
+            self.single(registration.connection());
+        } else {
+            self.correlate(registration);
+        }
+    }
+
+    /// To one consumer, by itself.
+    #[inline]
+    fn single(&mut self, connection: &Arc<Connection>) {
+        let fate = if self.inline && !connection.has_own_dispatch() {
+            connection.run_now(&self.current, &mut self.now)
+        } else {
+            connection.enqueue_one(&self.current, &mut self.now)
+        };
+        if fate == Fate::Taken {
+            self.pushed.taken += 1;
+        } else {
+            self.settle(connection, fate);
+        }
+    }
+
+    fn correlate(&mut self, registration: &Arc<Registration>) {
+        let connection = registration.connection();
+        let fate = match registration.offer(Last::Event(&self.current), None) {
+            Ok(None) => Fate::Taken,
+            Ok(Some(batch)) => {
+                if registration.has_deadline() {
+                    registration.set_satisfied(self.core.kernel.clock.now_ns());
+                }
+                if self.inline && !connection.has_own_dispatch() {
+                    connection.run_batch_now(batch, &mut self.now)
+                } else {
+                    connection.enqueue(batch, &mut self.now)
+                }
+            }
+            Err(cause) => connection.not_kept(cause, self.now),
+        };
+        self.settle(connection, fate);
+    }
+
+    fn settle(&mut self, connection: &Arc<Connection>, fate: Fate) {
+        match fate {
+            Fate::Taken => self.pushed.taken += 1,
+            Fate::Ready => {
+                self.pushed.taken += 1;
+                let work = Work(connection.clone());
+                let ready = match connection.own_dispatch() {
+                    Some(dispatch) => dispatch.ready(work),
+                    None => self.dispatch.ready(work),
+                };
+                if let Err(work) = ready {
+                    self.core.route(work);
+                }
+            }
+            Fate::Dropped => self.pushed.dropped += 1,
+            Fate::Refused => self.pushed.refused += 1,
+            Fate::Gone => {}
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! No dispatching.
+
+use super::{Dispatch, Work};
+
+/// Consumers run on the supplier's thread, one after the other, whatever their priority (the EFD channel of paper 001, section 5.1.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Direct;
+
+impl Dispatch for Direct {
+    #[inline]
+    fn runs_inline(&self) -> bool {
+        true
+    }
+
+    /// Pushes that queued up before this took a dispatcher's place: whoever brings them serves them.
+    fn ready(&self, work: Work) -> Result<(), Work> {
+        let mut next = Some(work);
+        while let Some(work) = next {
+            next = work.run();
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, _: usize) {}
+
+    fn close(&self) {}
+}

@@ -1,0 +1,175 @@
+//! Dispatchers with queues.
+
+use super::lane::Lane;
+use super::upcall::Frame;
+use super::{Dispatch, Route, Strategy, ThreadSetup, Work};
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::{SpawnError, Thread};
+use isorb_rt::sync::PiMutex;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// Priority queues and the threads that serve them: a single one ([`Strategy::SingleThreaded`], [`Strategy::Upcalls`]), or some for
+/// each level of priority ([`Strategy::Threads`]).
+pub struct Queued {
+    shared: Arc<Shared>,
+    threads: PiMutex<Vec<Thread<()>>>,
+}
+
+pub(crate) struct Shared {
+    lanes: Box<[Arc<Lane>]>,
+    route: Weak<dyn Route>,
+    /// Consumers may make way for more urgent ones.
+    pub upcalls: bool,
+}
+
+impl Queued {
+    /// With the queues and threads of a strategy; `None` for [`Strategy::Direct`], which has neither.
+    ///
+    /// # Errors
+    /// [`SpawnError`]: a thread could not be started, or not with the priority that it needs.
+    pub fn start(
+        strategy: Strategy,
+        levels: &[Priority],
+        setup: &ThreadSetup,
+        route: Weak<dyn Route>,
+    ) -> Result<Option<Queued>, SpawnError> {
+        let count = levels.len();
+        let top = levels.last().copied().unwrap_or(Priority::MIN);
+        // (lane, its thread's priority, how many threads)
+        let (lanes, upcalls): (Vec<(Lane, Priority, usize)>, bool) = match strategy {
+            Strategy::Direct => return Ok(None),
+            Strategy::ByHand { upcalls } => (vec![(Lane::new(0, count, 0), top, 0)], upcalls),
+            Strategy::SingleThreaded => (vec![(Lane::new(0, count, 1), top, 1)], false),
+            Strategy::Upcalls => (vec![(Lane::new(0, count, 1), top, 1)], true),
+            Strategy::Threads { per_level } => {
+                let threads = per_level.max(1);
+                let lane = |(i, level): (usize, &Priority)| (Lane::new(i as u8, 1, threads), *level, threads);
+                (levels.iter().enumerate().map(lane).collect(), false)
+            }
+        };
+        let plan: Vec<(Priority, usize)> = lanes.iter().map(|(_, p, threads)| (*p, *threads)).collect();
+        let lanes = lanes.into_iter().map(|(lane, ..)| Arc::new(lane)).collect();
+        let queued =
+            Queued { shared: Arc::new(Shared { lanes, route, upcalls }), threads: PiMutex::new(Vec::new()) };
+        for (number, (priority, threads)) in plan.into_iter().enumerate() {
+            for thread in 0..threads {
+                let shared = queued.shared.clone();
+                let name = format!("event-{}-{thread}", priority.get());
+                let started = setup.spawn(name, priority, move || shared.work(number, thread));
+                match started {
+                    Ok(thread) => queued.threads.lock().push(thread),
+                    Err(error) => {
+                        queued.close();
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(Some(queued))
+    }
+
+    /// For modules that are chosen by type, which nothing takes the place of.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn alone(
+        strategy: Strategy,
+        levels: &[Priority],
+        setup: &ThreadSetup,
+    ) -> Result<Option<Queued>, SpawnError> {
+        Queued::start(strategy, levels, setup, Weak::<Nowhere>::new())
+    }
+}
+
+/// Where work goes that no dispatcher takes over.
+struct Nowhere;
+
+impl Route for Nowhere {
+    fn route(&self, _: Work) {}
+}
+
+impl Shared {
+    fn lane(&self, level: u8) -> &Arc<Lane> {
+        &self.lanes[(level as usize).min(self.lanes.len() - 1)]
+    }
+
+    /// A thread's life.
+    fn work(self: &Arc<Self>, lane: usize, thread: usize) {
+        super::upcall::serve(self);
+        while let Some(work) = self.lanes[lane].wait(thread) {
+            if self.lanes[lane].is_closed() {
+                self.send_on(work);
+            } else {
+                self.run(work);
+            }
+        }
+    }
+
+    /// Runs the consumer, and queues it again if it has more.
+    pub(crate) fn run(self: &Arc<Self>, work: Work) {
+        let frame = self.upcalls.then(|| Frame::enter(self, work.level(), &work.0));
+        let more = work.run();
+        drop(frame);
+        if let Some(Err(work)) = more.map(|work| self.lane(work.level()).put(work)) {
+            self.send_on(work);
+        }
+    }
+
+    pub(crate) fn take_above(&self, level: u8) -> Option<Work> {
+        self.lanes[0].take_above(Some(level))
+    }
+
+    fn send_on(&self, work: Work) {
+        // Without a channel there is nobody left to serve.
+        if let Some(route) = self.route.upgrade() {
+            route.route(work);
+        }
+    }
+}
+
+impl Dispatch for Queued {
+    #[inline]
+    fn ready(&self, work: Work) -> Result<(), Work> {
+        self.shared.lane(work.level()).put(work)
+    }
+
+    fn reserve(&self, consumers: usize) {
+        self.shared.lanes.iter().for_each(|lane| lane.reserve(consumers));
+    }
+
+    fn close(&self) {
+        self.shared.lanes.iter().for_each(|lane| lane.close());
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // Its own end it cannot wait for; it comes when the thread returns to its loop.
+            if !super::upcall::is_worker_of(&self.shared) {
+                // A consumer's panic was caught where it was called.
+                let _ = thread.join();
+            }
+        }
+        // Without threads nobody else empties the lanes.
+        for lane in &self.shared.lanes {
+            while let Some(work) = lane.take_above(None) {
+                self.shared.send_on(work);
+            }
+        }
+    }
+
+    fn step(&self) -> bool {
+        let work = self.shared.lanes.iter().rev().find_map(|lane| lane.take_above(None));
+        work.map(|work| self.shared.run(work)).is_some()
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Queued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queued").field("lanes", &self.shared.lanes.len()).finish_non_exhaustive()
+    }
+}

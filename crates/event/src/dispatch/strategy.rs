@@ -1,0 +1,87 @@
+//! Which dispatcher, and what its threads are.
+
+use isorb_rt::priority::{Linear, Priority, PriorityMapping};
+use isorb_rt::sched::{Cpus, NativeRange, SchedClass, SpawnError, Thread, ThreadSpec};
+use std::fmt;
+use std::sync::Arc;
+
+/// The dispatching strategies (paper 001, section 5.1.1, figure 11).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Strategy {
+    /// None: consumers run on the supplier's thread.
+    #[default]
+    Direct,
+    /// One thread, the most urgent consumer first; each runs to its end.
+    SingleThreaded,
+    /// Threads of their own for each level of priority; the system pre-empts.
+    Threads {
+        /// How many a level; at least 1.
+        per_level: usize,
+    },
+    /// One thread; a running consumer makes way where it calls [`yield_now`](super::yield_now).
+    Upcalls,
+    /// Queues, and no thread: somebody calls [`Channel::step`](crate::Channel::step). For loops that are there already, and tests.
+    ByHand {
+        /// Whether consumers may make way.
+        upcalls: bool,
+    },
+}
+
+/// What the channel's threads are.
+#[derive(Clone)]
+pub struct ThreadSetup {
+    /// Native priorities of the levels; `None` makes ordinary threads (no right to real-time scheduling, or a test).
+    pub mapping: Option<Arc<dyn PriorityMapping>>,
+    /// Where they may run.
+    pub cpus: Option<Cpus>,
+    /// Their stacks, in octets.
+    pub stack: usize,
+    /// How much of a stack is touched before the thread serves.
+    pub prefault: usize,
+}
+
+impl ThreadSetup {
+    /// Threads of class `SCHED_FIFO`, CORBA priorities spread over the native ones.
+    pub fn fifo() -> ThreadSetup {
+        ThreadSetup { mapping: Some(Arc::new(Linear(NativeRange::system()))), ..ThreadSetup::default() }
+    }
+
+    /// Only on these processors.
+    #[must_use]
+    pub fn on(mut self, cpus: Cpus) -> ThreadSetup {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    pub(crate) fn spawn(
+        &self,
+        name: String,
+        priority: Priority,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<Thread<()>, SpawnError> {
+        let native = self.mapping.as_ref().and_then(|mapping| mapping.to_native(priority));
+        let class = native.map_or(SchedClass::Other, SchedClass::Fifo);
+        let mut spec = ThreadSpec::new(name).class(class).stack_size(self.stack).prefault(self.prefault);
+        if let Some(cpus) = &self.cpus {
+            spec = spec.cpus(*cpus);
+        }
+        spec.spawn(body)
+    }
+}
+
+impl Default for ThreadSetup {
+    /// Ordinary threads with 1 MiB of stack.
+    fn default() -> ThreadSetup {
+        ThreadSetup { mapping: None, cpus: None, stack: 1 << 20, prefault: 64 * 1024 }
+    }
+}
+
+impl fmt::Debug for ThreadSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadSetup")
+            .field("real_time", &self.mapping.is_some())
+            .field("cpus", &self.cpus)
+            .field("stack", &self.stack)
+            .finish_non_exhaustive()
+    }
+}

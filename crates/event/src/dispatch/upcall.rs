@@ -1,0 +1,69 @@
+//! Real-time upcalls: a consumer makes way for more urgent ones, on its own stack (paper 001, section 5.1.1, 'deferred pre-emption').
+
+use super::queued::Shared;
+use crate::connection::Connection;
+use crate::trace::What;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+thread_local! {
+    /// The consumers that run on this thread's stack, the most urgent last; and which dispatcher's thread this is.
+    static STACK: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+    static WORKER: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+
+struct Running {
+    shared: Arc<Shared>,
+    level: u8,
+    connection: Arc<Connection>,
+}
+
+/// A consumer on the stack of a thread that dispatches upcalls, as long as this lives.
+pub(crate) struct Frame(());
+
+impl Frame {
+    pub(crate) fn enter(shared: &Arc<Shared>, level: u8, connection: &Arc<Connection>) -> Frame {
+        let running = Running { shared: shared.clone(), level, connection: connection.clone() };
+        STACK.with_borrow_mut(|stack| stack.push(running));
+        Frame(())
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        STACK.with_borrow_mut(|stack| drop(stack.pop()));
+    }
+}
+
+/// Notes that this thread serves a dispatcher.
+pub(crate) fn serve(shared: &Arc<Shared>) {
+    WORKER.set(Some(shared.clone()));
+}
+
+/// Is this one of the dispatcher's threads?
+pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
+    WORKER.with_borrow(|worker| worker.as_ref().is_some_and(|worker| Arc::ptr_eq(worker, shared)))
+}
+
+/// Called by a running consumer: runs the more urgent consumers that have become ready meanwhile, nested on its stack, then comes
+/// back. Says how many pushes that were.
+///
+/// Only under [`Strategy::Upcalls`](super::Strategy::Upcalls); elsewhere it does nothing, since the system pre-empts or nobody may. Each
+/// nested consumer is more urgent than the one below, so there is at most one a level of priority on the stack.
+///
+/// # Real-time
+/// Does not allocate once the thread has nested as deep before. O(1) where nothing is more urgent: one lock.
+pub fn yield_now() -> usize {
+    let top = STACK
+        .with_borrow(|stack| stack.last().map(|top| (top.shared.clone(), top.level, top.connection.clone())));
+    let Some((shared, level, connection)) = top else {
+        return 0;
+    };
+    let mut pushes = 0;
+    while let Some(work) = shared.take_above(level) {
+        connection.record(What::Preempt, 0, work.level().into(), work.consumer().into());
+        shared.run(work);
+        pushes += 1;
+    }
+    pushes
+}

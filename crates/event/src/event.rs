@@ -1,0 +1,206 @@
+//! Events, and their copies in the channel's pool.
+
+use isorb_rt::counted::{Counted, CountedPool};
+use std::cell::RefCell;
+
+/// What the channel looks at: who sent what, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Header {
+    /// The type; those from [`designator::USER`](crate::designator::USER) on are the application's.
+    pub event_type: i32,
+    /// Who sent it: a number that suppliers agree on. Several may share one.
+    pub source: i32,
+    /// Over how many channels it may still be forwarded.
+    pub ttl: i32,
+    /// When the supplier made it, in units of 100 ns (`TimeBase::TimeT`). In a filter, the period of a time-out.
+    pub creation_time: u64,
+}
+
+/// Which event of which channel this is, for channels that forward to each other. All zero: not stamped yet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Stamp {
+    /// The channel where it entered the federation.
+    pub channel: u64,
+    /// Its number there, from 1.
+    pub sequence: u64,
+    /// The link over which it came to this channel; 0 is none. It does not go over the next.
+    pub link: u32,
+}
+
+/// What the channel carries without looking at it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Data<'a> {
+    /// The filler of TAO's layout, before the octets; applications use it as they like.
+    pub pad1: i32,
+    /// The payload as octets.
+    pub octets: &'a [u8],
+    /// The payload as an `any`: a CDR encapsulation of it. Empty: none.
+    pub any: &'a [u8],
+}
+
+/// An event: a header, and data that are somebody else's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Event<'a> {
+    /// What the channel looks at.
+    pub header: Header,
+    /// What it only carries.
+    pub data: Data<'a>,
+    /// Set by the channel.
+    pub stamp: Stamp,
+}
+
+impl<'a> Event<'a> {
+    /// An event of this type and source that lives for one hop, without time or data.
+    pub fn new(event_type: i32, source: i32) -> Self {
+        Event { header: Header { event_type, source, ttl: 1, creation_time: 0 }, ..Event::default() }
+    }
+
+    /// With these octets.
+    #[must_use]
+    pub fn octets(mut self, octets: &'a [u8]) -> Self {
+        self.data.octets = octets;
+        self
+    }
+
+    /// Made at this time, in units of 100 ns.
+    #[must_use]
+    pub fn created(mut self, time: u64) -> Self {
+        self.header.creation_time = time;
+        self
+    }
+
+    /// That may be forwarded over so many channels.
+    #[must_use]
+    pub fn ttl(mut self, ttl: i32) -> Self {
+        self.header.ttl = ttl;
+        self
+    }
+}
+
+/// An event that was copied into the channel's memory.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    header: Header,
+    stamp: Stamp,
+    pad1: i32,
+    octets: usize,
+    any: usize,
+    bytes: Box<[u8]>,
+}
+
+impl Slot {
+    pub(crate) fn event(&self) -> Event<'_> {
+        let (octets, rest) = self.bytes.split_at(self.octets);
+        Event {
+            header: self.header,
+            stamp: self.stamp,
+            data: Data { pad1: self.pad1, octets, any: &rest[..self.any] },
+        }
+    }
+}
+
+/// A share of such a copy.
+pub(crate) type Kept = Counted<Slot>;
+
+/// The memory for copies: so many events of so many octets each.
+#[derive(Clone, Debug)]
+pub(crate) struct EventPool {
+    slots: CountedPool<Slot>,
+    payload: usize,
+}
+
+/// Why an event could not be copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoCopy {
+    /// All slots are in use.
+    Exhausted,
+    /// Its data are larger than a slot.
+    TooLarge,
+}
+
+impl EventPool {
+    pub(crate) fn new(events: usize, payload: usize) -> Self {
+        let slot = |_| Slot {
+            header: Header::default(),
+            stamp: Stamp::default(),
+            pad1: 0,
+            octets: 0,
+            any: 0,
+            bytes: vec![0; payload].into_boxed_slice(),
+        };
+        EventPool { slots: CountedPool::new(events, slot), payload }
+    }
+
+    pub(crate) fn available(&self) -> usize {
+        self.slots.available()
+    }
+
+    fn copy(&self, event: &Event<'_>) -> Result<Kept, NoCopy> {
+        let (octets, any) = (event.data.octets, event.data.any);
+        if octets.len() + any.len() > self.payload {
+            return Err(NoCopy::TooLarge);
+        }
+        let mut slot = self.slots.take().ok_or(NoCopy::Exhausted)?;
+        slot.header = event.header;
+        slot.stamp = event.stamp;
+        slot.pad1 = event.data.pad1;
+        slot.octets = octets.len();
+        slot.any = any.len();
+        slot.bytes[..octets.len()].copy_from_slice(octets);
+        slot.bytes[octets.len()..][..any.len()].copy_from_slice(any);
+        Ok(slot.share())
+    }
+}
+
+/// An event on its way through the channel. It is copied when somebody wants to keep it, and once however many do.
+pub(crate) struct Current<'a> {
+    pub event: &'a Event<'a>,
+    /// Its place in the order in which events came to the channel; known when somebody asked.
+    kept: RefCell<Option<Kept>>,
+    pool: &'a EventPool,
+}
+
+impl<'a> Current<'a> {
+    pub(crate) fn new(event: &'a Event<'a>, pool: &'a EventPool) -> Self {
+        Current { event, kept: RefCell::new(None), pool }
+    }
+
+    /// A share of the copy.
+    pub(crate) fn keep(&self) -> Result<Kept, NoCopy> {
+        let mut kept = self.kept.borrow_mut();
+        if let Some(kept) = &*kept {
+            return Ok(kept.clone());
+        }
+        let copy = self.pool.copy(self.event)?;
+        *kept = Some(copy.clone());
+        Ok(copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_made_once_and_is_the_event() {
+        let pool = EventPool::new(2, 8);
+        let event = Event { data: Data { pad1: 3, octets: b"abc", any: b"12345" }, ..Event::new(20, 7) };
+        let current = Current::new(&event, &pool);
+        let (a, b) = (current.keep().unwrap(), current.keep().unwrap());
+        assert!(Kept::same(&a, &b));
+        assert_eq!((a.event(), pool.available()), (event, 1));
+        drop(current);
+        drop((a, b));
+        assert_eq!(pool.available(), 2);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_kept() {
+        let pool = EventPool::new(1, 4);
+        let large = Event::new(16, 0).octets(b"12345");
+        assert_eq!(Current::new(&large, &pool).keep().unwrap_err(), NoCopy::TooLarge);
+        let small = Event::new(16, 0).octets(b"1234");
+        let _held = Current::new(&small, &pool).keep().unwrap();
+        assert_eq!(Current::new(&small, &pool).keep().unwrap_err(), NoCopy::Exhausted);
+    }
+}

@@ -1,0 +1,53 @@
+//! Values of type `any` as the channel carries them: an encapsulation, or nothing.
+
+use isorb::Any;
+use isorb_cdr::{Decoder, Encoder, Order, Text};
+use isorb_scope::Region;
+
+/// Room for what is not read in place; an any is copied out at once.
+const SCRATCH: usize = 4096;
+
+/// The encapsulation of a value; empty for none, and for one that cannot be expressed.
+///
+/// # Real-time
+/// Allocates, unless there is no value.
+pub(super) fn pack(any: &Any) -> Vec<u8> {
+    if any.is_null() {
+        return Vec::new();
+    }
+    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    e.put(u8::from(cfg!(target_endian = "little")));
+    any.write(&mut e);
+    e.flatten().unwrap_or_default()
+}
+
+/// The value of an encapsulation; none for what is no encapsulation.
+///
+/// # Real-time
+/// Allocates, unless there is no value.
+pub(super) fn unpack(packed: &[u8]) -> Any {
+    let Some(flag) = packed.first() else {
+        return Any::default();
+    };
+    let order = if flag & 1 == 1 { Order::Little } else { Order::Big };
+    let mut bytes = packed.to_vec();
+    let mut region = Region::new(SCRATCH);
+    let scope = region.enter();
+    let mut d = Decoder::new(&mut bytes, order, Text::DEFAULT, &scope);
+    d.skip(1);
+    Any::read(&mut d).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back() {
+        for any in [Any::default(), Any::new(&7i32).unwrap(), Any::new(&"text".to_owned()).unwrap()] {
+            assert_eq!(unpack(&pack(&any)), any);
+        }
+        assert!(pack(&Any::default()).is_empty());
+        assert!(unpack(&[1, 2, 3]).is_null());
+    }
+}

@@ -1,0 +1,121 @@
+//! Asks remote consumers whether they are still there, and removes those that are not.
+
+use super::FaceOptions;
+use isorb::{Kind, Object, Policies, Result, SystemException};
+use isorb_rt::sync::{Parker, PiMutex};
+use isorb_rt::time::Deadline;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Something that can be disconnected, since its other end is gone.
+pub(super) trait Connected: Send + Sync {
+    /// Ends the connection.
+    fn lost(&self);
+}
+
+pub(super) struct Control {
+    watched: PiMutex<BTreeMap<u64, Watched>>,
+    next: PiMutex<u64>,
+    limit: u32,
+    timeout: Duration,
+    parker: Arc<Parker>,
+    stopped: Arc<AtomicBool>,
+}
+
+struct Watched {
+    peer: Object,
+    connected: Weak<dyn Connected>,
+    failures: u32,
+}
+
+impl Control {
+    pub(super) fn start(options: &FaceOptions) -> Result<Arc<Control>> {
+        let control = Arc::new(Control {
+            watched: PiMutex::default(),
+            next: PiMutex::default(),
+            limit: options.pings.max(1),
+            timeout: options.ping_timeout,
+            parker: Arc::default(),
+            stopped: Arc::default(),
+        });
+        if let Some(period) = options.ping {
+            let (parker, stopped) = (control.parker.clone(), control.stopped.clone());
+            let weak = Arc::downgrade(&control);
+            let body = move || {
+                while !stopped.load(Acquire) {
+                    parker.park_until(Deadline::after(period));
+                    match weak.upgrade() {
+                        Some(control) if !stopped.load(Acquire) => drop(control.check()),
+                        _ => return,
+                    }
+                }
+            };
+            std::thread::Builder::new()
+                .name("event-control".into())
+                .spawn(body)
+                .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
+        }
+        Ok(control)
+    }
+
+    /// Watches a peer, until the result is given to `forget`.
+    pub(super) fn watch(&self, peer: &Object, connected: Weak<dyn Connected>) -> u64 {
+        let mut next = self.next.lock();
+        *next += 1;
+        // The answer of one that is there takes no longer than this.
+        let policies = Policies { round_trip_timeout: Some(self.timeout), ..Policies::default() };
+        let watched = Watched { peer: peer.with_policies(policies), connected, failures: 0 };
+        self.watched.lock().insert(*next, watched);
+        *next
+    }
+
+    pub(super) fn forget(&self, number: u64) {
+        let gone = self.watched.lock().remove(&number);
+        drop(gone);
+    }
+
+    pub(super) fn check(&self) -> usize {
+        let peers: Vec<(u64, Object)> =
+            self.watched.lock().iter().map(|(number, watched)| (*number, watched.peer.clone())).collect();
+        let mut removed = 0;
+        for (number, peer) in peers {
+            let answer = peer.non_existent();
+            let mut watched = self.watched.lock();
+            let Some(entry) = watched.get_mut(&number) else {
+                continue;
+            };
+            let gone = match answer {
+                Ok(false) => {
+                    entry.failures = 0;
+                    false
+                }
+                // It says so itself.
+                Ok(true) => true,
+                Err(_) => {
+                    entry.failures += 1;
+                    entry.failures >= self.limit
+                }
+            };
+            if gone {
+                let connected = entry.connected.upgrade();
+                watched.remove(&number);
+                drop(watched);
+                if let Some(connected) = connected {
+                    connected.lost();
+                    removed += 1;
+                }
+            }
+        }
+        removed
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.stopped.store(true, Release);
+        self.parker.unpark();
+    }
+}

@@ -1,0 +1,266 @@
+//! Links of a federation over the ORB.
+
+use super::isorb_link::isorb_event as idl;
+use crate::event::{Data, Event, Header, Stamp};
+use crate::federation::{Federation, Interest, Link, LinkDown, LinkId};
+use crate::filter::{Dependency, Filter, encode, parse};
+use idl::{LinkRef, NeighbourRef};
+use isorb::poa::PoaPolicies;
+use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
+use isorb_rt::sync::PiMutex;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A channel's place in a federation as an object that neighbours join.
+pub struct Neighbourhood {
+    shared: Arc<Shared>,
+    object: Object,
+}
+
+struct Shared {
+    federation: Federation,
+    poa: Poa,
+    timeout: Duration,
+}
+
+/// A neighbour was not joined.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkError {
+    /// The other end is nil, or refused.
+    Refused,
+    /// The call to it failed.
+    System(SystemException),
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::Refused => f.write_str("the neighbour gave no link"),
+            LinkError::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LinkError {}
+
+impl From<SystemException> for LinkError {
+    fn from(exception: SystemException) -> Self {
+        LinkError::System(exception)
+    }
+}
+
+impl Neighbourhood {
+    /// Makes the federation's member an object of the ORB, under the key `EventFederation` of a `corbaloc` URL. `timeout` is how long
+    /// a call to a neighbour may take.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER when the ORB has one already, and what making a POA ends in.
+    pub fn start(orb: &Orb, federation: &Federation, timeout: Duration) -> Result<Neighbourhood> {
+        let root = orb.root_poa()?;
+        let poa =
+            root.create_poa("event-links", Some(&root.manager()), PoaPolicies::new()).map_err(|_| {
+                SystemException::from(Kind::BadInvOrder)
+                    .detail("the ORB has a member of a federation already")
+            })?;
+        let shared = Arc::new(Shared { federation: federation.clone(), poa, timeout });
+        let neighbour: NeighbourRef = shared.poa.activate(Arc::new(Door(shared.clone())))?;
+        let object = neighbour.object().clone();
+        orb.register_corbaloc_key("EventFederation", &object);
+        Ok(Neighbourhood { shared, object })
+    }
+
+    /// The reference that neighbours join by.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// Joins a neighbour. The link is there until one of both leaves.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn join(&self, neighbour: &Object) -> Result<LinkId, LinkError> {
+        let shared = &self.shared;
+        let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
+        let own: LinkRef = shared.poa.activate(end.clone()).map_err(SystemException::from)?;
+        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.timeout));
+        let far = match neighbour.join(shared.federation.id(), &own) {
+            Ok(Some(far)) => far,
+            refused => {
+                shared.close(&own);
+                return Err(refused.err().map_or(LinkError::Refused, LinkError::System));
+            }
+        };
+        let link =
+            shared.federation.join(Arc::new(Far(LinkRef::from_object(timed(far.object(), shared.timeout)))));
+        *end.link.lock() = Some(link);
+        // What the neighbour said before the link had a number was not heard.
+        shared.federation.tick(isorb_rt::time::now_ns(), u64::MAX);
+        Ok(link)
+    }
+}
+
+impl fmt::Debug for Neighbourhood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Neighbourhood").field("federation", &self.shared.federation).finish()
+    }
+}
+
+impl Shared {
+    fn close(&self, own: &LinkRef) {
+        if let Ok(id) = self.poa.reference_to_id(own.object()) {
+            let _ = self.poa.deactivate_object(id);
+        }
+    }
+}
+
+fn timed(object: &Object, timeout: Duration) -> Object {
+    object.with_policies(Policies {
+        sync_scope: Some(SyncScope::WithTransport),
+        round_trip_timeout: Some(timeout),
+        ..Policies::default()
+    })
+}
+
+/// Where neighbours join.
+struct Door(Arc<Shared>);
+
+impl idl::Neighbour for Door {
+    fn join<'u>(&'u self, cx: Upcall<'u>, _: u64, back: Option<&LinkRef>) -> Result<Option<&'u LinkRef>> {
+        let back = back.ok_or(Kind::BadParam)?;
+        let shared = &self.0;
+        let far = Far(LinkRef::from_object(timed(back.object(), shared.timeout)));
+        let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
+        let own: LinkRef = shared.poa.activate(end.clone())?;
+        *end.link.lock() = Some(shared.federation.join(Arc::new(far)));
+        cx.keep(own).map(Some)
+    }
+}
+
+/// This channel's end of a link.
+struct End {
+    federation: Federation,
+    link: PiMutex<Option<LinkId>>,
+}
+
+impl End {
+    fn link(&self) -> Option<LinkId> {
+        *self.link.lock()
+    }
+}
+
+impl idl::Link for End {
+    fn forward(&self, _: Upcall<'_>, events: &[idl::EventView<'_>]) -> Result<()> {
+        if let Some(link) = self.link() {
+            for e in events {
+                let header = Header {
+                    event_type: e.type_,
+                    source: e.source,
+                    ttl: e.ttl,
+                    creation_time: e.creation_time,
+                };
+                let data = Data { pad1: e.pad1, octets: e.payload, any: e.any_value };
+                let stamp = Stamp { channel: e.channel, sequence: e.number, link: 0 };
+                self.federation.received(link, &Event { header, data, stamp });
+            }
+        }
+        Ok(())
+    }
+
+    fn announce(&self, _: Upcall<'_>, wanted: &[idl::InterestView<'_>]) -> Result<()> {
+        let Some(link) = self.link() else {
+            return Err(Kind::Transient.into());
+        };
+        let interests: Vec<Interest> = wanted.iter().map(read).collect::<Result<_>>()?;
+        self.federation.heard(link, &interests);
+        Ok(())
+    }
+
+    fn leave(&self, cx: Upcall<'_>) -> Result<()> {
+        let link = self.link.lock().take();
+        if let Some(link) = link {
+            self.federation.leave(link);
+        }
+        if let Some(poa) = cx.poa() {
+            let _ = poa.deactivate_object(cx.object_id());
+        }
+        Ok(())
+    }
+}
+
+/// The neighbour's end of a link.
+struct Far(LinkRef);
+
+impl Link for Far {
+    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
+        let wanted: Vec<idl::Interest> = interests.iter().map(write).collect();
+        self.0.announce(&wanted).map_err(|_| LinkDown)
+    }
+
+    fn forward(&self, e: &Event<'_>) -> Result<(), LinkDown> {
+        let view = idl::EventView {
+            channel: e.stamp.channel,
+            number: e.stamp.sequence,
+            creation_time: e.header.creation_time,
+            type_: e.header.event_type,
+            source: e.header.source,
+            ttl: e.header.ttl,
+            pad1: e.data.pad1,
+            payload: e.data.octets,
+            any_value: e.data.any,
+        };
+        self.0.forward(&[view][..]).map_err(|_| LinkDown)
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        // If it is gone it knows; else its gateway need not send any more.
+        let _ = self.0.leave();
+    }
+}
+
+fn read(interest: &idl::InterestView<'_>) -> Result<Interest> {
+    let list: Vec<Dependency> = interest
+        .filters
+        .iter()
+        .map(|entry| Dependency {
+            header: Header {
+                event_type: entry.type_,
+                source: entry.source,
+                ttl: 0,
+                creation_time: entry.time,
+            },
+            rt_info: 0,
+        })
+        .collect();
+    let registrations =
+        parse(&list).map_err(|error| SystemException::from(Kind::BadParam).detail(error.to_string()))?;
+    // Sent as one disjunction each.
+    let filters = registrations.into_iter().flat_map(|registration| match registration {
+        Filter::Disjunction(filters) => filters,
+        filter => vec![filter],
+    });
+    Ok(Interest {
+        origin: interest.origin,
+        version: interest.version,
+        hops: interest.hops,
+        filters: filters.collect(),
+    })
+}
+
+fn write(interest: &Interest) -> idl::Interest {
+    let groups: Vec<Filter> =
+        interest.filters.chunks(crate::MAX_TERMS).map(|some| Filter::Disjunction(some.to_vec())).collect();
+    let entry = |d: Dependency| idl::Entry {
+        type_: d.header.event_type,
+        source: d.header.source,
+        time: d.header.creation_time,
+    };
+    idl::Interest {
+        origin: interest.origin,
+        version: interest.version,
+        hops: interest.hops,
+        filters: encode(&groups, 0).into_iter().map(entry).collect(),
+    }
+}

@@ -1,0 +1,155 @@
+//! The real-time face of a channel.
+
+use super::control::Control;
+use super::{plain, stamped};
+use crate::channel::Channel;
+use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
+use crate::placement::Quality;
+use isorb::poa::{PoaPolicies, policies::ServantRetention};
+use isorb::{Kind, Object, Orb, Poa, Policies, Result, SyncScope, SystemException};
+use isorb_rt::priority::Priority;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How an event lies on the wire; both ends must agree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Layout {
+    /// With the channel's receive and send time in the header: TAO as it is built by default.
+    #[default]
+    Stamped,
+    /// Without: a TAO that was built with `TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS`.
+    Plain,
+}
+
+/// How remote suppliers and consumers are treated.
+#[derive(Clone, Debug)]
+pub struct FaceOptions {
+    /// How an event lies on the wire.
+    pub layout: Layout,
+    /// What remote consumers are given: their queue and its policy, how many failures they may have. Their interface has no words
+    /// for it.
+    pub quality: Quality,
+    /// How long a push may wait for a consumer that does not read.
+    pub push_timeout: Duration,
+    /// How many threads push to remote consumers; 0 lets the channel's own dispatching do it.
+    pub threads: usize,
+    /// What these threads are, and at which priority.
+    pub setup: ThreadSetup,
+    /// Their priority.
+    pub priority: Priority,
+    /// How often consumers are asked whether they still exist; `None` is never.
+    pub ping: Option<Duration>,
+    /// How long the answer may take.
+    pub ping_timeout: Duration,
+    /// After so many questions without an answer it is disconnected.
+    pub pings: u32,
+    /// Proxies that may exist at once, connected or not.
+    pub proxies: u32,
+}
+
+impl Default for FaceOptions {
+    fn default() -> Self {
+        FaceOptions {
+            layout: Layout::Stamped,
+            quality: Quality::default(),
+            push_timeout: Duration::from_millis(500),
+            threads: 2,
+            setup: ThreadSetup::default(),
+            priority: Priority::MIN,
+            ping: Some(Duration::from_secs(10)),
+            ping_timeout: Duration::from_secs(1),
+            pings: 3,
+            proxies: 4096,
+        }
+    }
+}
+
+/// What a face's servants share.
+pub(super) struct Shared {
+    pub channel: Channel,
+    pub options: FaceOptions,
+    pub poa: Poa,
+    pub dispatch: Option<Arc<dyn Dispatch>>,
+    pub control: Arc<Control>,
+}
+
+impl Shared {
+    pub(super) fn start(
+        orb: &Orb,
+        channel: &Channel,
+        options: FaceOptions,
+        name: &str,
+    ) -> Result<Arc<Shared>> {
+        let policies =
+            PoaPolicies::new().servant_retention(ServantRetention::Retain).max_objects(options.proxies);
+        let root = orb.root_poa()?;
+        let poa = root.create_poa(name, Some(&root.manager()), policies).map_err(|_| {
+            SystemException::from(Kind::BadInvOrder).detail("the ORB has such an event service already")
+        })?;
+        let dispatch = match options.threads {
+            0 => None,
+            per_level => {
+                let strategy = Strategy::Threads { per_level };
+                let queued = Queued::alone(strategy, &[options.priority], &options.setup);
+                let queued = queued
+                    .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
+                queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
+            }
+        };
+        if let Some(dispatch) = &dispatch {
+            dispatch.reserve(options.proxies as usize);
+        }
+        let control = Control::start(&options)?;
+        Ok(Arc::new(Shared { channel: channel.clone(), options, poa, dispatch, control }))
+    }
+
+    /// A reference whose calls end in time.
+    pub(super) fn timed(&self, object: &Object) -> Object {
+        object.with_policies(Policies {
+            sync_scope: Some(SyncScope::WithTransport),
+            round_trip_timeout: Some(self.options.push_timeout),
+            ..Policies::default()
+        })
+    }
+}
+
+/// A channel with TAO's interfaces.
+pub struct RealTimeFace {
+    object: Object,
+    shared: Arc<Shared>,
+}
+
+impl RealTimeFace {
+    /// Makes the channel an object of the ORB: with a POA of its own below the root POA, under the key `EventService` of a
+    /// `corbaloc` URL, and as the initial reference of that name.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER when the ORB has one already, NO_RESOURCES without threads, and what making a POA ends in.
+    pub fn start(orb: &Orb, channel: &Channel, options: FaceOptions) -> Result<RealTimeFace> {
+        let layout = options.layout;
+        let shared = Shared::start(orb, channel, options, "rt-events")?;
+        let object = match layout {
+            Layout::Stamped => stamped::servants::activate(&shared)?,
+            Layout::Plain => plain::servants::activate(&shared)?,
+        };
+        orb.register_corbaloc_key("EventService", &object);
+        orb.register_initial_reference("EventService", &object);
+        Ok(RealTimeFace { object, shared })
+    }
+
+    /// The channel's reference, untyped: its `Display` is the stringified one.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// Asks all remote consumers now whether they exist, and disconnects those that have not answered too often. Says how many.
+    pub fn check(&self) -> usize {
+        self.shared.control.check()
+    }
+}
+
+impl std::fmt::Debug for RealTimeFace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RealTimeFace").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}

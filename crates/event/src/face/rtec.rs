@@ -1,0 +1,336 @@
+//! The servants of TAO's interfaces. Compiled once for each layout of an event.
+
+use super::generated::rtec_event_channel_admin::{
+    AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, ConsumerQOS, ConsumerQOSView, Dependency,
+    EventChannel, EventChannelRef, ObserverRef, ProxyPushConsumer, ProxyPushConsumerRef, ProxyPushSupplier,
+    ProxyPushSupplierRef, SupplierAdmin, SupplierAdminRef, SupplierQOSView, TypeError, event_channel,
+    proxy_push_consumer::ConnectPushSupplierError, proxy_push_supplier::ConnectPushConsumerError,
+};
+use super::generated::rtec_event_comm::{
+    EventSetView, EventView, PushConsumer, PushConsumerRef, PushSupplier, PushSupplierRef,
+};
+use super::generated::{RtecEventData, RtecEventDataView};
+use crate::admin::{self, ConsumerQos};
+use crate::error::ConnectError;
+use crate::event::{Data, Event, Header};
+use crate::face::any;
+use crate::face::control::Connected;
+use crate::face::options::Shared;
+use crate::filter::{Filter, encode, parse};
+use crate::{Failure, Observer, consumer};
+use isorb::generated::Any;
+use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
+use isorb_rt::sync::PiMutex;
+use std::sync::{Arc, Weak};
+
+/// Makes the channel an object.
+pub(in crate::face) fn activate(shared: &Arc<Shared>) -> Result<Object> {
+    let refused =
+        |error: &dyn std::fmt::Display| SystemException::from(Kind::NoResources).detail(error.to_string());
+    let poa = &shared.poa;
+    let consumers: ConsumerAdminRef =
+        poa.activate(Arc::new(Consumers(shared.clone()))).map_err(|e| refused(&e))?;
+    let suppliers: SupplierAdminRef =
+        poa.activate(Arc::new(Suppliers(shared.clone()))).map_err(|e| refused(&e))?;
+    let channel = Channel { shared: shared.clone(), consumers, suppliers };
+    let channel: EventChannelRef = poa.activate(Arc::new(channel)).map_err(|e| refused(&e))?;
+    Ok(channel.object().clone())
+}
+
+struct Channel {
+    shared: Arc<Shared>,
+    consumers: ConsumerAdminRef,
+    suppliers: SupplierAdminRef,
+}
+
+impl EventChannel for Channel {
+    fn for_consumers<'u>(&'u self, _: Upcall<'u>) -> Result<Option<&'u ConsumerAdminRef>> {
+        Ok(Some(&self.consumers))
+    }
+
+    fn for_suppliers<'u>(&'u self, _: Upcall<'u>) -> Result<Option<&'u SupplierAdminRef>> {
+        Ok(Some(&self.suppliers))
+    }
+
+    fn destroy(&self, _: Upcall<'_>) -> Result<()> {
+        self.shared.channel.destroy();
+        Ok(())
+    }
+
+    fn append_observer(
+        &self,
+        _: Upcall<'_>,
+        gw: Option<&ObserverRef>,
+    ) -> Result<u32, event_channel::AppendObserverError> {
+        let observer = gw.ok_or(Kind::BadParam).map_err(SystemException::from)?;
+        let observer = ObserverRef::from_object(self.shared.timed(observer.object()));
+        Ok(self.shared.channel.append_observer(Arc::new(RemoteObserver(observer))))
+    }
+
+    fn remove_observer(&self, _: Upcall<'_>, gw: u32) -> Result<(), event_channel::RemoveObserverError> {
+        if self.shared.channel.remove_observer(gw) {
+            Ok(())
+        } else {
+            Err(event_channel::RemoveObserverError::CANT_REMOVE_OBSERVER(
+                event_channel::CANT_REMOVE_OBSERVER {},
+            ))
+        }
+    }
+}
+
+struct Consumers(Arc<Shared>);
+
+impl ConsumerAdmin for Consumers {
+    fn obtain_push_supplier<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushSupplierRef>> {
+        let proxy = Arc::new_cyclic(|me| ToConsumer {
+            shared: self.0.clone(),
+            me: me.clone(),
+            state: PiMutex::new(ToConsumerState::default()),
+        });
+        let reference: ProxyPushSupplierRef = self.0.poa.activate(proxy).map_err(no_room)?;
+        cx.keep(reference).map(Some)
+    }
+}
+
+struct Suppliers(Arc<Shared>);
+
+impl SupplierAdmin for Suppliers {
+    fn obtain_push_consumer<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushConsumerRef>> {
+        let proxy = Arc::new(FromSupplier { shared: self.0.clone(), supplier: PiMutex::default() });
+        let reference: ProxyPushConsumerRef = self.0.poa.activate(proxy).map_err(no_room)?;
+        cx.keep(reference).map(Some)
+    }
+}
+
+fn no_room(error: isorb::poa::ActivateError) -> SystemException {
+    match error {
+        isorb::poa::ActivateError::System(exception) => exception,
+        _ => Kind::Internal.into(),
+    }
+}
+
+/// Takes the object of an upcall out of service: it has been disconnected.
+fn retire(cx: Upcall<'_>) {
+    if let Some(poa) = cx.poa() {
+        // Gone already, if two say so at once.
+        let _ = poa.deactivate_object(cx.object_id());
+    }
+}
+
+/// The proxy of a remote consumer.
+struct ToConsumer {
+    shared: Arc<Shared>,
+    me: Weak<ToConsumer>,
+    state: PiMutex<ToConsumerState>,
+}
+
+#[derive(Default)]
+struct ToConsumerState {
+    proxy: Option<admin::ProxyPushSupplier>,
+    watch: Option<u64>,
+    ended: bool,
+}
+
+impl ToConsumer {
+    fn end(&self) {
+        let mut state = self.state.lock();
+        state.ended = true;
+        let (proxy, watch) = (state.proxy.take(), state.watch.take());
+        drop(state);
+        if let Some(watch) = watch {
+            self.shared.control.forget(watch);
+        }
+        drop(proxy);
+    }
+}
+
+impl Connected for ToConsumer {
+    fn lost(&self) {
+        self.end();
+    }
+}
+
+impl PushSupplier for ToConsumer {
+    fn disconnect_push_supplier(&self, cx: Upcall<'_>) -> Result<()> {
+        self.end();
+        retire(cx);
+        Ok(())
+    }
+}
+
+impl ProxyPushSupplier for ToConsumer {
+    fn connect_push_consumer(
+        &self,
+        _: Upcall<'_>,
+        push_consumer: Option<&PushConsumerRef>,
+        qos: ConsumerQOSView<'_>,
+    ) -> Result<(), ConnectPushConsumerError> {
+        let consumer = push_consumer.ok_or(Kind::BadParam).map_err(SystemException::from)?;
+        let list: Vec<_> = qos
+            .dependencies
+            .iter()
+            .map(|d| crate::Dependency { header: read_header(&d.event), rt_info: d.rt_info })
+            .collect();
+        let filters = parse(&list).map_err(|_| TypeError {})?;
+        let shared = &self.shared;
+        let mut state = self.state.lock();
+        if state.proxy.is_some() || state.ended {
+            return Err(AlreadyConnected {}.into());
+        }
+        let rt_info = list.iter().map(|d| d.rt_info).find(|rt_info| *rt_info != 0).unwrap_or(0);
+        let qos = ConsumerQos {
+            name: format!("remote {rt_info}"),
+            filters,
+            quality: crate::Quality { rt_info, ..shared.options.quality.clone() },
+            gateway: qos.is_gateway,
+            dispatch: shared.dispatch.clone(),
+        };
+        let remote = RemoteConsumer(PushConsumerRef::from_object(shared.timed(consumer.object())));
+        let proxy = shared.channel.for_consumers().connect(Arc::new(remote), qos).map_err(refused)?;
+        state.proxy = Some(proxy);
+        let me: Weak<dyn Connected> = self.me.clone();
+        state.watch = Some(shared.control.watch(consumer.object(), me));
+        Ok(())
+    }
+
+    fn suspend_connection(&self, _: Upcall<'_>) -> Result<()> {
+        match &self.state.lock().proxy {
+            Some(proxy) => proxy.suspend().map_err(|error| system(&error)),
+            None => Err(Kind::BadInvOrder.into()),
+        }
+    }
+
+    fn resume_connection(&self, _: Upcall<'_>) -> Result<()> {
+        match &self.state.lock().proxy {
+            Some(proxy) => proxy.resume().map_err(|error| system(&error)),
+            None => Err(Kind::BadInvOrder.into()),
+        }
+    }
+}
+
+fn refused(error: ConnectError) -> ConnectPushConsumerError {
+    match error {
+        ConnectError::Filter(_) => TypeError {}.into(),
+        error => system(&error).into(),
+    }
+}
+
+fn system(error: &ConnectError) -> SystemException {
+    let kind = match error {
+        ConnectError::Destroyed => Kind::ObjectNotExist,
+        ConnectError::Busy => Kind::Transient,
+        ConnectError::TooMany | ConnectError::TooManyMasks | ConnectError::TooManyTimers => Kind::ImpLimit,
+        _ => Kind::NoResources,
+    };
+    SystemException::from(kind).detail(error.to_string())
+}
+
+/// The proxy of a remote supplier.
+struct FromSupplier {
+    shared: Arc<Shared>,
+    supplier: PiMutex<Option<Arc<admin::ProxyPushConsumer>>>,
+}
+
+impl PushConsumer for FromSupplier {
+    /// Events of a supplier that is not connected are thrown away.
+    fn push(&self, _: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
+        let supplier = self.supplier.lock().clone();
+        if let Some(supplier) = supplier {
+            for event in data {
+                let packed = any::pack(event.data.any_value);
+                let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
+                supplier.push(&Event { header: read_header(event), data, ..Event::default() });
+            }
+        }
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self, cx: Upcall<'_>) -> Result<()> {
+        let gone = self.supplier.lock().take();
+        drop(gone);
+        retire(cx);
+        Ok(())
+    }
+}
+
+impl ProxyPushConsumer for FromSupplier {
+    fn connect_push_supplier(
+        &self,
+        _: Upcall<'_>,
+        _: Option<&PushSupplierRef>,
+        _: SupplierQOSView<'_>,
+    ) -> Result<(), ConnectPushSupplierError> {
+        let mut supplier = self.supplier.lock();
+        if supplier.is_some() {
+            return Err(AlreadyConnected {}.into());
+        }
+        let connected = self.shared.channel.for_suppliers().connect().map_err(|error| system(&error))?;
+        *supplier = Some(Arc::new(connected));
+        Ok(())
+    }
+}
+
+/// A consumer at the other end of a network.
+struct RemoteConsumer(PushConsumerRef);
+
+impl consumer::PushConsumer for RemoteConsumer {
+    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
+        static NONE: std::sync::LazyLock<Any> = std::sync::LazyLock::new(Any::default);
+        // Values are unpacked where there are any; an event of octets alone costs no memory.
+        let anys: Vec<Any> = match events.iter().any(|event| !event.data.any.is_empty()) {
+            true => events.iter().map(|event| any::unpack(event.data.any)).collect(),
+            false => Vec::new(),
+        };
+        let view = |i: usize| EventView {
+            header: super::header(&events[i].header),
+            data: RtecEventDataView {
+                pad1: events[i].data.pad1,
+                payload: events[i].data.octets,
+                any_value: anys.get(i).unwrap_or(&NONE),
+            },
+        };
+        let sent = match events.len() {
+            0 => return Ok(()),
+            1 => self.0.push(&[view(0)][..]),
+            count => {
+                let mut views = [view(0); crate::MAX_TERMS + 1];
+                (1..count).for_each(|i| views[i] = view(i));
+                self.0.push(&views[..count])
+            }
+        };
+        sent.map_err(|_| Failure)
+    }
+
+    fn disconnected(&self) {
+        // It may be gone; then it need not be told.
+        let _ = self.0.disconnect_push_consumer();
+    }
+}
+
+/// An observer at the other end of a network. What it fails at it is told with the next change.
+struct RemoteObserver(ObserverRef);
+
+impl Observer for RemoteObserver {
+    fn wanted(&self, _: u64, wanted: &[Filter]) {
+        let group = match wanted.is_empty() {
+            true => Vec::new(),
+            false => encode(&[Filter::Disjunction(wanted.to_vec())], 0),
+        };
+        let dependencies = group
+            .iter()
+            .map(|d| Dependency {
+                event: super::generated::rtec_event_comm::Event {
+                    header: super::header(&d.header),
+                    data: RtecEventData::default(),
+                },
+                rt_info: d.rt_info,
+            })
+            .collect();
+        let _ = self.0.update_consumer(&ConsumerQOS { dependencies, is_gateway: true });
+    }
+}
+
+fn read_header(event: &EventView<'_>) -> Header {
+    let h = &event.header;
+    Header { event_type: h.type_, source: h.source, ttl: h.ttl, creation_time: h.creation_time }
+}

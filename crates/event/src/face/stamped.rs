@@ -1,0 +1,22 @@
+//! TAO's interfaces with the channel's time stamps in an event's header: TAO's default.
+
+#[allow(clippy::duplicate_mod, reason = "one source for both layouts of an event")]
+#[path = "rtec.rs"]
+pub(super) mod servants;
+/// The generated modules.
+#[allow(missing_docs)]
+pub mod generated {
+    include!(concat!(env!("OUT_DIR"), "/stamped/rtec_event_channel_admin.rs"));
+}
+pub use generated::*;
+
+pub(super) fn header(h: &crate::event::Header) -> rtec_event_comm::EventHeader {
+    rtec_event_comm::EventHeader {
+        type_: h.event_type,
+        source: h.source,
+        ttl: h.ttl,
+        creation_time: h.creation_time,
+        ec_recv_time: 0,
+        ec_send_time: 0,
+    }
+}

@@ -1,0 +1,102 @@
+//! What is wanted where.
+
+use super::LinkId;
+use crate::filter::Filter;
+use std::collections::BTreeMap;
+
+/// What the consumers of one channel want.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interest {
+    /// That channel.
+    pub origin: u64,
+    /// Rises with each change, and each time the channel says that it is still there.
+    pub version: u64,
+    /// Over how many links it has come.
+    pub hops: u32,
+    /// Questions about single events, any of which makes an event wanted.
+    pub filters: Vec<Filter>,
+}
+
+/// All that was heard, by channel and by the link over which it came.
+#[derive(Default)]
+pub(super) struct Interests {
+    heard: BTreeMap<u64, BTreeMap<LinkId, Heard>>,
+    /// The versions of channels that fell silent: what others still pass on of them is no sign of life.
+    silent: BTreeMap<u64, u64>,
+}
+
+struct Heard {
+    interest: Interest,
+    at: u64,
+}
+
+impl Interests {
+    /// Notes what was heard. Says whether it is news, to be passed on; `limit` channels are known at most.
+    pub(super) fn note(&mut self, link: LinkId, interest: Interest, now: u64, limit: usize) -> bool {
+        if !self.heard.contains_key(&interest.origin) && self.heard.len() >= limit
+            || self.silent.get(&interest.origin).is_some_and(|version| *version >= interest.version)
+        {
+            return false;
+        }
+        self.silent.remove(&interest.origin);
+        let ways = self.heard.entry(interest.origin).or_default();
+        let newest = ways.values().map(|heard| heard.interest.version).max().unwrap_or(0);
+        let news = interest.version > newest;
+        let better = ways.get(&link).is_none_or(|known| {
+            let known = &known.interest;
+            (interest.version, std::cmp::Reverse(interest.hops))
+                > (known.version, std::cmp::Reverse(known.hops))
+        });
+        if better {
+            ways.insert(link, Heard { interest, at: now });
+        }
+        news
+    }
+
+    /// Forgets what came over a link.
+    pub(super) fn forget(&mut self, link: LinkId) {
+        self.heard.values_mut().for_each(|ways| drop(ways.remove(&link)));
+        self.heard.retain(|_, ways| !ways.is_empty());
+    }
+
+    /// Forgets what was not renewed since `since`. Of at most `limit` channels the version is kept.
+    pub(super) fn expire(&mut self, since: u64, limit: usize) {
+        for (origin, ways) in &mut self.heard {
+            let newest = ways.values().map(|heard| heard.interest.version).max();
+            ways.retain(|_, heard| heard.at >= since);
+            if let (true, Some(newest)) = (ways.is_empty(), newest) {
+                self.silent.insert(*origin, newest);
+            }
+        }
+        self.heard.retain(|_, ways| !ways.is_empty());
+        while self.silent.len() > limit {
+            self.silent.pop_first();
+        }
+    }
+
+    /// The newest interest of each channel, by the shortest way that it came.
+    pub(super) fn best(&self) -> impl Iterator<Item = (LinkId, &Interest)> {
+        self.heard.values().filter_map(|ways| {
+            // A way over which the newest version has not come yet is still a way, unless a shorter one has it.
+            let best = ways.iter().max_by_key(|(link, heard)| {
+                (heard.interest.version, std::cmp::Reverse((heard.interest.hops, **link)))
+            });
+            best.map(|(link, heard)| (*link, &heard.interest))
+        })
+    }
+
+    /// The union of what is wanted beyond a link, in a stable order.
+    pub(super) fn beyond(&self, link: LinkId) -> Vec<Filter> {
+        let mut filters = Vec::new();
+        for (way, interest) in self.best() {
+            if way == link {
+                for filter in &interest.filters {
+                    if !filters.contains(filter) {
+                        filters.push(filter.clone());
+                    }
+                }
+            }
+        }
+        filters
+    }
+}

@@ -1,0 +1,64 @@
+//! What all parts of a channel share.
+
+use crate::batch::Sets;
+use crate::clock::Clock;
+use crate::event::EventPool;
+use crate::trace::Trace;
+use isorb_rt::priority::Priority;
+use isorb_rt::sync::{Parker, PiMutex};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) struct Kernel {
+    pub clock: Arc<dyn Clock>,
+    pub trace: Trace,
+    pub events: EventPool,
+    pub sets: Sets,
+    /// The least urgent first.
+    pub levels: Box<[Priority]>,
+    /// How long a supplier waits for room in a queue that blocks.
+    pub block: Duration,
+    pub counting: bool,
+    /// Consumers that the channel is to disconnect when it comes to it.
+    leaving: PiMutex<Vec<u32>>,
+    /// Wakes whoever does so.
+    pub sweeper: Parker,
+}
+
+impl Kernel {
+    #[allow(clippy::too_many_arguments, reason = "one place makes it, from one configuration")]
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        trace: Trace,
+        events: EventPool,
+        sets: Sets,
+        levels: Box<[Priority]>,
+        block: Duration,
+        counting: bool,
+        consumers: usize,
+    ) -> Kernel {
+        let leaving = PiMutex::new(Vec::with_capacity(consumers));
+        Kernel { clock, trace, events, sets, levels, block, counting, leaving, sweeper: Parker::new() }
+    }
+
+    /// The level that serves a priority: the most urgent one that is not above it, or the lowest.
+    pub(crate) fn level(&self, priority: Priority) -> u8 {
+        let above = self.levels.iter().take_while(|level| **level <= priority).count();
+        above.saturating_sub(1) as u8
+    }
+
+    /// Notes that a consumer is to be disconnected. Each asks once.
+    pub(crate) fn ask_to_leave(&self, consumer: u32) {
+        let mut leaving = self.leaving.lock();
+        // Room for all consumers was taken beforehand.
+        if !leaving.contains(&consumer) {
+            leaving.push(consumer);
+        }
+        drop(leaving);
+        self.sweeper.unpark();
+    }
+
+    pub(crate) fn next_to_leave(&self) -> Option<u32> {
+        self.leaving.lock().pop()
+    }
+}

@@ -1,0 +1,77 @@
+//! Who is connected: the administrating side of a channel, under a lock that no event takes.
+
+use crate::connection::Connection;
+use crate::correlation::Registration;
+use crate::filter::{Filter, Pattern};
+use crate::modules::Row;
+use crate::observer::{Observer, parts};
+use crate::table::{Hit, Tables};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub consumers: BTreeMap<u32, Entry>,
+    pub suppliers: usize,
+    pub next: u32,
+    pub tables: Tables,
+    pub row: Row,
+    pub destroyed: bool,
+    pub observers: Vec<(u32, Arc<dyn Observer>)>,
+    pub next_observer: u32,
+    /// Counts changes of what consumers want.
+    pub version: u64,
+}
+
+pub(crate) struct Entry {
+    pub connection: Arc<Connection>,
+    pub registrations: Vec<Arc<Registration>>,
+    pub filters: Vec<Filter>,
+    pub suspended: bool,
+    pub gateway: bool,
+}
+
+impl Entry {
+    pub(crate) fn patterns(&self) -> Vec<Pattern> {
+        let patterns = self.registrations.iter().flat_map(|registration| registration.patterns());
+        patterns.map(|(_, pattern)| pattern).collect()
+    }
+}
+
+impl Registry {
+    /// Puts a consumer into the tables.
+    pub(crate) fn list(&mut self, id: u32, shards: usize) {
+        let Some(entry) = self.consumers.get(&id) else {
+            return;
+        };
+        self.tables.join(&entry.connection);
+        for registration in &entry.registrations {
+            for (leaf, pattern) in registration.patterns() {
+                let ask = !registration.is_certain(leaf);
+                let hit = Hit { registration: registration.clone(), leaf: leaf as u16, ask };
+                self.tables.insert(pattern, hit, shards);
+            }
+        }
+    }
+
+    /// Takes it out: it costs an event nothing any more.
+    pub(crate) fn unlist(&mut self, id: u32) {
+        let Some(entry) = self.consumers.get(&id) else {
+            return;
+        };
+        self.tables.leave(&entry.connection);
+        for registration in &entry.registrations {
+            for (_, pattern) in registration.patterns() {
+                self.tables.remove(pattern, registration);
+            }
+        }
+    }
+
+    /// The union of what consumers want that are not gateways.
+    pub(crate) fn wanted(&self) -> Vec<Filter> {
+        let mut wanted = Vec::new();
+        let entries = self.consumers.values().filter(|entry| !entry.gateway && !entry.suspended);
+        entries.flat_map(|entry| &entry.filters).for_each(|filter| parts(filter, &mut wanted));
+        wanted
+    }
+}

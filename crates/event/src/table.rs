@@ -1,0 +1,234 @@
+//! Who wants an event: tables that are read by all and copied in part for a change.
+
+use crate::connection::Connection;
+use crate::correlation::Registration;
+use crate::event::Header;
+use crate::filter::Pattern;
+use std::sync::Arc;
+
+/// A registration that wants what matches a pattern.
+#[derive(Clone)]
+pub(crate) struct Hit {
+    pub registration: Arc<Registration>,
+    pub leaf: u16,
+    /// Matching the pattern is not enough: ask the registration.
+    pub ask: bool,
+}
+
+/// Subscriptions, by pattern. One table a class of patterns, which fix the same bits: sources, types, both, and each mask.
+/// To find who wants an event takes one look-up a class in use, however many subscribe.
+#[derive(Clone, Default)]
+pub(crate) struct Tables {
+    classes: Vec<Class>,
+    everyone: Everyone,
+}
+
+#[derive(Clone)]
+struct Class {
+    source_mask: u32,
+    type_mask: u32,
+    /// How many keys there are in all shards.
+    keys: usize,
+    shards: Arc<[Arc<Shard>]>,
+}
+
+/// A part of a class, copied when one of its keys changes: open addressing, at most half full.
+#[derive(Default)]
+struct Shard {
+    slots: Box<[Slot]>,
+    used: usize,
+}
+
+#[derive(Clone, Default)]
+struct Slot {
+    key: u64,
+    /// Without hits: a free slot.
+    hits: Option<Arc<[Hit]>>,
+}
+
+/// All consumers, in parts of which a change copies one.
+#[derive(Clone, Default)]
+struct Everyone {
+    parts: Arc<[Arc<[Arc<Connection>]>]>,
+}
+
+const PART: usize = 64;
+
+impl Tables {
+    /// Calls `f` for the hits of each pattern that matches. Other code sees to it that one registration is not served twice.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks; one look-up a class.
+    #[inline]
+    pub(crate) fn find(&self, header: &Header, mut f: impl FnMut(&Hit)) {
+        for class in &self.classes {
+            if let Some(hits) = class.get(class.key(header.source as u32, header.event_type as u32)) {
+                hits.iter().for_each(&mut f);
+            }
+        }
+    }
+
+    /// Calls `f` for all consumers.
+    #[inline]
+    pub(crate) fn everyone(&self, mut f: impl FnMut(&Arc<Connection>)) {
+        self.everyone.parts.iter().flat_map(|part| part.iter()).for_each(&mut f);
+    }
+
+    /// How many look-ups an event costs.
+    pub(crate) fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Would these patterns need more classes than `limit`?
+    pub(crate) fn exceeds(&self, patterns: &[Pattern], limit: usize) -> bool {
+        let mut new: Vec<(u32, u32)> = patterns
+            .iter()
+            .map(|p| (p.source_mask, p.type_mask))
+            .filter(|masks| !self.classes.iter().any(|c| (c.source_mask, c.type_mask) == *masks))
+            .collect();
+        new.sort_unstable();
+        new.dedup();
+        self.classes.len() + new.len() > limit
+    }
+
+    /// With one more hit. `shards` is how many parts a new class has.
+    pub(crate) fn insert(&mut self, pattern: Pattern, hit: Hit, shards: usize) {
+        let masks = (pattern.source_mask, pattern.type_mask);
+        let found = self.classes.iter().position(|c| (c.source_mask, c.type_mask) == masks);
+        let place = found.unwrap_or_else(|| {
+            self.classes.push(Class {
+                source_mask: masks.0,
+                type_mask: masks.1,
+                keys: 0,
+                shards: (0..shards.next_power_of_two()).map(|_| Arc::default()).collect(),
+            });
+            self.classes.len() - 1
+        });
+        let class = &mut self.classes[place];
+        let key = class.key(pattern.source, pattern.event_type);
+        let mut hits: Vec<Hit> = class.get(key).map_or(Vec::new(), |hits| hits.to_vec());
+        class.keys += usize::from(hits.is_empty());
+        hits.push(hit);
+        // The most urgent first; among equals who came first.
+        hits.sort_by_key(|hit| std::cmp::Reverse(hit.registration.connection().priority()));
+        class.set(key, Some(hits.into()));
+    }
+
+    /// Without the hits of a registration below this pattern.
+    pub(crate) fn remove(&mut self, pattern: Pattern, registration: &Arc<Registration>) {
+        let masks = (pattern.source_mask, pattern.type_mask);
+        let Some(place) = self.classes.iter().position(|c| (c.source_mask, c.type_mask) == masks) else {
+            return;
+        };
+        let class = &mut self.classes[place];
+        let key = class.key(pattern.source, pattern.event_type);
+        let Some(hits) = class.get(key) else {
+            return;
+        };
+        let rest: Vec<Hit> =
+            hits.iter().filter(|hit| !Arc::ptr_eq(&hit.registration, registration)).cloned().collect();
+        if rest.is_empty() {
+            class.set(key, None);
+            class.keys -= 1;
+            if class.keys == 0 {
+                self.classes.remove(place);
+            }
+        } else {
+            class.set(key, Some(rest.into()));
+        }
+    }
+
+    /// With one more consumer among all.
+    pub(crate) fn join(&mut self, connection: &Arc<Connection>) {
+        let parts = &self.everyone.parts;
+        let mut parts: Vec<_> = parts.iter().cloned().collect();
+        match parts.last_mut().filter(|part| part.len() < PART) {
+            Some(last) => *last = last.iter().cloned().chain([connection.clone()]).collect(),
+            None => parts.push(Arc::from([connection.clone()])),
+        }
+        self.everyone.parts = parts.into();
+    }
+
+    /// Without it.
+    pub(crate) fn leave(&mut self, connection: &Arc<Connection>) {
+        let without = |part: &Arc<[Arc<Connection>]>| -> Arc<[Arc<Connection>]> {
+            if part.iter().any(|c| Arc::ptr_eq(c, connection)) {
+                part.iter().filter(|c| !Arc::ptr_eq(c, connection)).cloned().collect()
+            } else {
+                part.clone()
+            }
+        };
+        self.everyone.parts =
+            self.everyone.parts.iter().map(without).filter(|part| !part.is_empty()).collect();
+    }
+}
+
+impl Class {
+    #[inline]
+    fn key(&self, source: u32, event_type: u32) -> u64 {
+        u64::from(source & self.source_mask) << 32 | u64::from(event_type & self.type_mask)
+    }
+
+    #[inline]
+    fn get(&self, key: u64) -> Option<&Arc<[Hit]>> {
+        let hash = hash(key);
+        let shard = &self.shards[self.shard(hash)];
+        let mask = shard.slots.len().wrapping_sub(1);
+        let mut at = hash as usize;
+        loop {
+            // An empty shard has no slots, a full one never more than half: there is always a free slot to end at.
+            let slot = shard.slots.get(at & mask)?;
+            match &slot.hits {
+                None => return None,
+                hits if slot.key == key => return hits.as_ref(),
+                _ => at = at.wrapping_add(1),
+            }
+        }
+    }
+
+    /// The part that has a key: by the upper bits of the hash, since the lower ones find the slot.
+    #[inline]
+    fn shard(&self, hash: u64) -> usize {
+        (hash >> 40) as usize & (self.shards.len() - 1)
+    }
+
+    fn set(&mut self, key: u64, hits: Option<Arc<[Hit]>>) {
+        let number = self.shard(hash(key));
+        let changed = Arc::new(self.shards[number].with(key, hits));
+        let mut shards: Vec<_> = self.shards.iter().cloned().collect();
+        shards[number] = changed;
+        self.shards = shards.into();
+    }
+}
+
+impl Shard {
+    /// A copy in which this key has these hits, or is not.
+    fn with(&self, key: u64, hits: Option<Arc<[Hit]>>) -> Shard {
+        let others = self.slots.iter().filter(|slot| slot.hits.is_some() && slot.key != key);
+        let used = others.clone().count() + usize::from(hits.is_some());
+        let size = if used == 0 { 0 } else { (2 * used).next_power_of_two() };
+        let mut shard = Shard { slots: vec![Slot::default(); size].into(), used };
+        others
+            .cloned()
+            .chain(hits.map(|hits| Slot { key, hits: Some(hits) }))
+            .for_each(|slot| shard.put(slot));
+        debug_assert!(2 * shard.used <= shard.slots.len());
+        shard
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash(slot.key) as usize;
+        while self.slots[at & mask].hits.is_some() {
+            at = at.wrapping_add(1);
+        }
+        self.slots[at & mask] = slot;
+    }
+}
+
+/// Spreads keys whose numbers are close (a multiplication and two shifts; who chooses keys to collide slows down his own part).
+#[inline]
+fn hash(key: u64) -> u64 {
+    let h = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    h ^ (h >> 29)
+}

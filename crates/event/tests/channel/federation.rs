@@ -1,0 +1,205 @@
+//! Channels in a line, a tree, a ring: each event exactly once, and none that nobody wants.
+
+use crate::common::*;
+use isorb_event::federation::{Federation, Interest, Link, LinkDown, LinkId};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, ProxyPushSupplier, Quality};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A link inside the process, that can be cut.
+struct Wire {
+    far: OnceLock<(Federation, LinkId)>,
+    up: AtomicBool,
+}
+
+impl Link for Wire {
+    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
+        let (far, link) = self.far()?;
+        far.heard(*link, interests);
+        Ok(())
+    }
+
+    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown> {
+        let (far, link) = self.far()?;
+        far.received(*link, event);
+        Ok(())
+    }
+}
+
+impl Wire {
+    fn far(&self) -> Result<&(Federation, LinkId), LinkDown> {
+        self.far.get().filter(|_| self.up.load(Ordering::SeqCst)).ok_or(LinkDown)
+    }
+}
+
+struct Net {
+    channels: Vec<Channel>,
+    nodes: Vec<Federation>,
+    wires: Vec<[(usize, LinkId, Arc<Wire>); 2]>,
+}
+
+impl Net {
+    fn new(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> Net {
+        let limits = Limits {
+            consumers: 32,
+            suppliers: 32,
+            events: 8,
+            sets: 8,
+            trace_threads: 0,
+            ..Limits::default()
+        };
+        let channel = |i: usize| {
+            let config = Config { id: i as u64 + 1, limits, own_threads: false, ..Config::default() };
+            Channel::new(config).unwrap()
+        };
+        let channels: Vec<Channel> = (0..count).map(channel).collect();
+        let nodes = channels.iter().map(|c| Federation::new(c, Quality::default()).unwrap()).collect();
+        let mut net = Net { channels, nodes, wires: vec![] };
+        edges.into_iter().for_each(|(a, b)| net.join(a, b));
+        net
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let wire = || Arc::new(Wire { far: OnceLock::new(), up: AtomicBool::new(true) });
+        let (ab, ba) = (wire(), wire());
+        let (at_a, at_b) = (self.nodes[a].join(ab.clone()), self.nodes[b].join(ba.clone()));
+        assert!(ab.far.set((self.nodes[b].clone(), at_b)).is_ok());
+        assert!(ba.far.set((self.nodes[a].clone(), at_a)).is_ok());
+        self.wires.push([(a, at_a, ab), (b, at_b, ba)]);
+        // Both were told before there was an other end: tell again.
+        self.nodes[a].tick(1, 1);
+        self.nodes[b].tick(1, 1);
+    }
+
+    fn cut(&mut self, wire: usize) {
+        for (node, link, wire) in self.wires.swap_remove(wire) {
+            wire.up.store(false, Ordering::SeqCst);
+            self.nodes[node].leave(link);
+        }
+    }
+
+    fn consumer(&self, at: usize, log: &Log, filter: Filter) -> ProxyPushSupplier {
+        log.connect(&self.channels[at], ConsumerQos::of("consumer", filter))
+    }
+
+    fn push(&self, at: usize, event_type: i32, time: u64) {
+        let supplier = self.channels[at].for_suppliers().connect().unwrap();
+        supplier.push(&event(event_type, 1, time).ttl(64));
+    }
+
+    /// Events that crossed links.
+    fn crossed(&self) -> u64 {
+        self.nodes.iter().map(|node| node.counts().forwarded).sum()
+    }
+}
+
+fn line(count: usize) -> Vec<(usize, usize)> {
+    (1..count).map(|i| (i - 1, i)).collect()
+}
+
+fn shapes(count: usize) -> [Vec<(usize, usize)>; 3] {
+    let tree = (1..count).map(|i| ((i - 1) / 2, i)).collect();
+    let ring = line(count).into_iter().chain([(count - 1, 0)]).collect();
+    [line(count), tree, ring]
+}
+
+#[test]
+fn fifty_channels_deliver_exactly_once() {
+    const N: usize = 50;
+    for edges in shapes(N) {
+        let net = Net::new(N, edges);
+        assert!(net.nodes.iter().all(|node| node.known() == N - 1));
+        let logs: Vec<Log> = (0..N).map(|_| Log::default()).collect();
+        let _everywhere: Vec<_> = (0..N).map(|i| net.consumer(i, &logs[i], Filter::of(20, 0))).collect();
+        for at in [0, 17, 49] {
+            net.push(at, 20, at as u64);
+            for (i, log) in logs.iter().enumerate() {
+                assert_eq!(log.take_times(), [[at as u64]], "from {at} to {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_nobody_wants_never_crosses() {
+    const N: usize = 50;
+    for edges in shapes(N) {
+        let net = Net::new(N, edges);
+        let (far, near) = (Log::default(), Log::default());
+        let consumer = net.consumer(30, &far, Filter::of(20, 0));
+        let _near = net.consumer(0, &near, Filter::Everything);
+        let before = net.crossed();
+        net.push(0, 21, 1);
+        assert_eq!((near.take().len(), net.crossed() - before), (1, 0));
+        net.push(0, 20, 2);
+        assert_eq!(far.take_times(), [[2]]);
+        let hops = net.crossed() - before;
+        assert!((1..N as u64).contains(&hops), "by one way only: {hops}");
+        // With the consumer, its interest goes everywhere.
+        drop(consumer);
+        let before = net.crossed();
+        net.push(0, 20, 3);
+        assert_eq!(net.crossed(), before);
+    }
+}
+
+#[test]
+fn conjunctions_are_fed_from_both_sides() {
+    let net = Net::new(3, line(3));
+    let log = Log::default();
+    let _c = net.consumer(1, &log, Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]));
+    net.push(0, 20, 1);
+    assert!(log.take().is_empty());
+    net.push(2, 21, 2);
+    assert_eq!(log.take_times(), [[1, 2]]);
+}
+
+#[test]
+fn a_time_to_live_ends_the_way() {
+    let net = Net::new(4, line(4));
+    let logs: Vec<Log> = (0..4).map(|_| Log::default()).collect();
+    let _c: Vec<_> = (0..4).map(|i| net.consumer(i, &logs[i], Filter::of(20, 0))).collect();
+    net.channels[0].for_suppliers().connect().unwrap().push(&event(20, 1, 0).ttl(2));
+    assert_eq!(logs.iter().map(|log| log.take().len()).collect::<Vec<_>>(), [1, 1, 1, 0]);
+    assert_eq!(net.nodes[2].counts().expired, 1);
+}
+
+#[test]
+fn a_ring_that_is_cut_is_a_line_and_joins_again() {
+    let [_, _, ring] = shapes(6);
+    let mut net = Net::new(6, ring);
+    let log = Log::default();
+    let _c = net.consumer(3, &log, Filter::of(20, 0));
+    for (n, cut) in [(1, true), (2, true), (3, false)] {
+        net.push(0, 20, n);
+        assert_eq!(log.take_times(), [[n]]);
+        if cut {
+            // First one of the two ways from 0 to 3, then after mending the other.
+            if n == 2 {
+                net.join(2, 3);
+            }
+            let wire = net.wires.iter().position(|[a, b]| (a.0, b.0) == if n == 1 { (2, 3) } else { (3, 4) });
+            net.cut(wire.unwrap());
+            net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX));
+        }
+    }
+}
+
+#[test]
+fn channels_that_fall_silent_are_forgotten() {
+    let mut net = Net::new(3, line(3));
+    let log = Log::default();
+    let _c = net.consumer(2, &log, Filter::of(20, 0));
+    net.nodes.iter().for_each(|node| node.tick(100, 50));
+    assert_eq!(net.nodes[0].known(), 2);
+    net.cut(1);
+    // Channel 1 renews, channel 2 cannot.
+    for now in [120, 140, 160, 180] {
+        net.nodes[1].tick(now, 50);
+        net.nodes[0].tick(now, 50);
+    }
+    assert_eq!(net.nodes[0].known(), 1);
+    let before = net.crossed();
+    net.push(0, 20, 1);
+    assert_eq!((net.crossed(), log.take().len()), (before, 0));
+}

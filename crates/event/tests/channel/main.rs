@@ -1,0 +1,16 @@
+//! The channel through its Rust interface.
+
+mod common;
+mod dispatching;
+mod federation;
+mod filtering;
+mod no_alloc;
+mod oracle;
+mod overruns;
+mod priorities;
+mod swapping;
+mod timers;
+mod tracing;
+
+#[global_allocator]
+static ALLOCATOR: isorb_rt::alloc_count::CountingAllocator = isorb_rt::alloc_count::CountingAllocator;

@@ -1,0 +1,84 @@
+//! Consumers that use more than they declared, and deadlines that are missed: in virtual time, which is what consumers use.
+
+use crate::common::*;
+use isorb_event::{Config, Containment, Event, Filter, Priority, Quality, Strategy, VirtualClock};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+
+/// A consumer that runs as many milliseconds as an event's creation time says, and declared two.
+fn run(containment: Containment, times: &[u64]) -> (isorb_event::Counts, Vec<u64>, u8, bool) {
+    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: false }));
+    let log = Log::default();
+    let quality = Quality {
+        priority: Priority::MAX,
+        worst_case: Some(Duration::from_millis(2)),
+        deadline: Some(Duration::from_millis(4)),
+        containment,
+        ..Quality::default()
+    };
+    let proxy = consumer(&channel, &log, clock, quality);
+    let supplier = channel.for_suppliers().connect().unwrap();
+    for time in times {
+        supplier.push(&event(20, 0, *time));
+        while channel.step() {}
+    }
+    let counts = proxy.counts();
+    let level = channel.consumers()[0].level;
+    let connected = proxy.is_connected();
+    assert_eq!(channel.sweep(), usize::from(!connected));
+    (counts, log.take_times().concat(), level, connected)
+}
+
+fn consumer(
+    channel: &isorb_event::Channel,
+    log: &Log,
+    clock: Arc<VirtualClock>,
+    quality: Quality,
+) -> isorb_event::ProxyPushSupplier {
+    let log = log.consumer();
+    let consumer = move |events: &[Event<'_>]| {
+        clock.advance(events[0].header.creation_time * MS);
+        log.push(events).unwrap();
+    };
+    channel.for_consumers().connect(Arc::new(consumer), wants(Filter::of(20, 0)).quality(quality)).unwrap()
+}
+
+#[test]
+fn overruns_are_counted() {
+    let (counts, ran, level, connected) = run(Containment::Count, &[1, 3, 2, 5, 1]);
+    assert_eq!((counts.overruns, counts.missed, counts.skipped), (2, 1, 0));
+    assert_eq!((ran, level, connected), (vec![1, 3, 2, 5, 1], 3, true));
+}
+
+#[test]
+fn the_next_event_is_skipped() {
+    let (counts, ran, ..) = run(Containment::Skip, &[1, 3, 2, 1]);
+    assert_eq!((counts.overruns, counts.skipped, ran), (1, 1, vec![1, 3, 1]));
+}
+
+#[test]
+fn the_consumer_is_demoted() {
+    let (counts, ran, level, _) = run(Containment::Demote, &[3, 1]);
+    assert_eq!((counts.overruns, ran, level), (1, vec![3, 1], 0));
+}
+
+#[test]
+fn the_consumer_is_disconnected() {
+    let (counts, ran, _, connected) = run(Containment::Disconnect, &[1, 3, 1]);
+    assert_eq!((counts.overruns, ran, connected), (1, vec![1, 3], false));
+}
+
+#[test]
+fn a_deadline_counts_from_arrival() {
+    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: false }));
+    let log = Log::default();
+    let quality = Quality { deadline: Some(Duration::from_millis(4)), ..Quality::default() };
+    let proxy = consumer(&channel, &log, clock, quality);
+    let supplier = channel.for_suppliers().connect().unwrap();
+    (0..3).for_each(|_| assert_eq!(supplier.push(&event(20, 0, 2)).taken, 1));
+    while channel.step() {}
+    // They end 2, 4 and 6 ms after they came.
+    assert_eq!(proxy.counts().missed, 1);
+}

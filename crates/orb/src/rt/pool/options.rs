@@ -1,0 +1,138 @@
+//! What a thread pool is asked to be.
+
+use super::super::config::UpcallMemory;
+use crate::SystemException;
+use isorb_rt::sched::Cpus;
+use std::fmt;
+use std::time::Duration;
+
+/// The number of a thread pool in its ORB (`RTCORBA::ThreadpoolId`).
+pub type ThreadpoolId = u32;
+
+/// The threads of a lane (`RTCORBA::ThreadpoolLane`).
+///
+/// ```
+/// # use isorb::rt::ThreadpoolLane;
+/// let urgent = ThreadpoolLane::new(20_000, 2).dynamic_threads(3).endpoint("127.0.0.1:0");
+/// # assert_eq!(urgent.static_threads, 2);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadpoolLane {
+    /// CORBA priority of the lane, 0 to 32767; of a pool without lanes the default priority.
+    pub lane_priority: i16,
+    /// Threads that are made with the pool; at least 1.
+    pub static_threads: u32,
+    /// Threads that are made when requests come while all others are busy, and end when they were idle for a while.
+    pub dynamic_threads: u32,
+    /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a free port at the host of the
+    /// first of those. Objects that outlive the process need a port that stays.
+    pub endpoint: Option<String>,
+}
+
+impl ThreadpoolLane {
+    /// A lane with threads that are made at once.
+    pub fn new(lane_priority: i16, static_threads: u32) -> ThreadpoolLane {
+        ThreadpoolLane { lane_priority, static_threads, dynamic_threads: 0, endpoint: None }
+    }
+
+    /// Sets how many threads may be added.
+    #[must_use]
+    pub fn dynamic_threads(mut self, threads: u32) -> ThreadpoolLane {
+        self.dynamic_threads = threads;
+        self
+    }
+
+    /// Sets where the lane listens.
+    #[must_use]
+    pub fn endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
+        self.endpoint = Some(endpoint.into());
+        self
+    }
+}
+
+/// How many requests each lane keeps while all its threads are busy. One more is TRANSIENT to its caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestBuffering {
+    /// Most requests; 0 for the limit of the configuration.
+    pub max_buffered_requests: u32,
+    /// Most bytes of requests; 0 for the limit of the configuration.
+    pub max_request_buffer_size: u32,
+}
+
+/// What else can be said about a pool. The default: 2 MiB of stack that is touched when used, no buffering, no borrowing, and for
+/// the rest what [`RealTimeConfig`](super::super::RealTimeConfig) says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadpoolOptions {
+    /// Stack of each thread in bytes; 0 for 2 MiB.
+    pub stack_size: usize,
+    /// How much of the stack is touched before a thread's first request, in bytes.
+    pub prefault: usize,
+    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`). A lane that buffers, grows or
+    /// borrows has one thread more than it was asked for, which reads while the others run.
+    pub buffering: Option<RequestBuffering>,
+    /// Whether a lane whose threads are all busy has requests run by idle threads of less urgent lanes, at its own priority
+    /// (`allow_borrowing`). A pool without lanes has nobody to borrow from.
+    pub allow_borrowing: bool,
+    /// How long a dynamic thread waits idle before it ends.
+    pub idle_timeout: Option<Duration>,
+    /// Processors that the threads may use.
+    pub cpus: Option<Cpus>,
+    /// Memory of an upcall in bytes.
+    pub region_bytes: Option<usize>,
+    /// Where the memory of an upcall lies.
+    pub memory: Option<UpcallMemory>,
+}
+
+/// `RTCORBA::RTORB::InvalidThreadpool`: no pool has this number, or not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidThreadpool;
+
+impl fmt::Display for InvalidThreadpool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InvalidThreadpool: the ORB has no thread pool of this number; use one that create_threadpool gave")
+    }
+}
+
+impl std::error::Error for InvalidThreadpool {}
+
+/// What [`destroy_threadpool`](super::super::RtOrb::destroy_threadpool) raises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DestroyError {
+    /// No pool has this number.
+    InvalidThreadpool,
+    /// BAD_INV_ORDER: POAs use it.
+    System(SystemException),
+}
+
+impl fmt::Display for DestroyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DestroyError::InvalidThreadpool => InvalidThreadpool.fmt(f),
+            DestroyError::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DestroyError {}
+
+/// What goes on in a lane, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneStatus {
+    /// CORBA priority of the lane.
+    pub lane_priority: i16,
+    /// Host and port that references name.
+    pub address: (String, u16),
+    /// Connections that are open.
+    pub connections: usize,
+    /// Requests that run, borrowed threads aside. Counted only where the lane grows, buffers, borrows or lends.
+    pub running: u32,
+    /// Most that ran at a time.
+    pub peak: u32,
+    /// Dynamic threads that exist.
+    pub dynamic_threads: u32,
+    /// Requests that are kept.
+    pub buffered_requests: usize,
+    /// Their length in bytes.
+    pub buffered_bytes: usize,
+}

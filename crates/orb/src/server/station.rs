@@ -1,0 +1,357 @@
+//! What makes a lane one of a thread pool: its own door, its threads, their priority, and what happens when all are busy.
+//!
+//! ```text
+//!   poller ─► a thread reads the request, lets others read on ─► crew: a place? ─► runs it, then what was kept meanwhile
+//!                                                                  └ none: grow, borrow, keep, refuse or wait
+//! ```
+
+use super::crew::{Admission, Crew, Kept};
+use super::lane::{Lane, Member};
+use super::{Next, guarded, on_message};
+use crate::connection::{Arrived, Connection, Side};
+use crate::rt::{Setup, ThreadPlan, prepare, thread};
+use crate::transports::TAG_TCP;
+use crate::workspace::{Memory, Work};
+use crate::{Orb, Result, SystemException};
+use isorb_giop::{Completion, Kind, minor};
+use isorb_rt::sched::SpawnError;
+use isorb_rt::sync::{PiMutex, Turn};
+use isorb_rt::time::Deadline;
+use isorb_scope::{Buffer, BufferPool};
+use isorb_transport::{Listener, Wait};
+use std::io::ErrorKind;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The pool's side of a lane.
+pub(crate) struct Station {
+    pub crew: Crew<Parcel>,
+    /// Where its clients connect.
+    listener: Box<dyn Listener>,
+    accepting: Turn,
+    /// Less urgent lanes that lend to this one, the nearest first.
+    lenders: Vec<Arc<Lane>>,
+    plan: ThreadPlan,
+    memory: Memory,
+    idle_timeout: Duration,
+    max_connections: usize,
+    /// What the sockets of its clients are told, where a POA's server protocol policy says anything.
+    setup: OnceLock<Setup>,
+    /// Blocks for requests to be kept in.
+    spare: PiMutex<Vec<Buffer>>,
+}
+
+/// What a station is made of.
+pub(crate) struct Blueprint {
+    pub crew: Crew<Parcel>,
+    pub listener: Box<dyn Listener>,
+    pub lenders: Vec<Arc<Lane>>,
+    pub plan: ThreadPlan,
+    pub memory: Memory,
+    pub idle_timeout: Duration,
+    pub max_connections: usize,
+}
+
+/// A request that was read, on its way to another thread than its reader.
+pub(crate) struct Parcel {
+    member: Arc<Member>,
+    arrived: Arrived,
+    block: Buffer,
+    /// Of the lane that borrows.
+    plan: Option<ThreadPlan>,
+}
+
+/// Blocks that are made beforehand for a lane that keeps requests, at most.
+const MOST_SPARE: usize = 64;
+const SPARE_BYTES: usize = 4096;
+
+/// A request's place in the crew; given back also when the request ends in a panic.
+struct Place<'s>(&'s Station);
+
+impl Place<'_> {
+    /// The next of those that were kept, in the same place.
+    fn next(self) -> Option<(Self, Parcel)> {
+        let next = self.0.crew.next();
+        let place = std::mem::ManuallyDrop::new(self);
+        next.map(|parcel| (std::mem::ManuallyDrop::into_inner(place), parcel))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.crew.leave();
+    }
+}
+
+impl Station {
+    pub fn new(blueprint: Blueprint) -> Station {
+        let Blueprint { crew, listener, lenders, plan, memory, idle_timeout, max_connections } = blueprint;
+        let spare = crew.rules().room.map_or(0, |room| room.requests.min(MOST_SPARE));
+        let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
+        let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
+        let setup = OnceLock::new();
+        Station {
+            crew,
+            listener,
+            accepting,
+            lenders,
+            plan,
+            memory,
+            idle_timeout,
+            max_connections,
+            setup,
+            spare,
+        }
+    }
+
+    pub fn listener(&self) -> &dyn Listener {
+        &*self.listener
+    }
+
+    /// What the sockets of those who connect from now on are told. The first POA that says anything is heard.
+    pub fn set_up(&self, setup: Setup) {
+        let _ = self.setup.set(setup);
+    }
+
+    pub fn work(&self, pool: &Arc<BufferPool>) -> Work {
+        Work::with_memory(pool, self.memory)
+    }
+
+    /// Whether several threads may be busy with one connection, so that a request is not run before others can read on.
+    pub fn shares(&self) -> bool {
+        let rules = self.crew.rules();
+        rules.counts() || rules.static_threads > 1
+    }
+
+    /// How long an idle thread waits.
+    pub fn patience(&self) -> Deadline {
+        match self.crew.rules().dynamic_threads {
+            0 => Deadline::NONE,
+            _ => Deadline::after(self.idle_timeout),
+        }
+    }
+
+    /// Starts a thread of the lane.
+    pub fn staff(&self, lane: &Arc<Lane>, orb: &Orb) -> Result<(), SpawnError> {
+        let (lane, orb, plan) = (lane.clone(), orb.clone(), self.plan.clone());
+        self.plan.spec().spawn(move || {
+            thread::started_at(plan.pool, plan.priority, plan.class);
+            lane.run(&orb);
+        })?;
+        Ok(())
+    }
+
+    /// Takes in those who connect; one thread at a time, others leave it to that one.
+    pub fn accept(&self, lane: &Lane, orb: &Orb) {
+        if !self.accepting.take() {
+            return;
+        }
+        loop {
+            match self.listener.accept(Wait::No) {
+                Ok(stream) => {
+                    if let Some(setup) = self.setup.get()
+                        && let Err(exception) = prepare(&*stream, TAG_TCP, setup)
+                    {
+                        crate::log::note(format_args!(
+                            "{}: turned away by a lane: {exception}",
+                            stream.peer()
+                        ));
+                        continue;
+                    }
+                    let limits = orb.config().limits();
+                    let connection =
+                        Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
+                    let connection = Arc::new(connection);
+                    let full = lane.connections() >= self.max_connections
+                        || !orb.accepted().admit(&connection, usize::MAX);
+                    if full || self.crew.is_closed() || lane.add(connection.clone()).is_err() {
+                        crate::log::note(format_args!("{}: turned away by a lane", connection.peer()));
+                        connection.close();
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.accepting.pass() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    if !self.crew.is_closed() {
+                        crate::log::note(format_args!("accept: {error}"));
+                    }
+                    // The next to connect, or a connection that ends, brings a thread here again.
+                    while !self.accepting.pass() {}
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs a request that lies in `work.block`, or sees to it that another thread does, or refuses it.
+    pub fn serve(
+        &self,
+        lane: &Arc<Lane>,
+        orb: &Orb,
+        member: &Arc<Member>,
+        arrived: Arrived,
+        work: &mut Work,
+    ) {
+        if !self.crew.rules().counts() {
+            run(orb, member, arrived, work);
+            return;
+        }
+        let admitted = match self.crew.admit() {
+            Admission::Run => true,
+            Admission::RunAndGrow => self.grow(lane, orb),
+            Admission::Full => false,
+            Admission::Closed => return,
+        };
+        if !admitted {
+            if self.borrow(orb, member, arrived, work) {
+                return;
+            }
+            let parcel = |block: &mut Buffer| self.parcel(orb, member, arrived, block, None);
+            match self.crew.keep(arrived.len, || parcel(&mut work.block)) {
+                Kept::Buffered => return,
+                Kept::Overflow => {
+                    refuse(orb, member, arrived, work);
+                    return;
+                }
+                Kept::Run => {}
+                Kept::NoBuffer => {
+                    if !self.crew.wait_for_place() {
+                        return;
+                    }
+                }
+            }
+        }
+        self.run_in(Place(self), orb, member, arrived, work);
+    }
+
+    /// Runs a request in a place, then those that were kept.
+    fn run_in(
+        &self,
+        mut place: Place<'_>,
+        orb: &Orb,
+        member: &Arc<Member>,
+        arrived: Arrived,
+        work: &mut Work,
+    ) {
+        run(orb, member, arrived, work);
+        while let Some((same, parcel)) = place.next() {
+            place = same;
+            self.unpack(orb, parcel, work);
+        }
+    }
+
+    fn grow(&self, lane: &Arc<Lane>, orb: &Orb) -> bool {
+        match self.staff(lane, orb) {
+            Ok(()) => true,
+            Err(error) => {
+                crate::log::note(format_args!("no dynamic thread: {error}"));
+                self.crew.did_not_grow();
+                false
+            }
+        }
+    }
+
+    /// Has a thread of a less urgent lane run the request.
+    fn borrow(&self, orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work) -> bool {
+        self.lenders.iter().any(|lender| {
+            let Some(station) = lender.station() else { return false };
+            let plan = Some(self.plan.clone());
+            let lent = station.crew.lend(
+                || self.parcel(orb, member, arrived, &mut work.block, plan),
+                |thread| {
+                    // Refused means that the thread comes later, at its own priority, and raises itself.
+                    let _ = thread.set_class(self.plan.class);
+                },
+            );
+            if lent {
+                lender.wake();
+            }
+            lent
+        })
+    }
+
+    /// Something to do for a more urgent lane.
+    pub fn errand(&self, lane: &Lane, orb: &Orb, work: &mut Work, raised: bool) {
+        let (errand, more) = self.crew.errand();
+        if more {
+            lane.wake();
+        }
+        let Some(parcel) = errand else {
+            if raised {
+                self.back_to_own_priority();
+            }
+            return;
+        };
+        if let Some(plan) = &parcel.plan {
+            thread::become_of(plan.priority, plan.class);
+        }
+        let place = Place(self);
+        self.unpack(orb, parcel, work);
+        self.back_to_own_priority();
+        // In the lent place, those that this lane kept meanwhile.
+        let mut next = place.next();
+        while let Some((place, parcel)) = next {
+            self.unpack(orb, parcel, work);
+            next = place.next();
+        }
+    }
+
+    /// After the thread was raised by a lane that borrows.
+    pub fn back_to_own_priority(&self) {
+        thread::become_of(self.plan.priority, self.plan.class);
+    }
+
+    /// Takes a request out of a thread's block, which gets an empty one instead.
+    fn parcel(
+        &self,
+        orb: &Orb,
+        member: &Arc<Member>,
+        arrived: Arrived,
+        block: &mut Buffer,
+        plan: Option<ThreadPlan>,
+    ) -> Parcel {
+        let spare = self.spare.lock().pop();
+        let empty =
+            spare.or_else(|| orb.pool().take(SPARE_BYTES)).unwrap_or_else(|| Buffer::unpooled(SPARE_BYTES));
+        let block = std::mem::replace(block, empty);
+        Parcel { member: member.clone(), arrived, block, plan }
+    }
+
+    fn unpack(&self, orb: &Orb, parcel: Parcel, work: &mut Work) {
+        let Parcel { member, arrived, block, .. } = parcel;
+        let empty = std::mem::replace(&mut work.block, block);
+        {
+            let mut spare = self.spare.lock();
+            if spare.len() < spare.capacity() {
+                spare.push(empty);
+            }
+        }
+        run(orb, &member, arrived, work);
+    }
+}
+
+/// Runs a request and sends its reply. What goes wrong ends the connection, whose event then ends its membership.
+fn run(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work) {
+    let connection = member.connection();
+    let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
+    let next = guarded(|| on_message(orb, connection, arrived, work, &mut send));
+    if next == Next::Close {
+        connection.break_off();
+    }
+    work.trim();
+}
+
+/// The buffer is full.
+#[cold]
+fn refuse(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work) {
+    let full = SystemException::new(Kind::Transient, minor::TRANSIENT_DISCARDED, Completion::No)
+        .detail("the lane's threads are busy and its request buffer is full");
+    let connection = member.connection();
+    let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
+    if super::dispatch::turn_away(orb, connection, arrived, work, &full, &mut send).is_err() {
+        connection.break_off();
+    }
+}

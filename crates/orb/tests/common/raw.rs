@@ -1,0 +1,95 @@
+//! A client by hand-written octets, to say what no well-behaved client says.
+
+use isorb::Object;
+use isorb_cdr::{Encoder, Text};
+use isorb_giop::message::{self, Response, ServiceContext};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A connection to an object's first address.
+pub struct Raw {
+    stream: TcpStream,
+    key: Vec<u8>,
+    id: u32,
+}
+
+/// A reply, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// 0 results, 1 user exception, 2 system exception.
+    pub status: u32,
+    pub contexts: Vec<(u32, Vec<u8>)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Repository id and minor code of a system exception.
+    pub fn exception(&self) -> (String, u32) {
+        assert_eq!(self.status, 2, "{self:?}");
+        let n = word(&self.body, 0) as usize;
+        let id = String::from_utf8(self.body[4..4 + n - 1].to_vec()).unwrap();
+        (id, word(&self.body, (4 + n).next_multiple_of(4)))
+    }
+}
+
+impl Raw {
+    pub fn connect(object: &Object) -> Raw {
+        let profile = object.ior().iiop_profiles().flatten().next().unwrap();
+        let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
+        // Only so that a failing test ends.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Raw { stream, key: profile.key, id: 0 }
+    }
+
+    /// A connection to somewhere else for the same object.
+    pub fn connect_at(object: &Object, port: u16) -> Raw {
+        let mut raw = Raw::connect(object);
+        raw.stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        raw.stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        raw
+    }
+
+    /// Sends a request without arguments.
+    pub fn send(&mut self, operation: &str, contexts: &[(u32, &[u8])]) {
+        self.id += 1;
+        let contexts: Vec<_> = contexts.iter().map(|(id, data)| ServiceContext { id: *id, data }).collect();
+        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        message::write_request(&mut e, self.id, Response::Target, &self.key, operation, &contexts);
+        let body = message::begin_body(&mut e);
+        message::end_body(&mut e, body);
+        let message = e.finished().unwrap();
+        message::finish_header(message).unwrap();
+        let octets: Vec<u8> = message.pieces().flatten().copied().collect();
+        self.stream.write_all(&octets).unwrap();
+    }
+
+    /// The next reply, of GIOP 1.2 in this machine's byte order.
+    pub fn receive(&mut self) -> Answer {
+        let mut header = [0; 12];
+        self.stream.read_exact(&mut header).unwrap();
+        assert_eq!((&header[..6], header[7]), (&b"GIOP\x01\x02"[..], 1), "a reply");
+        let mut octets = vec![0; word(&header, 8) as usize];
+        self.stream.read_exact(&mut octets).unwrap();
+        let mut at = 12;
+        let contexts = (0..word(&octets, 8)).map(|_| {
+            let (id, n) = (word(&octets, at), word(&octets, at + 4) as usize);
+            let data = octets[at + 8..at + 8 + n].to_vec();
+            at = (at + 8 + n).next_multiple_of(4);
+            (id, data)
+        });
+        let contexts = contexts.collect();
+        // Counted from the message's start, the body is aligned to 8.
+        let body = (12 + at).next_multiple_of(8) - 12;
+        Answer { status: word(&octets, 4), contexts, body: octets.get(body..).unwrap_or_default().to_vec() }
+    }
+
+    pub fn call(&mut self, operation: &str, contexts: &[(u32, &[u8])]) -> Answer {
+        self.send(operation, contexts);
+        self.receive()
+    }
+}
+
+fn word(octets: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(octets[at..at + 4].try_into().unwrap())
+}

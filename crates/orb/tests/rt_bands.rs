@@ -1,0 +1,222 @@
+//! `_bind_priority_band` on the wire (RT-CORBA 1.2, clause 5.13.2): both sides, each against one of which the test decides every byte.
+
+mod common;
+
+use common::fake::Fake;
+use common::{EchoRef, pair};
+use isorb::rt::Overrides;
+use isorb::rt::policy::{PriorityBand, RtPolicy};
+use isorb::{Concurrency, Config, Kind, Reference, Result, minor};
+use isorb_cdr::{Encoder, Text};
+use isorb_giop::Header;
+use isorb_giop::context::{RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE};
+use isorb_giop::message::{self, ReplyStatus, Request, Response, ServiceContext};
+use isorb_scope::Region;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+const BIND: &str = "_bind_priority_band";
+const CODE_SETS: u32 = 1;
+
+/// The next message, whole; `None` at the end of the stream.
+fn next(stream: &mut TcpStream) -> Option<(Header, Vec<u8>)> {
+    let mut bytes = vec![0; Header::LEN];
+    stream.read_exact(&mut bytes).ok()?;
+    let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
+    bytes.resize(header.total(), 0);
+    stream.read_exact(&mut bytes[Header::LEN..]).ok()?;
+    Some((header, bytes))
+}
+
+/// A request as a server sees it: id, operation, contexts by id and octets.
+type Seen = (u32, String, Vec<(u32, Vec<u8>)>);
+
+fn request(stream: &mut TcpStream) -> Option<Seen> {
+    let (header, mut bytes) = next(stream)?;
+    let mut region = Region::new(1024);
+    let scope = region.enter();
+    let (request, _) = Request::open(&mut bytes, &header, &scope).unwrap();
+    let contexts = request.contexts.iter().map(|context| (context.id, context.data.to_vec())).collect();
+    Some((request.id, request.operation.text().unwrap().into(), contexts))
+}
+
+fn reply(stream: &mut TcpStream, id: u32, raises: Option<(&str, u32)>) {
+    let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+    let status = if raises.is_some() { ReplyStatus::SystemException } else { ReplyStatus::NoException };
+    message::write_reply(&mut e, id, status, &[]);
+    let body = message::begin_body(&mut e);
+    if let Some((exception, minor)) = raises {
+        e.string(exception);
+        e.put(minor);
+        e.put(1u32);
+    }
+    message::end_body(&mut e, body);
+    let mut message = e.finish().unwrap();
+    message::finish_header(&mut message).unwrap();
+    stream.write_all(&message.into_buffer()).unwrap();
+}
+
+fn banded(object: &EchoRef, low: i16, high: i16) -> EchoRef {
+    let bands = vec![PriorityBand { low, high }];
+    let overrides = Overrides::new(&[RtPolicy::PriorityBands(bands)]).unwrap();
+    object.object().with_rt_overrides(&overrides).unchecked_narrow()
+}
+
+fn without_code_sets(contexts: Vec<(u32, Vec<u8>)>) -> Vec<(u32, Vec<u8>)> {
+    contexts.into_iter().filter(|(id, _)| *id != CODE_SETS).collect()
+}
+
+#[test]
+fn the_band_is_told_before_the_first_request_and_once() {
+    let fake = Fake::new();
+    let echo = banded(&fake.object(Config::default()), 0, 0x1234);
+    let server = std::thread::spawn(move || {
+        let mut stream = fake.accept();
+        let mut seen = Vec::new();
+        while let Some((id, operation, contexts)) = request(&mut stream) {
+            reply(&mut stream, id, None);
+            seen.push((operation, without_code_sets(contexts)));
+            if seen.len() == 3 {
+                break;
+            }
+        }
+        seen
+    });
+    echo.ping().unwrap();
+    echo.ping().unwrap();
+    // Byte order, padding to a short, low end, high end.
+    let band = if cfg!(target_endian = "little") { b"\x01\0\0\0\x34\x12" } else { b"\0\0\0\0\x12\x34" };
+    let expected = [
+        (BIND.to_string(), vec![(RT_CORBA_PRIORITY_RANGE, band.to_vec())]),
+        ("ping".to_string(), vec![]),
+        ("ping".to_string(), vec![]),
+    ];
+    assert_eq!(server.join().unwrap(), expected);
+}
+
+/// What the server answers to the band, and what becomes of a call.
+fn answered(raises: Option<(&'static str, u32)>) -> (Result<()>, Vec<String>) {
+    let fake = Fake::new();
+    let echo = banded(&fake.object(Config::default()), 0, 9);
+    let server = std::thread::spawn(move || {
+        let mut stream = fake.accept();
+        let mut seen = Vec::new();
+        while let Some((id, operation, _)) = request(&mut stream) {
+            let raises = if operation == BIND { raises } else { None };
+            reply(&mut stream, id, raises);
+            let last = operation != BIND;
+            seen.push(operation);
+            if last {
+                break;
+            }
+        }
+        seen
+    });
+    let result = echo.ping();
+    // What a refusal leaves open ends with the client.
+    echo.object().orb().shutdown(false).unwrap();
+    (result, server.join().unwrap())
+}
+
+#[test]
+fn a_server_that_knows_no_bands_serves_all_the_same() {
+    for raises in [
+        None,
+        Some(("IDL:omg.org/CORBA/BAD_OPERATION:1.0", 2)),
+        Some(("IDL:omg.org/CORBA/NO_IMPLEMENT:1.0", 0)),
+    ] {
+        assert_eq!(answered(raises), (Ok(()), vec![BIND.to_string(), "ping".to_string()]), "{raises:?}");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_the_band_is_not_called() {
+    let refusals = [
+        ("IDL:omg.org/CORBA/NO_RESOURCES:1.0", Kind::NoResources, minor::NO_RESOURCES_PRIORITY),
+        ("IDL:omg.org/CORBA/INV_POLICY:1.0", Kind::InvPolicy, 0),
+        ("IDL:omg.org/CORBA/NO_PERMISSION:1.0", Kind::NoPermission, 7),
+    ];
+    for (id, kind, minor) in refusals {
+        let (result, seen) = answered(Some((id, minor)));
+        let exception = result.unwrap_err();
+        assert_eq!((exception.kind, exception.minor), (kind, minor));
+        assert_eq!(seen, [BIND], "the request was not sent");
+    }
+}
+
+/// A client by hand: sends a request with these contexts; what it is answered.
+struct Hand {
+    stream: TcpStream,
+    key: Vec<u8>,
+    id: u32,
+}
+
+impl Hand {
+    fn new(near: &EchoRef) -> Hand {
+        let profile = near.object().ior().iiop_profiles().next().unwrap().unwrap();
+        let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
+        Hand { stream, key: profile.key, id: 0 }
+    }
+
+    /// `None` for results, else the exception's id and minor code.
+    fn ask(&mut self, operation: &str, contexts: &[(u32, &[u8])]) -> Option<(String, u32)> {
+        self.id += 2;
+        let contexts: Vec<_> = contexts.iter().map(|&(id, data)| ServiceContext { id, data }).collect();
+        let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
+        message::write_request(&mut e, self.id, Response::Target, &self.key, operation, &contexts);
+        let mut message = e.finish().unwrap();
+        message::finish_header(&mut message).unwrap();
+        self.stream.write_all(&message.into_buffer()).unwrap();
+        let (header, mut bytes) = next(&mut self.stream).expect("the connection survives");
+        let mut region = Region::new(1024);
+        let scope = region.enter();
+        let mut d = message::start(&mut bytes, &header, &scope).unwrap();
+        let reply = message::Reply::read(&mut d).unwrap();
+        assert_eq!(reply.id, self.id);
+        message::body(&mut d);
+        match reply.status {
+            ReplyStatus::NoException => None,
+            ReplyStatus::SystemException => Some((d.string().unwrap().into(), d.get().unwrap())),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_server_cannot_read_of_a_band_is_refused_and_nothing_else_lost() {
+    for concurrency in [Concurrency::Connection, Concurrency::Lane] {
+        let (server, _client, far, _) = pair(concurrency);
+        let mut hand = Hand::new(&far);
+        let range = RT_CORBA_PRIORITY_RANGE;
+        let good: &[u8] = b"\0\0\0\x05\0\x09";
+        let marshal = "IDL:omg.org/CORBA/MARSHAL:1.0";
+        let conversion = "IDL:omg.org/CORBA/DATA_CONVERSION:1.0";
+        let bands = || server.served_connections().iter().filter_map(|connection| connection.band).count();
+        for (contexts, exception) in [
+            (vec![], marshal),
+            (vec![(RT_CORBA_PRIORITY, good)], marshal),
+            (vec![(range, &b""[..])], marshal),
+            (vec![(range, b"\0")], marshal),
+            (vec![(range, b"\0\0\0\x05\0")], marshal),
+            (vec![(range, b"\0\0\x80\0\0\x09")], conversion),
+            (vec![(range, b"\0\0\0\x05\xff\xff")], conversion),
+            (vec![(range, b"\0\0\0\x09\0\x05")], conversion),
+        ] {
+            let answer = hand.ask(BIND, &contexts);
+            assert_eq!(answer.as_ref().map(|(id, _)| id.as_str()), Some(exception), "{contexts:?}");
+            if exception == conversion {
+                assert_eq!(answer.map(|(_, code)| code), Some(minor::DATA_CONVERSION_PRIORITY));
+            }
+            assert_eq!(hand.ask("ping", &[]), None, "the connection goes on after {contexts:?}");
+            assert_eq!(bands(), 0);
+        }
+        // With an ordinary request the band is no offence, and no assignment.
+        assert_eq!(hand.ask("ping", &[(range, good)]), None);
+        assert_eq!(bands(), 0);
+        assert_eq!(hand.ask(BIND, &[(range, good)]), None);
+        assert_eq!(bands(), 1);
+        hand.key.push(7);
+        assert_eq!(hand.ask(BIND, &[(range, good)]).unwrap().0, "IDL:omg.org/CORBA/OBJECT_NOT_EXIST:1.0");
+        server.shutdown(true).unwrap();
+    }
+}

@@ -1,0 +1,287 @@
+//! A value that is replaced while it is read.
+
+use core::fmt;
+use core::ops::Deref;
+
+use super::PiMutex;
+use super::atomic::AtomicU64;
+use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::cell::UnsafeCell;
+use crate::time::{Deadline, now_ns, sleep_until};
+
+/// The version's number is above, how many readers entered it below.
+const SHIFT: u32 = 56;
+const ENTERED: u64 = (1 << SHIFT) - 1;
+
+/// A value that many threads read without a lock while one replaces it as a whole: tables that every request looks at
+/// and an administrator changes now and then.
+///
+/// A reader sees one version from [`read`](Self::read) to the drop of the guard, whatever is put in its place meanwhile; nested
+/// reads are fine, and a reader may itself replace the value. Replaced versions are dropped by writers, never by readers.
+/// There is room for a fixed number of versions: a writer finds no place only while readers hold all the others.
+///
+/// A read is one atomic addition, which tells the reader its version and tells the version of its reader in one step, so
+/// there is nothing to repeat; leaving is another. A reader that is pre-empted delays nobody but the dropping of its version.
+///
+/// ```
+/// let table = isorb_rt::sync::Snapshot::new(4, vec![1, 2]);
+/// let before = table.read();
+/// table.replace(vec![3]).unwrap();
+/// assert_eq!((before.len(), table.read().len()), (2, 1));
+/// ```
+pub struct Snapshot<T> {
+    current: AtomicU64,
+    versions: Box<[Version<T>]>,
+    writer: PiMutex<Writer>,
+}
+
+struct Version<T> {
+    /// How many readers have left it.
+    left: AtomicU64,
+    value: UnsafeCell<Option<T>>,
+}
+
+struct Writer {
+    places: Box<[Place]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Free,
+    Current,
+    /// Replaced, after this many readers had entered.
+    Retired(u64),
+}
+
+/// Readers hold all other versions. The new value is returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Busy<T>(pub T);
+
+// SAFETY: readers share `&T` between threads, and the value is dropped by whichever thread writes next.
+unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
+// SAFETY: as for the values themselves.
+unsafe impl<T: Send> Send for Snapshot<T> {}
+
+impl<T> Snapshot<T> {
+    /// Starts with `value`, and has room for `versions` versions, the current one included.
+    ///
+    /// # Panics
+    /// If `versions` is not 2 to 256.
+    pub fn new(versions: usize, value: T) -> Self {
+        assert!((2..=256).contains(&versions), "a snapshot has 2 to 256 versions");
+        let mut places = vec![Place::Free; versions].into_boxed_slice();
+        places[0] = Place::Current;
+        let mut value = Some(value);
+        let version = |_| Version { left: AtomicU64::new(0), value: UnsafeCell::new(value.take()) };
+        Snapshot {
+            current: AtomicU64::new(0),
+            versions: (0..versions).map(version).collect(),
+            writer: PiMutex::new(Writer { places }),
+        }
+    }
+
+    /// The current version.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks, whatever writers do: one atomic addition, and one more when the guard is dropped.
+    #[inline]
+    pub fn read(&self) -> SnapshotGuard<'_, T> {
+        let seen = self.current.fetch_add(1, Acquire);
+        let version = &self.versions[(seen >> SHIFT) as usize];
+        // SAFETY: a writer wrote the value before it made the version current, and takes it out again only after as many
+        // readers left the version as had entered it when it was replaced; this one has entered and not left.
+        let value = version.value.with(|value| unsafe { (*value).as_ref() });
+        match value {
+            Some(value) => SnapshotGuard { left: &version.left, value },
+            None => unreachable!("a current version has a value"),
+        }
+    }
+
+    /// Puts `value` in the current one's place, for reads from now on. Drops what no reader holds any more.
+    ///
+    /// # Errors
+    /// [`Busy`], with the value, while readers hold every other version.
+    ///
+    /// # Real-time
+    /// For the administrating side: takes a lock that no reader takes, and runs destructors.
+    pub fn replace(&self, value: T) -> Result<(), Busy<T>> {
+        let mut writer = self.writer.lock();
+        self.reclaim(&mut writer);
+        let Some(free) = writer.places.iter().position(|place| *place == Place::Free) else {
+            return Err(Busy(value));
+        };
+        let version = &self.versions[free];
+        // SAFETY: a free version is not current, and all readers that it ever had have left; the lock keeps writers out.
+        version.value.with_mut(|slot| unsafe { *slot = Some(value) });
+        version.left.store(0, Relaxed);
+        let before = self.current.swap((free as u64) << SHIFT, AcqRel);
+        writer.places[free] = Place::Current;
+        writer.places[(before >> SHIFT) as usize] = Place::Retired(before & ENTERED);
+        self.reclaim(&mut writer);
+        Ok(())
+    }
+
+    /// Drops the replaced versions that no reader holds any more. Says whether there are none left.
+    pub fn collect(&self) -> bool {
+        self.reclaim(&mut self.writer.lock())
+    }
+
+    /// Waits until no reader holds a replaced version, so that whoever still reads sees the current one. `false` when the
+    /// deadline passed. A thread that holds a guard of an older version waits for itself in vain.
+    ///
+    /// # Real-time
+    /// Blocks, looking every half millisecond. For the administrating side.
+    pub fn settle(&self, deadline: Deadline) -> bool {
+        while !self.collect() {
+            if deadline.is_past() {
+                return false;
+            }
+            sleep_until(Deadline::at_ns(now_ns() + 500_000).earlier(deadline));
+        }
+        true
+    }
+
+    fn reclaim(&self, writer: &mut Writer) -> bool {
+        let mut none = true;
+        for (version, place) in self.versions.iter().zip(writer.places.iter_mut()) {
+            if let Place::Retired(entered) = *place {
+                if version.left.load(Acquire) == entered {
+                    // SAFETY: nobody can enter a version that is not current, and all who had entered have left.
+                    version.value.with_mut(|value| unsafe { *value = None });
+                    *place = Place::Free;
+                } else {
+                    none = false;
+                }
+            }
+        }
+        none
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Snapshot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Snapshot").field(&*self.read()).finish()
+    }
+}
+
+/// One version of a [`Snapshot`]'s value.
+#[must_use = "the version is held until this is dropped"]
+pub struct SnapshotGuard<'a, T> {
+    left: &'a AtomicU64,
+    value: &'a T,
+}
+
+impl<T> Deref for SnapshotGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> Drop for SnapshotGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.left.fetch_add(1, Release);
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for SnapshotGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_keeps_its_version_and_a_writer_drops_it() {
+        let first = Arc::new(1);
+        let s = Snapshot::new(3, first.clone());
+        let guard = s.read();
+        s.replace(Arc::new(2)).unwrap();
+        assert_eq!((**guard, **s.read()), (1, 2));
+        assert!(!s.collect());
+        assert_eq!(Arc::strong_count(&first), 2);
+        drop(guard);
+        assert!(s.settle(Deadline::NONE));
+        assert_eq!(Arc::strong_count(&first), 1);
+    }
+
+    #[test]
+    fn no_place_while_readers_hold_all() {
+        let s = Snapshot::new(2, 1);
+        let one = s.read();
+        s.replace(2).unwrap();
+        let two = s.read();
+        assert_eq!(s.replace(3), Err(Busy(3)));
+        assert!(!s.settle(Deadline::PAST));
+        drop(one);
+        s.replace(3).unwrap();
+        assert_eq!((*two, *s.read()), (2, 3));
+    }
+
+    #[test]
+    fn versions_are_whole() {
+        let s = Arc::new(Snapshot::new(4, (0u64, 0u64)));
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let s = s.clone();
+                thread::spawn(move || {
+                    let mut last = 0;
+                    while last < 2_000 {
+                        let pair = s.read();
+                        assert_eq!(pair.0, pair.1);
+                        assert!(pair.0 >= last);
+                        last = pair.0;
+                    }
+                })
+            })
+            .collect();
+        for i in 1..=2_000 {
+            while s.replace((i, i)).is_err() {
+                thread::yield_now();
+            }
+        }
+        readers.into_iter().for_each(|t| t.join().unwrap());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// Loom sees a race where a writer takes a value from under a reader, and where a reader sees a half-made one.
+    #[test]
+    fn loom_snapshot_readers_and_a_writer() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let s = Arc::new(Snapshot::new(2, 1));
+            let r = Arc::clone(&s);
+            let reader = thread::spawn(move || {
+                let a = *r.read();
+                let b = *r.read();
+                assert!(a <= b, "versions go forward");
+            });
+            let mut expected = 1;
+            for value in [2, 3] {
+                if s.replace(value).is_ok() {
+                    expected = value;
+                }
+            }
+            assert_eq!(*s.read(), expected);
+            reader.join().unwrap();
+            assert!(s.collect());
+        });
+    }
+}

@@ -1,0 +1,246 @@
+//! The schedule file: operations, what makes them run, what they share, and the names that `RTCosScheduling` looks up.
+//!
+//! ```toml
+//! policy = "dm"                      # rms, dm, edf, mlf, muf, criticality, declared
+//! preemption = "full"                # full, deferred, none
+//! priorities = [100, 200]            # CORBA priorities of the threads
+//!
+//! [[operation]]
+//! name = "imu"
+//! cost = "2 ms"
+//! period = "33 ms"
+//!
+//! [[operation]]
+//! name = "navigate"
+//! cost = "3 ms"
+//! deadline = "30 ms"
+//! after = ["imu"]                    # released by it
+//! calls = [{ operation = "filter" }] # and waits for it
+//! holds = [{ resource = "map", for = "200 us" }]
+//!
+//! [[operation]]
+//! name = "filter"
+//! cost = "1 ms"
+//!
+//! [[resource]]
+//! name = "map"
+//!
+//! [[activity]]
+//! name = "guidance"
+//! priority = 180
+//! ```
+
+mod text;
+
+use crate::graph::{Call, Dependency, Graph, GraphError, Kind, Operation, Resource};
+use crate::schedule::{Config, Schedule, ScheduleError};
+use crate::{Policy, Preemption};
+use std::collections::BTreeMap;
+use std::fmt;
+use text::Text;
+
+/// A schedule file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleFile {
+    /// The name that messages give it.
+    pub name: String,
+    /// How to schedule.
+    pub config: Config,
+    /// What there is to schedule.
+    pub graph: Graph,
+    /// The CORBA priority of each activity (`RTCosScheduling::ClientScheduler::schedule_activity`).
+    pub activities: BTreeMap<String, u16>,
+    /// The CORBA priority of each object (`RTCosScheduling::ServerScheduler::schedule_object`).
+    pub objects: BTreeMap<String, u16>,
+    /// The line of each operation.
+    lines: BTreeMap<String, usize>,
+}
+
+/// What is wrong with a schedule file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, with names and numbers.
+    pub message: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl ScheduleFile {
+    /// Reads `text`; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// [`FileError`] for what is no TOML, an unknown key, an unknown operation or resource, a name that is there twice, a cycle.
+    pub fn parse(name: &str, text: &str) -> Result<ScheduleFile, FileError> {
+        let error = |at: usize, message: String| FileError {
+            file: name.to_string(),
+            line: text[..at.min(text.len())].bytes().filter(|octet| *octet == b'\n').count() + 1,
+            message,
+        };
+        let read: Text = toml::from_str(text).map_err(|fault| {
+            let at = fault.span().map_or(0, |span| span.start);
+            error(at, fault.message().to_string())
+        })?;
+        let mut graph = Graph::new();
+        let mut lines = BTreeMap::new();
+        for resource in read.resource {
+            let at = resource.name.span().start;
+            let name = resource.name.into_inner();
+            if graph.resources.iter().any(|other| other.name == name) {
+                return Err(error(at, format!("{name}: there is a resource of this name already")));
+            }
+            graph.resources.push(Resource { name, ceiling: resource.ceiling });
+        }
+        for operation in &read.operation {
+            let at = operation.name.span().start;
+            let new = operation.plain();
+            lines.insert(new.name.clone(), error(at, String::new()).line);
+            graph.add(new).map_err(|fault| error(at, fault.to_string()))?;
+        }
+        for (id, operation) in read.operation.iter().enumerate() {
+            let found = dependencies(&graph, operation).map_err(|(at, message)| error(at, message))?;
+            if let Some(operation) = graph.get_mut(id) {
+                (operation.dependencies, operation.holds) = found;
+            }
+        }
+        let named = |what: &str, all: Vec<text::Named>| {
+            let mut found = BTreeMap::new();
+            for text::Named { name, priority } in all {
+                let at = name.span().start;
+                let name = name.into_inner();
+                if priority > 32767 {
+                    return Err(error(
+                        at,
+                        format!("{name}: a CORBA priority is at most 32767, not {priority}"),
+                    ));
+                }
+                let priority = u16::try_from(priority).unwrap_or(32767);
+                if found.insert(name.clone(), priority).is_some() {
+                    return Err(error(at, format!("{name}: there is an {what} of this name already")));
+                }
+            }
+            Ok(found)
+        };
+        let [first, last] = read.priorities.unwrap_or([0, 32767]);
+        if first > last || last > 32767 {
+            let at = text.find("priorities").unwrap_or(0);
+            return Err(error(
+                at,
+                format!("priorities from {first} to {last} are none: they go from 0 to 32767"),
+            ));
+        }
+        let file = ScheduleFile {
+            name: name.to_string(),
+            config: Config {
+                policy: read.policy.unwrap_or(text::PolicyName(Policy::RateMonotonic)).0,
+                preemption: read.preemption.map_or(Preemption::Full, Preemption::from),
+                turns: read.turns.unwrap_or(true),
+                priorities: first..=last,
+            },
+            activities: named("activity", read.activity)?,
+            objects: named("object", read.object)?,
+            lines,
+            graph,
+        };
+        match file.graph.order() {
+            Ok(_) => Ok(file),
+            Err(fault) => Err(file.at(&ScheduleError::Graph(fault))),
+        }
+    }
+
+    /// Schedules what the file says.
+    ///
+    /// # Errors
+    /// [`FileError`] at the operation that cannot be scheduled.
+    pub fn schedule(&self) -> Result<Schedule, FileError> {
+        self.graph.schedule(self.config.clone()).map_err(|fault| self.at(&fault))
+    }
+
+    /// The line of an operation.
+    #[must_use]
+    pub fn line_of(&self, operation: &str) -> Option<usize> {
+        self.lines.get(operation).copied()
+    }
+
+    fn at(&self, fault: &ScheduleError) -> FileError {
+        // A task of one of several streams is called after its operation and the stream.
+        let name = fault.name().map(|name| name.split(" by ").next().unwrap_or(name));
+        let line = name.and_then(|name| self.line_of(name)).unwrap_or(1);
+        FileError { file: self.name.clone(), line, message: fault.to_string() }
+    }
+}
+
+type Found = (Vec<Dependency>, Vec<(usize, crate::Nanos)>);
+
+/// What an operation depends on and holds, by place.
+fn dependencies(graph: &Graph, operation: &text::OperationText) -> Result<Found, (usize, String)> {
+    let name = operation.name.get_ref();
+    let find = |link: &toml::Spanned<text::Link>, call: Call| {
+        let other = link.get_ref().operation();
+        let on = graph.lookup(other).ok_or_else(|| {
+            let unknown = GraphError::Unknown { name: name.clone() };
+            (link.span().start, format!("{unknown}: {other}"))
+        })?;
+        Ok(Dependency { on, call, times: link.get_ref().times() })
+    };
+    let mut found = Vec::new();
+    for link in &operation.after {
+        found.push(find(link, Call::OneWay)?);
+    }
+    for link in &operation.calls {
+        found.push(find(link, Call::TwoWay)?);
+    }
+    let mut holds = Vec::new();
+    for hold in &operation.holds {
+        let resource = hold.resource.get_ref();
+        let place = graph.resources.iter().position(|other| other.name == *resource).ok_or_else(|| {
+            (
+                hold.resource.span().start,
+                format!("{name}: it holds a resource that does not exist: {resource}"),
+            )
+        })?;
+        if hold.time.0 > operation.cost.0 {
+            let message = format!(
+                "{name}: it holds {resource} for {}, longer than its cost of {}",
+                hold.time.0, operation.cost.0
+            );
+            return Err((hold.resource.span().start, message));
+        }
+        holds.push((place, hold.time.0));
+    }
+    Ok((found, holds))
+}
+
+impl text::OperationText {
+    /// The operation without what it depends on.
+    fn plain(&self) -> Operation {
+        let time = |time: &Option<text::Time>| time.as_ref().map(|time| time.0).unwrap_or_default();
+        Operation {
+            kind: self.kind.map_or(Kind::Operation, Kind::from),
+            worst: self.cost.0,
+            typical: time(&self.typical),
+            cached: time(&self.cached),
+            period: time(&self.period),
+            deadline: self.deadline.as_ref().map(|time| time.0),
+            jitter: time(&self.jitter),
+            blocking: time(&self.blocking),
+            section: self.section.as_ref().map(|time| time.0),
+            offset: time(&self.offset),
+            priority: self.priority,
+            criticality: self.criticality.map(Into::into).unwrap_or_default(),
+            importance: self.importance.map(Into::into).unwrap_or_default(),
+            quantum: time(&self.quantum),
+            threads: self.threads,
+            ..Operation::new(self.name.get_ref())
+        }
+    }
+}

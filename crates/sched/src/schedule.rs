@@ -1,0 +1,345 @@
+//! Off-line scheduling: from the task graph to levels, priorities and a verdict a task.
+
+mod resources;
+
+use crate::demand::Order;
+use crate::graph::{Graph, GraphError, OperationId, Stream};
+use crate::{
+    Analysis, Nanos, Plan, PlanError, Policy, Preemption, QueueConfig, Task, TaskError, Verdict, analyse,
+};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// How to schedule a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Who is more urgent than whom.
+    pub policy: Policy,
+    /// How the processor is handed over.
+    pub preemption: Preemption,
+    /// Whether the tasks of one level take turns, as on one thread a level.
+    pub turns: bool,
+    /// The CORBA priorities of threads; the end goes to the most urgent level.
+    pub priorities: RangeInclusive<u16>,
+}
+
+impl Default for Config {
+    /// Rate monotonic, preemptive, a thread a level, every CORBA priority.
+    fn default() -> Config {
+        Config {
+            policy: Policy::RateMonotonic,
+            preemption: Preemption::Full,
+            turns: true,
+            priorities: 0..=32767,
+        }
+    }
+}
+
+/// A computed schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// What it was computed with.
+    pub config: Config,
+    /// One an operation and stream, operations in their order.
+    pub tasks: Vec<Scheduled>,
+    /// The queues, the most urgent first.
+    pub queues: Vec<QueueConfig>,
+    /// A verdict a task, and the utilisation.
+    pub analysis: Analysis,
+    /// What does not prevent it but should be looked at.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// A task of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    /// The operation it runs.
+    pub operation: OperationId,
+    /// The operation that hands it its releases; itself where the period is its own.
+    pub from: OperationId,
+    /// Its numbers, jitter and blocking as computed, [`Task::priority`] the thread's.
+    pub task: Task,
+    /// Its queue.
+    pub queue: QueueConfig,
+    /// Goes first in its queue among those equal otherwise: less is sooner.
+    pub static_subpriority: u32,
+}
+
+/// How bad an anomaly is (`RtecScheduler::Anomaly_Severity`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The schedule holds; something may not be meant.
+    Warning,
+    /// A deadline is, or may be, missed.
+    Error,
+    /// There is no schedule.
+    Fatal,
+}
+
+/// Something odd that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anomaly {
+    /// How bad.
+    pub severity: Severity,
+    /// In words, with the task and the numbers.
+    pub description: String,
+}
+
+/// Why there is no schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScheduleError {
+    /// The graph is none.
+    Graph(GraphError),
+    /// A task cannot be.
+    Task(TaskError),
+    /// Too many levels for the priorities.
+    Plan(PlanError),
+    /// The ceiling of a resource is lower than the priority of a user.
+    Ceiling {
+        /// The resource.
+        resource: String,
+        /// Its ceiling.
+        ceiling: u32,
+        /// The user.
+        task: String,
+        /// The user's priority.
+        priority: u32,
+    },
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::Graph(error) => error.fmt(f),
+            ScheduleError::Task(error) => error.fmt(f),
+            ScheduleError::Plan(error) => error.fmt(f),
+            ScheduleError::Ceiling { resource, ceiling, task, priority } => write!(
+                f,
+                "{task}: its priority of {priority} is over the ceiling of {ceiling} of {resource}, which it holds"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+impl ScheduleError {
+    /// The operation or task that it is about, where it is about one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            ScheduleError::Graph(GraphError::Cycle { path }) => path.first().map(String::as_str),
+            ScheduleError::Graph(
+                GraphError::Duplicate { name } | GraphError::Unknown { name } | GraphError::Idle { name },
+            ) => Some(name),
+            ScheduleError::Task(error) => Some(&error.task),
+            ScheduleError::Ceiling { task, .. } => Some(task),
+            ScheduleError::Plan(_) => None,
+        }
+    }
+}
+
+impl From<GraphError> for ScheduleError {
+    fn from(error: GraphError) -> ScheduleError {
+        ScheduleError::Graph(error)
+    }
+}
+
+impl From<TaskError> for ScheduleError {
+    fn from(error: TaskError) -> ScheduleError {
+        ScheduleError::Task(error)
+    }
+}
+
+impl From<PlanError> for ScheduleError {
+    fn from(error: PlanError) -> ScheduleError {
+        ScheduleError::Plan(error)
+    }
+}
+
+/// Rounds of handing responses on as jitter before giving up.
+const ROUNDS: usize = 64;
+
+impl Graph {
+    /// Schedules the graph: hands rates on, makes the tasks, gives each its level and priority, and analyses them.
+    ///
+    /// A released operation inherits jitter: it becomes ready when its predecessor is done, at any time up to that one's longest response. Responses
+    /// and jitter are computed in turn until neither changes (holistic analysis: Tindell and Clark 1994); deadlines count from
+    /// the arrival that set the chain off.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]: there is nothing to analyse. That deadlines are missed is no error but a verdict.
+    ///
+    /// # Real-time
+    /// Off line.
+    pub fn schedule(&self, config: Config) -> Result<Schedule, ScheduleError> {
+        let (mut tasks, mut sources) = (Vec::new(), Vec::new());
+        let costs = self.costs()?;
+        for (id, streams) in self.streams()?.into_iter().enumerate() {
+            let operation = &self.operations()[id];
+            if self.only_joins(id, &costs) {
+                continue;
+            }
+            let several = streams.len() > 1;
+            for stream in streams {
+                let name = match several {
+                    false => operation.name.clone(),
+                    true => format!("{} by {}", operation.name, self.operations()[stream.origin].name),
+                };
+                let task = Task {
+                    deadline: operation.deadline.unwrap_or(stream.period),
+                    jitter: stream.wait,
+                    blocking: operation.blocking,
+                    section: operation.section,
+                    offset: operation.offset,
+                    priority: operation.priority,
+                    criticality: operation.criticality,
+                    importance: operation.importance,
+                    ..Task::new(name, costs[id].times(u64::from(stream.times)), stream.period)
+                };
+                task.check()?;
+                tasks.push(task);
+                sources.push((id, stream));
+            }
+        }
+        let plan = Plan::for_tasks(config.policy, &tasks, config.priorities.clone());
+        let queues: Vec<QueueConfig> = match plan {
+            Ok(plan) => tasks.iter().map(|task| plan.queue_of(task)).collect(),
+            Err(_) if tasks.is_empty() => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        self.block(&mut tasks, &sources, &queues)?;
+        let levels: Vec<(u32, Order)> = queues.iter().map(|queue| (queue.level, queue.order)).collect();
+        let analysis = hand_on(&mut tasks, &sources, &levels, &config)?;
+        let anomalies = anomalies(&tasks, &analysis);
+        let subpriorities = subpriorities(&tasks, &queues);
+        let mut all: Vec<QueueConfig> = queues.clone();
+        all.sort_by_key(|queue| queue.level);
+        all.dedup();
+        let tasks = tasks
+            .into_iter()
+            .zip(&sources)
+            .zip(queues.iter().zip(subpriorities))
+            .map(|((task, (operation, stream)), (queue, static_subpriority))| Scheduled {
+                operation: *operation,
+                from: stream.from,
+                task: task.priority(u32::from(queue.thread_priority)),
+                queue: *queue,
+                static_subpriority,
+            })
+            .collect();
+        Ok(Schedule { config, tasks, queues: all, analysis, anomalies })
+    }
+}
+
+impl Schedule {
+    /// Whether every deadline is known to be met.
+    #[must_use]
+    pub fn schedulable(&self) -> bool {
+        self.analysis.schedulable()
+    }
+
+    /// The tasks of an operation.
+    pub fn of(&self, operation: OperationId) -> impl Iterator<Item = (&Scheduled, &Verdict)> {
+        let verdicts = self.tasks.iter().zip(&self.analysis.verdicts);
+        verdicts.filter(move |(scheduled, _)| scheduled.operation == operation)
+    }
+
+    /// The queues as a run-time scheduler has them.
+    ///
+    /// # Errors
+    /// [`PlanError`] where there are no tasks.
+    pub fn plan(&self) -> Result<Plan, PlanError> {
+        let tasks: Vec<Task> = self.tasks.iter().map(|scheduled| scheduled.task.clone()).collect();
+        let plan = Plan::for_tasks(self.config.policy, &tasks, self.config.priorities.clone())?;
+        Ok(plan.preemption(self.config.preemption))
+    }
+}
+
+/// Responses become jitter of what they release, until nothing changes.
+fn hand_on(
+    tasks: &mut [Task],
+    sources: &[(OperationId, Stream)],
+    levels: &[(u32, Order)],
+    config: &Config,
+) -> Result<Analysis, TaskError> {
+    let own: Vec<Nanos> = tasks.iter().map(|task| task.jitter).collect();
+    for _ in 0..ROUNDS {
+        let analysis = analyse(tasks, levels, config.preemption, config.turns)?;
+        let mut changed = false;
+        for (place, (id, stream)) in sources.iter().enumerate() {
+            if *id == stream.from {
+                continue;
+            }
+            let response = |from: OperationId, origin: OperationId| {
+                let before = sources.iter().position(|(id, other)| *id == from && other.origin == origin);
+                before.map_or(Some(Nanos::ZERO), |before| analysis.verdicts[before].response.bound())
+            };
+            let faster = stream
+                .faster
+                .iter()
+                .map(|faster| Some(faster.period.plus(response(faster.from, faster.origin)?)));
+            // Where there is no bound to hand on, what follows cannot be bounded either.
+            let Some(late) = faster.chain([response(stream.from, stream.origin)]).collect::<Option<Vec<_>>>()
+            else {
+                return Ok(analysis);
+            };
+            let late = late.into_iter().max().unwrap_or_default();
+            let jitter = own[place].plus(late);
+            if jitter > tasks[place].jitter {
+                tasks[place].jitter = jitter;
+                changed = true;
+                if tasks[place].check().is_err() {
+                    return Ok(beyond(tasks, analysis, place));
+                }
+            }
+        }
+        if !changed {
+            return Ok(analysis);
+        }
+    }
+    let mut analysis = analyse(tasks, levels, config.preemption, config.turns)?;
+    for verdict in &mut analysis.verdicts {
+        verdict.response = crate::Response::Undecided(verdict.response.bound().unwrap_or_default());
+    }
+    Ok(analysis)
+}
+
+/// The predecessor alone may take so long that nothing is left for this task.
+fn beyond(tasks: &[Task], mut analysis: Analysis, place: usize) -> Analysis {
+    let task = &tasks[place];
+    analysis.verdicts[place].response = crate::Response::Over(task.jitter.plus(task.cost));
+    analysis
+}
+
+/// In each queue by importance, then as given.
+fn subpriorities(tasks: &[Task], queues: &[QueueConfig]) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    order.sort_by_key(|place| (queues[*place].level, std::cmp::Reverse(tasks[*place].importance)));
+    let mut found = vec![0; tasks.len()];
+    let (mut level, mut next) = (None, 0);
+    for place in order {
+        next = if level == Some(queues[place].level) { next + 1 } else { 0 };
+        level = Some(queues[place].level);
+        found[place] = next;
+    }
+    found
+}
+
+fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
+    let mut found = Vec::new();
+    if analysis.utilisation > crate::Utilisation::ONE {
+        let description = format!("the tasks ask for {} of the processor", analysis.utilisation);
+        found.push(Anomaly { severity: Severity::Fatal, description });
+    }
+    for (task, verdict) in tasks.iter().zip(&analysis.verdicts) {
+        if !verdict.met() {
+            let description = format!(
+                "{}: its response is {}, its deadline {}",
+                task.name, verdict.response, verdict.deadline
+            );
+            found.push(Anomaly { severity: Severity::Error, description });
+        }
+    }
+    found
+}

@@ -1,0 +1,62 @@
+//! What shared resources add to blocking, under the priority ceiling protocol.
+
+use super::ScheduleError;
+use crate::demand::Order;
+use crate::graph::{Graph, OperationId, Stream};
+use crate::{Nanos, QueueConfig, Task};
+
+impl Graph {
+    /// Adds to each task's blocking the longest time that one less urgent task may hold a resource that is of use to this one or to a more
+    /// urgent one: under a ceiling protocol it waits for one such time at most (Sha, Rajkumar and Lehoczky 1990; for deadlines
+    /// Baker 1991, where the relative deadline says who is more urgent).
+    pub(super) fn block(
+        &self,
+        tasks: &mut [Task],
+        sources: &[(OperationId, Stream)],
+        queues: &[QueueConfig],
+    ) -> Result<(), ScheduleError> {
+        // Less is more urgent.
+        let urgency = |place: usize, tasks: &[Task]| {
+            let inside = if queues[place].order == Order::Arrival { 0 } else { tasks[place].deadline.ns() };
+            (queues[place].level, inside)
+        };
+        let holds = |place: usize| &self.operations()[sources[place].0].holds;
+        let mut ceilings: Vec<Option<(u32, u64)>> = vec![None; self.resources.len()];
+        for place in 0..tasks.len() {
+            for (resource, _) in holds(place) {
+                let mine = urgency(place, tasks);
+                if let Some(ceiling) = ceilings.get_mut(*resource) {
+                    *ceiling = Some(ceiling.map_or(mine, |ceiling| ceiling.min(mine)));
+                }
+                let declared = self.resources.get(*resource).and_then(|resource| resource.ceiling);
+                let priority = u32::from(queues[place].thread_priority);
+                if let Some(ceiling) = declared.filter(|ceiling| *ceiling < priority) {
+                    return Err(ScheduleError::Ceiling {
+                        resource: self.resources[*resource].name.clone(),
+                        ceiling,
+                        task: tasks[place].name.clone(),
+                        priority,
+                    });
+                }
+            }
+        }
+        let blocking: Vec<Nanos> = (0..tasks.len())
+            .map(|place| {
+                let mine = urgency(place, tasks);
+                (0..tasks.len())
+                    .filter(|other| urgency(*other, tasks) > mine)
+                    .flat_map(|other| holds(other).iter().copied())
+                    .filter(|(resource, _)| {
+                        ceilings.get(*resource).copied().flatten().is_some_and(|c| c <= mine)
+                    })
+                    .map(|(_, time)| time)
+                    .max()
+                    .unwrap_or_default()
+            })
+            .collect();
+        for (task, blocking) in tasks.iter_mut().zip(blocking) {
+            task.blocking = task.blocking.plus(blocking);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! Schedules from graphs and files: rates, levels, blocking, and what is wrong with a file.
+
+use isorb_sched::file::ScheduleFile;
+use isorb_sched::schedule::{Schedule, Severity};
+use isorb_sched::{Nanos, Order, Response};
+
+fn ms(ms: u64) -> Nanos {
+    Nanos::from_ms(ms)
+}
+
+fn read(text: &str) -> ScheduleFile {
+    ScheduleFile::parse("s.toml", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn scheduled(text: &str) -> Schedule {
+    read(text).schedule().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Name, period, cost, jitter, response of each task.
+fn rows(schedule: &Schedule) -> Vec<(String, u64, u64, u64, String)> {
+    let in_ms = |time: Nanos| time.ns() / 1_000_000;
+    let verdicts = schedule.tasks.iter().zip(&schedule.analysis.verdicts);
+    verdicts
+        .map(|(scheduled, verdict)| {
+            let task = &scheduled.task;
+            (
+                task.name.clone(),
+                in_ms(task.period),
+                in_ms(task.cost),
+                in_ms(task.jitter),
+                verdict.response.to_string(),
+            )
+        })
+        .collect()
+}
+
+const AVIONICS: &str = r#"
+policy = "rms"
+priorities = [10, 12]
+
+[[operation]]
+name = "imu"
+cost = "2 ms"
+period = "33 ms"
+
+[[operation]]
+name = "gps"
+cost = "5 ms"
+period = "200 ms"
+
+[[operation]]
+name = "any"
+kind = "disjunction"
+after = ["imu", "gps"]
+
+[[operation]]
+name = "both"
+kind = "conjunction"
+after = ["imu", "gps"]
+
+[[operation]]
+name = "display"
+cost = "4 ms"
+after = ["any"]
+
+[[operation]]
+name = "navigate"
+cost = "10 ms"
+deadline = "400 ms"
+after = ["both"]
+calls = [{ operation = "filter", times = 3 }]
+
+[[operation]]
+name = "filter"
+cost = "4 ms"
+cached = "1 ms"
+
+[[operation]]
+name = "elsewhere"
+kind = "remote-dependant"
+cost = "50 ms"
+after = ["imu"]
+"#;
+
+#[test]
+fn rates_flow_through_the_graph() {
+    let schedule = scheduled(AVIONICS);
+    let row = |name: &str, period, cost, jitter, response: &str| {
+        (name.to_string(), period, cost, jitter, response.to_string())
+    };
+    assert_eq!(
+        rows(&schedule),
+        [
+            row("imu", 33, 2, 0, "6 ms"),
+            row("gps", 200, 5, 0, "37 ms"),
+            row("display by imu", 33, 4, 6, "12 ms"),
+            row("display by gps", 200, 4, 37, "74 ms"),
+            row("navigate", 200, 16, 39, "76 ms"),
+        ]
+    );
+}
+
+#[test]
+fn what_is_released_is_late_when_its_predecessor_is() {
+    let schedule = scheduled(
+        r#"
+        policy = "declared"
+        [[operation]]
+        name = "sensor"
+        cost = "3 ms"
+        period = "20 ms"
+        priority = 1
+        [[operation]]
+        name = "filter"
+        cost = "2 ms"
+        after = ["sensor"]
+        priority = 2
+        [[operation]]
+        name = "actuator"
+        cost = "1 ms"
+        after = [{ operation = "filter", times = 2 }]
+        deadline = "15 ms"
+        priority = 3
+        "#,
+    );
+    let jitter: Vec<Nanos> = schedule.tasks.iter().map(|scheduled| scheduled.task.jitter).collect();
+    assert_eq!(jitter[0], ms(0));
+    assert!(jitter[1] >= ms(3) && jitter[2] >= jitter[1].plus(ms(2)), "{jitter:?}");
+    assert_eq!(schedule.tasks[2].task.cost, ms(2));
+    assert_eq!(schedule.tasks[2].queue.thread_priority, 32767);
+    assert!(schedule.schedulable());
+}
+
+#[test]
+fn policies_give_levels() {
+    let levels = |policy: &str| {
+        let text = AVIONICS.replace("\"rms\"", &format!("{policy:?}")).replace("priorities = [10, 12]", "");
+        let schedule = scheduled(&text);
+        let levels: Vec<u32> = schedule.tasks.iter().map(|scheduled| scheduled.queue.level).collect();
+        (levels, schedule.queues[0].order, schedule.schedulable())
+    };
+    assert_eq!(levels("rms"), (vec![0, 1, 0, 1, 1], Order::Arrival, true));
+    assert_eq!(levels("dm"), (vec![0, 1, 0, 1, 2], Order::Arrival, true));
+    // Served by deadline, imu is only known to be done at its own, which leaves nothing to the display.
+    assert_eq!(levels("edf"), (vec![0; 5], Order::Deadline, false));
+    assert_eq!(levels("muf").1, Order::Laxity);
+}
+
+#[test]
+fn ceilings_block() {
+    let text = |ceiling: &str| {
+        format!(
+            r#"
+            priorities = [1, 3]
+            [[operation]]
+            name = "fast"
+            cost = "1 ms"
+            period = "10 ms"
+            holds = [{{ resource = "map", for = "1 ms" }}]
+            [[operation]]
+            name = "middle"
+            cost = "2 ms"
+            period = "20 ms"
+            [[operation]]
+            name = "slow"
+            cost = "9 ms"
+            period = "100 ms"
+            holds = [{{ resource = "map", for = "4 ms" }}]
+            [[resource]]
+            name = "map"
+            {ceiling}
+            "#
+        )
+    };
+    let schedule = scheduled(&text(""));
+    let blocking: Vec<Nanos> = schedule.analysis.verdicts.iter().map(|verdict| verdict.blocking).collect();
+    // The middle one does not use the map, and waits for it all the same.
+    assert_eq!(blocking, [ms(4), ms(4), ms(0)]);
+    let error = read(&text("ceiling = 2")).schedule().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "s.toml:4: fast: its priority of 3 is over the ceiling of 2 of map, which it holds"
+    );
+}
+
+#[test]
+fn what_cannot_be_met_is_said() {
+    let schedule = scheduled(
+        "[[operation]]\nname = 'a'\ncost = '6 ms'\nperiod = '10 ms'\n[[operation]]\nname = 'b'\ncost = '5 ms'\nperiod = '11 ms'",
+    );
+    assert!(!schedule.schedulable());
+    assert_eq!(schedule.analysis.verdicts[1].response, Response::Unbounded);
+    let said: Vec<_> = schedule.anomalies.iter().map(|a| (a.severity, &*a.description)).collect();
+    assert_eq!(
+        said,
+        [
+            (Severity::Fatal, "the tasks ask for 105.5 % of the processor"),
+            (Severity::Error, "b: its response is unbounded, its deadline 11 ms"),
+        ]
+    );
+}
+
+#[test]
+fn errors_name_file_line_task_and_numbers() {
+    let operation = |text: &str| format!("policy = \"rms\"\n[[operation]]\nname = \"radar\"\n{text}\n");
+    for (text, message) in [
+        (
+            operation("cost = \"1 ms\"\nperiod = \"5 ms\"\nafter = [\"sonar\"]"),
+            "s.toml:6: radar: it depends on an operation that does not exist: sonar",
+        ),
+        (
+            operation("cost = \"1 ms\"\nafter = [\"radar\"]"),
+            "s.toml:3: radar: it depends on itself: radar -> radar",
+        ),
+        (
+            operation("cost = \"1 ms\""),
+            "s.toml:3: radar: its period is zero, and no operation releases or calls it",
+        ),
+        (
+            operation("cost = \"1 ms\"\nperiod = \"0\""),
+            "s.toml:3: radar: its period is zero, and no operation releases or calls it",
+        ),
+        (operation("period = \"1 ms\""), "s.toml:3: radar: its worst-case cost is zero"),
+        (
+            operation("cost = \"3 ms\"\nperiod = \"5 ms\"\ndeadline = \"2 ms\""),
+            "s.toml:3: radar: its deadline of 2 ms is shorter than its cost of 3 ms",
+        ),
+        (
+            operation("cost = \"1\"\nperiod = \"5 ms\""),
+            "s.toml:4: a time is a number and a unit of s, ms, us or ns, as in \"2.5 ms\"",
+        ),
+        (
+            operation("cost = \"1 ms\"\nperiod = \"5 ms\"\nholds = [{ resource = \"map\", for = \"1 ms\" }]"),
+            "s.toml:6: radar: it holds a resource that does not exist: map",
+        ),
+        (
+            operation("cost = \"1 ms\"\nperiod = \"5 ms\"\n[[operation]]\nname = \"radar\""),
+            "s.toml:7: radar: there is an operation of this name already",
+        ),
+        (
+            "policy = \"fifo\"".to_string(),
+            "s.toml:1: a policy is one of rms, dm, edf, mlf, muf, criticality, declared",
+        ),
+        (
+            "priorities = [9, 3]".to_string(),
+            "s.toml:1: priorities from 9 to 3 are none: they go from 0 to 32767",
+        ),
+        (
+            "\n[[activity]]\nname = \"a\"\npriority = 40000".to_string(),
+            "s.toml:3: a: a CORBA priority is at most 32767, not 40000",
+        ),
+    ] {
+        let result = ScheduleFile::parse("s.toml", &text).and_then(|file| file.schedule());
+        assert_eq!(result.map_err(|error| error.to_string()).unwrap_err(), message, "{text}");
+    }
+    for text in ["[[operation]]\nname = \"a\"\ncots = \"1 ms\"", "policy =", "[[object]]\nname = \"o\""] {
+        assert!(ScheduleFile::parse("s.toml", text).is_err(), "{text}");
+    }
+    let cycle = "[[operation]]\nname='a'\nafter=['b']\n[[operation]]\nname='b'\ncalls=['c']\n[[operation]]\nname='c'\nafter=['a']";
+    let error = ScheduleFile::parse("s.toml", cycle).unwrap_err();
+    assert_eq!(error.to_string(), "s.toml:2: a: it depends on itself: a -> b -> c -> a");
+}
+
+#[test]
+fn names_for_static_scheduling() {
+    let file =
+        read("[[activity]]\nname = 'guidance'\npriority = 180\n[[object]]\nname = 'gps'\npriority = 90");
+    assert_eq!(file.activities.get("guidance"), Some(&180));
+    assert_eq!(file.objects.get("gps"), Some(&90));
+    assert!(file.schedule().unwrap().tasks.is_empty());
+}

@@ -1,0 +1,307 @@
+//! Segments in shared memory: a sealed memfd that both processes map.
+//!
+//! This is the one module of the crate with unsafe code: mappings, and copies between them and private memory.
+//! A [`Mapping`] proves that its octets stay mapped and readable as long as it lives, since the file was sealed against
+//! shrinking before it was mapped. It proves nothing about what they hold: the other process may write them at any time.
+//! No reference to payload is ever made; words are atomics.
+
+use super::medium::{Inward, Outward, Word};
+use isorb_rt::time::Deadline;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex::{self, Flags};
+use rustix::time::Timespec;
+use std::io;
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, fence};
+
+/// The words lie before the payload, on a page of their own.
+const WORDS: usize = 4096;
+/// Smallest and largest payload.
+pub(crate) const LEAST: usize = 4 << 10;
+pub(crate) const MOST: usize = 1 << 30;
+/// The seals that make it safe to touch a mapping of a file that another process holds.
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+/// The file system of a memfd whose pages are there when they are touched; huge pages may be missing then.
+const TMPFS: i64 = 0x0102_1994;
+/// Copies from here on leave the choice of instructions to the processor.
+const LONG: usize = 256;
+
+/// A whole segment, mapped.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    capacity: u32,
+}
+
+// SAFETY: the mapping belongs to no thread; all access to it is by atomics, or by copies that make no assumption on what
+// other threads or processes do to the same octets.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `fd`, which is sealed and `WORDS + capacity` octets long.
+    fn new(fd: &OwnedFd, capacity: usize) -> io::Result<Mapping> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a fresh mapping at an address that the kernel chooses touches no memory of this process.
+        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), WORDS + capacity, prot, flags, fd, 0)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { base, capacity: capacity as u32 })
+    }
+
+    #[inline]
+    fn word(&self, word: Word) -> &AtomicU32 {
+        // Those that one thread writes together share a line; what the reader's and the writer's thread write does not.
+        let offset = match word {
+            Word::Head => 0,
+            Word::Closed => 4,
+            Word::Processor => 8,
+            Word::Credit => 128,
+            Word::Reader => 256,
+            Word::Writer => 384,
+        };
+        // SAFETY: the offset is a multiple of 4 within the first page of the mapping, which is page-aligned and lives as long
+        // as `self`. That the peer writes the word at the same time is what an atomic is for.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    }
+
+    /// Where `n` octets of payload begin at `at`.
+    ///
+    /// # Panics
+    /// When they do not lie within the payload: a bug here, never the peer's doing.
+    #[inline]
+    fn payload(&self, at: u32, n: usize) -> *mut u8 {
+        assert!(at as usize + n <= self.capacity as usize, "within the segment");
+        // SAFETY: within the mapping, as just checked; payload follows the words.
+        unsafe { self.base.as_ptr().add(WORDS + at as usize) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `new` made, nothing refers to it any more, and it is unmapped once.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), WORDS + self.capacity as usize) };
+    }
+}
+
+/// The own receive segment.
+#[derive(Debug)]
+pub(crate) struct Own(Mapping);
+
+/// The peer's receive segment, and the socket that makes its descriptor ready.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    mapping: Mapping,
+    bell: Arc<OwnedFd>,
+}
+
+/// Makes a segment of `capacity` octets, a power of two, and the descriptor with which the peer maps it.
+pub(crate) fn create(capacity: usize) -> io::Result<(Own, OwnedFd)> {
+    assert!(capacity.is_power_of_two() && (LEAST..=MOST).contains(&capacity));
+    let fd = rustix::fs::memfd_create("isorb-segment", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    rustix::fs::ftruncate(&fd, (WORDS + capacity) as u64)?;
+    rustix::fs::fcntl_add_seals(&fd, SEALS)?;
+    Ok((Own(Mapping::new(&fd, capacity)?), fd))
+}
+
+/// Maps the segment that a peer handed over, of at most `most` octets.
+///
+/// # Errors
+/// `InvalidData` when it is not what [`create`] makes: not sealed, of another kind of memory, of another size.
+pub(crate) fn attach(fd: OwnedFd, capacity: u32, most: usize, bell: Arc<OwnedFd>) -> io::Result<Peers> {
+    let capacity = capacity as usize;
+    let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    if !capacity.is_power_of_two() || !(LEAST..=most).contains(&capacity) {
+        return wrong("the peer's segment is larger than this side takes, or no segment");
+    }
+    // Only a memfd has seals, so this also refuses other files. Once SEAL is there, no seal can go.
+    if !rustix::fs::fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS)) {
+        return wrong("the peer's segment is not sealed: it could be cut off under the mapping");
+    }
+    if rustix::fs::fstatfs(fd.as_fd())?.f_type as i64 != TMPFS {
+        return wrong("the peer's segment is not ordinary shared memory");
+    }
+    if rustix::fs::fstat(&fd)?.st_size != (WORDS + capacity) as i64 {
+        return wrong("the peer's segment has not the size that it says");
+    }
+    Ok(Peers { mapping: Mapping::new(&fd, capacity)?, bell })
+}
+
+impl Inward for Own {
+    #[inline]
+    fn capacity(&self) -> u32 {
+        self.0.capacity
+    }
+
+    #[inline]
+    fn load(&self, word: Word) -> u32 {
+        self.0.word(word).load(Acquire)
+    }
+
+    #[inline]
+    fn read(&self, at: u32, into: &mut [u8]) {
+        // SAFETY: the source lies within the mapping; the copy reads each octet of it some way that no other process can make
+        // undefined, and `into` is private.
+        unsafe { copy(self.0.payload(at, into.len()), into.as_mut_ptr(), into.len()) }
+    }
+
+    fn sleep(&self, word: Word, seen: u32, deadline: Deadline) {
+        let at = deadline
+            .as_ns()
+            .map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 });
+        // Not private: the peer wakes through its own mapping. All outcomes mean: look again.
+        let _ = futex::wait_bitset(self.0.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
+    }
+
+    fn rouse(&self, word: Word) {
+        let _ = futex::wake(self.0.word(word), Flags::empty(), i32::MAX as u32);
+    }
+}
+
+impl Outward for Peers {
+    #[inline]
+    fn capacity(&self) -> u32 {
+        self.mapping.capacity
+    }
+
+    #[inline]
+    fn write(&self, at: u32, bytes: &[u8]) {
+        // SAFETY: the target lies within the mapping, to which this process holds no reference but the atomics of other
+        // octets; `bytes` is private.
+        unsafe { copy(bytes.as_ptr(), self.mapping.payload(at, bytes.len()), bytes.len()) }
+    }
+
+    #[inline]
+    fn store(&self, word: Word, value: u32) {
+        self.mapping.word(word).store(value, Release);
+    }
+
+    #[inline]
+    fn settle(&self) {
+        fence(SeqCst);
+    }
+
+    fn wake(&self, word: Word) {
+        let _ = futex::wake(self.mapping.word(word), Flags::empty(), i32::MAX as u32);
+    }
+
+    fn ring(&self) {
+        // A bell that is full has been heard of already.
+        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+        let _ = rustix::net::send(&*self.bell, &[0], flags);
+    }
+}
+
+/// Eight octets at any address.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct Eight(u64);
+
+/// Copies where one side is shared with another process. Every octet is read once and written once, by accesses that the
+/// compiler neither leaves out nor repeats, so what the private side holds afterwards is one value however the other
+/// process writes meanwhile.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `n` octets, and they do not overlap.
+#[inline]
+unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if n >= LONG {
+        // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
+        unsafe {
+            std::arch::asm!("rep movsb", inout("rcx") n => _, inout("rdi") to => _, inout("rsi") from => _,
+                options(nostack, preserves_flags));
+        }
+        return;
+    }
+    // SAFETY: all accesses lie within `n` octets from each pointer; those of eight need no alignment.
+    unsafe {
+        let mut i = 0;
+        while i + 8 <= n {
+            let eight = from.add(i).cast::<Eight>().read_volatile();
+            to.add(i).cast::<Eight>().write_volatile(eight);
+            i += 8;
+        }
+        while i < n {
+            to.add(i).write_volatile(from.add(i).read_volatile());
+            i += 1;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    fn bell() -> Arc<OwnedFd> {
+        Arc::new(UnixStream::pair().unwrap().0.into())
+    }
+
+    #[test]
+    fn copies_are_exact_at_every_length_and_offset() {
+        let from: Vec<u8> = (0..1000u32).map(|i| ((i * 31) >> 2) as u8).collect();
+        for n in (0..40).chain([255, 256, 257, 900]) {
+            for offset in 0..9 {
+                let mut to = vec![0xee; 1000];
+                // SAFETY: both vectors are 1000 octets long.
+                unsafe { copy(from.as_ptr().add(offset), to.as_mut_ptr().add(3), n) };
+                assert_eq!(to[3..3 + n], from[offset..offset + n]);
+                assert!(to[..3].iter().chain(&to[3 + n..]).all(|octet| *octet == 0xee));
+            }
+        }
+    }
+
+    #[test]
+    fn both_mappings_are_the_same_memory() {
+        let (own, fd) = create(LEAST).unwrap();
+        let peers = attach(fd, LEAST as u32, LEAST, bell()).unwrap();
+        peers.write(LEAST as u32 - 3, b"xyz");
+        peers.store(Word::Head, 7);
+        assert_eq!(own.load(Word::Head), 7);
+        let mut end = [0; 3];
+        own.read(LEAST as u32 - 3, &mut end);
+        assert_eq!(&end, b"xyz");
+        for word in [Word::Closed, Word::Processor, Word::Credit, Word::Reader, Word::Writer] {
+            assert_eq!(own.load(word), 0);
+        }
+        own.sleep(Word::Head, 8, Deadline::NONE);
+        own.sleep(Word::Head, 7, Deadline::PAST);
+    }
+
+    #[test]
+    fn what_could_be_pulled_from_under_us_is_refused() {
+        let refused = |fd: OwnedFd, capacity: u32| {
+            attach(fd, capacity, 1 << 20, bell()).unwrap_err().kind() == io::ErrorKind::InvalidData
+        };
+        let memfd = |flags, len| {
+            let fd = rustix::fs::memfd_create("test", flags).unwrap();
+            rustix::fs::ftruncate(&fd, len).unwrap();
+            fd
+        };
+        let sealable = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let right = (WORDS + LEAST) as u64;
+        assert!(refused(memfd(sealable, right), LEAST as u32), "no seals");
+        let partly = memfd(sealable, right);
+        rustix::fs::fcntl_add_seals(&partly, SealFlags::GROW | SealFlags::SEAL).unwrap();
+        assert!(refused(partly, LEAST as u32), "it can shrink");
+        let short = memfd(sealable, right - 1);
+        rustix::fs::fcntl_add_seals(&short, SEALS).unwrap();
+        assert!(refused(short, LEAST as u32), "too short");
+        assert!(refused(UnixStream::pair().unwrap().0.into(), LEAST as u32), "a socket");
+        assert!(refused(std::fs::File::open("/proc/self/exe").unwrap().into(), LEAST as u32), "a file");
+        for capacity in [0, 1, 5000, 2 << 20, u32::MAX] {
+            assert!(refused(create(LEAST).unwrap().1, capacity), "{capacity}");
+        }
+        // A file that cannot be written cannot be mapped for writing.
+        let frozen = memfd(sealable, right);
+        rustix::fs::fcntl_add_seals(&frozen, SEALS | SealFlags::WRITE).unwrap();
+        assert!(attach(frozen, LEAST as u32, LEAST, bell()).is_err());
+    }
+}

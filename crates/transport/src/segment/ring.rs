@@ -1,0 +1,318 @@
+//! The protocol between two segments: a stream of octets each way.
+//!
+//! The writer copies payload into the peer's segment, then publishes it by storing the head. The reader copies it out, then
+//! returns the room by storing its credit in the writer's segment. Who finds nothing says in the peer's segment that it
+//! sleeps, and looks once more; who has stored a head or a credit looks afterwards whether the peer sleeps. Since each side
+//! stores before it looks, with a full fence between, one of the two sees the other.
+//!
+//! Nothing that comes from the peer is trusted: a head or a credit beyond what is possible ends the connection, any other
+//! value is harmless. What a side needs of its own state it keeps in its own memory.
+//!
+//! Per side one thread may receive and one may send at a time; that is the caller's business. Getting it wrong garbles the
+//! stream and breaks nothing else.
+
+use super::medium::{Inward, Outward, Sleep, Word};
+use isorb_rt::sync::atomic::AtomicU32;
+use isorb_rt::sync::atomic::Ordering::Relaxed;
+use isorb_rt::time::Deadline;
+use std::io::IoSlice;
+
+/// A long message is published in pieces of this many octets, so that the peer copies while this side does.
+const PIECE: u32 = 8 << 10;
+
+const OFF: u32 = Sleep::Not as u32;
+const ON_WORD: u32 = Sleep::OnWord as u32;
+
+/// The peer wrote what no honest peer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A head further than the segment is long.
+    Head,
+    /// A credit for what was not sent.
+    Credit,
+}
+
+/// Both segments of a connection, and this side's place in them.
+#[derive(Debug)]
+pub struct Ring<I, O> {
+    inward: I,
+    outward: O,
+    rx: Receiving,
+    tx: Sending,
+}
+
+/// The receiving thread's own. Apart from the sender's, so that the two do not share a cache line.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Receiving {
+    taken: AtomicU32,
+    credited: AtomicU32,
+    /// What it last said about its sleep.
+    slept: AtomicU32,
+    /// The sleep of the peer's writer that was signalled last.
+    rung: AtomicU32,
+}
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct Sending {
+    sent: AtomicU32,
+    published: AtomicU32,
+    /// The credit that was seen last.
+    credit: AtomicU32,
+    slept: AtomicU32,
+    rung: AtomicU32,
+}
+
+impl<I: Inward, O: Outward> Ring<I, O> {
+    /// A ring over fresh segments.
+    pub fn new(inward: I, outward: O) -> Ring<I, O> {
+        Ring::at(inward, outward, 0, 0)
+    }
+
+    /// A ring over segments in which so many octets were received and sent before.
+    fn at(inward: I, outward: O, received: u32, sent: u32) -> Ring<I, O> {
+        let word = AtomicU32::new;
+        let rx = Receiving { taken: word(received), credited: word(received), slept: word(0), rung: word(0) };
+        let tx = Sending {
+            sent: word(sent),
+            published: word(sent),
+            credit: word(sent),
+            slept: word(0),
+            rung: word(0),
+        };
+        Ring { inward, outward, rx, tx }
+    }
+
+    /// This side's segment.
+    pub fn inward(&self) -> &I {
+        &self.inward
+    }
+
+    /// The peer's segment.
+    pub fn outward(&self) -> &O {
+        &self.outward
+    }
+
+    /// How many octets can be taken.
+    ///
+    /// # Errors
+    /// [`Broken::Head`].
+    #[inline]
+    pub fn available(&self) -> Result<u32, Broken> {
+        let available = self.inward.load(Word::Head).wrapping_sub(self.rx.taken.load(Relaxed));
+        if available > self.inward.capacity() { Err(Broken::Head) } else { Ok(available) }
+    }
+
+    /// Copies out what is there, as far as there is room for it; 0 when nothing is.
+    ///
+    /// # Errors
+    /// [`Broken::Head`].
+    #[inline]
+    pub fn take(&self, into: &mut [u8]) -> Result<usize, Broken> {
+        let n = self.available()?.min(u32::try_from(into.len()).unwrap_or(u32::MAX));
+        if n == 0 {
+            return Ok(0);
+        }
+        let capacity = self.inward.capacity();
+        let taken = self.rx.taken.load(Relaxed);
+        let at = taken & (capacity - 1);
+        let first = n.min(capacity - at);
+        let (front, rest) = into[..n as usize].split_at_mut(first as usize);
+        self.inward.read(at, front);
+        if !rest.is_empty() {
+            self.inward.read(0, rest);
+        }
+        let taken = taken.wrapping_add(n);
+        self.rx.taken.store(taken, Relaxed);
+        // Room goes back by the quarter. A writer that finds none at all has more than that outstanding, so it does not wait
+        // for what is held back here.
+        if taken.wrapping_sub(self.rx.credited.load(Relaxed)) >= capacity / 4 {
+            self.return_room(taken);
+        }
+        Ok(n as usize)
+    }
+
+    fn return_room(&self, taken: u32) {
+        self.rx.credited.store(taken, Relaxed);
+        self.outward.store(Word::Credit, taken);
+        self.outward.settle();
+        self.signal(Word::Writer, Word::Credit, &self.rx.rung);
+    }
+
+    /// Signals the peer's sleeper. A bell keeps what it was told, so once is enough for each time that it went to sleep. A
+    /// word does not: who is only about to sleep on it hears nothing, and finds it unchanged by what it was signalled for.
+    #[inline]
+    fn signal(&self, says: Word, sleeps_on: Word, rung: &AtomicU32) {
+        let sleep = self.inward.load(says);
+        match sleep & 3 {
+            OFF => {}
+            ON_WORD => self.outward.wake(sleeps_on),
+            _ if sleep == rung.load(Relaxed) => {}
+            _ => {
+                rung.store(sleep, Relaxed);
+                self.outward.ring();
+            }
+        }
+    }
+
+    /// Octets that fit in now.
+    #[inline]
+    fn room(&self, wanted: u32) -> Result<u32, Broken> {
+        let capacity = self.outward.capacity();
+        let sent = self.tx.sent.load(Relaxed);
+        let room = capacity.saturating_sub(sent.wrapping_sub(self.tx.credit.load(Relaxed)));
+        if room >= wanted {
+            return Ok(room);
+        }
+        let credit = self.inward.load(Word::Credit);
+        let used = sent.wrapping_sub(credit);
+        if used > capacity {
+            return Err(Broken::Credit);
+        }
+        self.tx.credit.store(credit, Relaxed);
+        Ok(capacity - used)
+    }
+
+    /// Puts in what there is room for, after the first `skip` octets, and publishes it; how many octets went in.
+    ///
+    /// # Errors
+    /// [`Broken::Credit`].
+    #[inline]
+    pub fn put(&self, pieces: &[IoSlice<'_>], mut skip: usize) -> Result<usize, Broken> {
+        let mut all = 0;
+        for piece in pieces {
+            let bytes = piece.get(skip..).unwrap_or(&[]);
+            skip = skip.saturating_sub(piece.len());
+            let mut bytes = bytes;
+            while !bytes.is_empty() {
+                let n = self.put_some(bytes)?;
+                all += n;
+                bytes = &bytes[n..];
+                if n == 0 {
+                    self.publish();
+                    return Ok(all);
+                }
+            }
+        }
+        self.publish();
+        Ok(all)
+    }
+
+    /// Copies in one stretch, publishing when a piece is full.
+    #[inline]
+    fn put_some(&self, bytes: &[u8]) -> Result<usize, Broken> {
+        let capacity = self.outward.capacity();
+        let sent = self.tx.sent.load(Relaxed);
+        let at = sent & (capacity - 1);
+        let unpublished = sent.wrapping_sub(self.tx.published.load(Relaxed));
+        let most = (PIECE - unpublished.min(PIECE - 1)).min(capacity - at);
+        let wanted = most.min(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        let n = wanted.min(self.room(wanted)?);
+        self.outward.write(at, &bytes[..n as usize]);
+        self.tx.sent.store(sent.wrapping_add(n), Relaxed);
+        if unpublished + n >= PIECE {
+            self.publish();
+        }
+        Ok(n as usize)
+    }
+
+    /// Lets the peer see what was put in, and wakes it if it sleeps.
+    #[inline]
+    fn publish(&self) {
+        let sent = self.tx.sent.load(Relaxed);
+        if sent == self.tx.published.load(Relaxed) {
+            return;
+        }
+        self.tx.published.store(sent, Relaxed);
+        self.outward.store(Word::Head, sent);
+        self.outward.settle();
+        self.signal(Word::Reader, Word::Head, &self.tx.rung);
+    }
+
+    /// Whether the peer said that it puts in no more. What it put in before is there to be taken.
+    #[inline]
+    pub fn closed(&self) -> bool {
+        self.inward.load(Word::Closed) != 0
+    }
+
+    /// Says that this side puts in no more, and wakes all who sleep, on both sides.
+    pub fn close(&self) {
+        self.outward.store(Word::Closed, 1);
+        for word in [Word::Head, Word::Credit] {
+            self.outward.wake(word);
+            self.inward.rouse(word);
+        }
+    }
+
+    /// Says how the reader is about to sleep; `true` when it may: nothing came meanwhile. What comes from now on makes a signal.
+    ///
+    /// # Errors
+    /// [`Broken::Head`].
+    pub fn about_to_read(&self, sleep: Sleep) -> Result<bool, Broken> {
+        self.announce(Word::Reader, sleep, &self.rx.slept);
+        let may = self.available()? == 0 && !self.closed();
+        if !may {
+            self.awake(Word::Reader, &self.rx.slept);
+        }
+        Ok(may)
+    }
+
+    /// Sleeps, after [`Ring::about_to_read`] with [`Sleep::OnWord`], until something comes, or `deadline`, or for no reason.
+    pub fn sleep_to_read(&self, deadline: Deadline) {
+        self.inward.sleep(Word::Head, self.rx.taken.load(Relaxed), deadline);
+        self.awake(Word::Reader, &self.rx.slept);
+    }
+
+    /// As [`Ring::about_to_read`], for a writer that found no room.
+    ///
+    /// # Errors
+    /// [`Broken::Credit`].
+    pub fn about_to_write(&self, sleep: Sleep) -> Result<bool, Broken> {
+        self.announce(Word::Writer, sleep, &self.tx.slept);
+        let may = self.room(1)? == 0 && !self.closed();
+        if !may {
+            self.awake(Word::Writer, &self.tx.slept);
+        }
+        Ok(may)
+    }
+
+    /// Sleeps, after [`Ring::about_to_write`] with [`Sleep::OnWord`], until there is room, or `deadline`, or for no reason.
+    pub fn sleep_to_write(&self, deadline: Deadline) {
+        self.inward.sleep(Word::Credit, self.tx.credit.load(Relaxed), deadline);
+        self.awake(Word::Writer, &self.tx.slept);
+    }
+
+    /// Says that this side sleeps on a word no more, so that the peer need not wake it. A bell is told once only anyway.
+    fn awake(&self, word: Word, slept: &AtomicU32) {
+        let said = slept.load(Relaxed);
+        if said & 3 == ON_WORD {
+            slept.store(said & !3, Relaxed);
+            self.outward.store(word, said & !3);
+        }
+    }
+
+    /// Whether there is room for an octet.
+    ///
+    /// # Errors
+    /// [`Broken::Credit`].
+    #[inline]
+    pub fn has_room(&self) -> Result<bool, Broken> {
+        Ok(self.room(1)? > 0)
+    }
+
+    fn announce(&self, word: Word, sleep: Sleep, slept: &AtomicU32) {
+        let times = (slept.load(Relaxed) & !3).wrapping_add(4);
+        slept.store(times | sleep as u32, Relaxed);
+        self.outward.store(word, times | sleep as u32);
+        self.outward.settle();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "ring_tests.rs"]
+mod tests;
+
+#[cfg(all(test, loom))]
+#[path = "ring_loom.rs"]
+mod loom_tests;

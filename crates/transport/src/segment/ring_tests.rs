@@ -1,0 +1,190 @@
+//! The ring over plain memory, step by step.
+
+use super::*;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU8, AtomicU32};
+
+/// A segment in this process, and who was signalled.
+#[derive(Debug)]
+struct Plain {
+    words: [AtomicU32; 6],
+    payload: Vec<AtomicU8>,
+    woken: AtomicU32,
+    rung: AtomicU32,
+}
+
+type End = Ring<Arc<Plain>, Arc<Plain>>;
+
+impl Inward for Arc<Plain> {
+    fn capacity(&self) -> u32 {
+        self.payload.len() as u32
+    }
+    fn load(&self, word: Word) -> u32 {
+        self.words[word as usize].load(SeqCst)
+    }
+    fn read(&self, at: u32, into: &mut [u8]) {
+        let from = &self.payload[at as usize..at as usize + into.len()];
+        into.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(SeqCst));
+    }
+    fn sleep(&self, _: Word, _: u32, _: Deadline) {}
+    fn rouse(&self, _: Word) {}
+}
+
+impl Outward for Arc<Plain> {
+    fn capacity(&self) -> u32 {
+        self.payload.len() as u32
+    }
+    fn write(&self, at: u32, bytes: &[u8]) {
+        let to = &self.payload[at as usize..at as usize + bytes.len()];
+        to.iter().zip(bytes).for_each(|(to, from)| to.store(*from, SeqCst));
+    }
+    fn store(&self, word: Word, value: u32) {
+        self.words[word as usize].store(value, SeqCst);
+    }
+    fn settle(&self) {}
+    fn wake(&self, _: Word) {
+        self.woken.fetch_add(1, SeqCst);
+    }
+    fn ring(&self) {
+        self.rung.fetch_add(1, SeqCst);
+    }
+}
+
+fn plain(capacity: usize) -> Arc<Plain> {
+    Arc::new(Plain {
+        words: Default::default(),
+        payload: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
+        woken: AtomicU32::new(0),
+        rung: AtomicU32::new(0),
+    })
+}
+
+/// Two ends that have exchanged `start` octets each way.
+fn ends(capacity: usize, start: u32) -> (End, End) {
+    let (a, b) = (plain(capacity), plain(capacity));
+    for segment in [&a, &b] {
+        segment.store(Word::Head, start);
+        segment.store(Word::Credit, start);
+    }
+    (Ring::at(a.clone(), b.clone(), start, start), Ring::at(b, a, start, start))
+}
+
+#[test]
+fn it_is_a_queue_of_octets_whatever_the_sizes() {
+    // A queue beside it says what must come, on pseudo-random steps that cross the end of the ring and of the counters.
+    let mut x = 88172645463325252u64;
+    let mut random = move |below: u64| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x % below
+    };
+    for start in [0, 5, u32::MAX - 700, u32::MAX - 64] {
+        let (a, b) = ends(64, start);
+        let mut model = VecDeque::new();
+        let mut next = 0u8;
+        for _ in 0..5000 {
+            if random(2) == 0 {
+                let bytes: Vec<u8> = (0..random(100)).map(|i| next.wrapping_add(i as u8)).collect();
+                let cut = random(bytes.len() as u64 + 1) as usize;
+                let pieces = [IoSlice::new(&bytes[..cut]), IoSlice::new(&[]), IoSlice::new(&bytes[cut..])];
+                let skip = random(bytes.len() as u64 + 1) as usize;
+                let n = a.put(&pieces, skip).unwrap();
+                // Room comes back by the quarter, so up to that much may be missing.
+                assert!(n <= bytes.len() - skip && model.len() + n <= 64);
+                assert!(n == bytes.len() - skip || model.len() + n > 64 - 16);
+                model.extend(&bytes[skip..skip + n]);
+                next = next.wrapping_add(n as u8);
+            } else {
+                let mut into = vec![0; random(90) as usize];
+                let n = b.take(&mut into).unwrap();
+                assert_eq!(n, into.len().min(model.len()));
+                assert!(into[..n].iter().all(|octet| model.pop_front() == Some(*octet)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_message_is_published_in_pieces() {
+    let (a, b) = ends(1 << 16, 0);
+    let long = vec![7; 50_000];
+    assert_eq!(a.put(&[IoSlice::new(&long[..10]), IoSlice::new(&long[10..])], 0).unwrap(), 50_000);
+    assert_eq!(b.available().unwrap(), 50_000);
+    let full = vec![8; 1 << 16];
+    assert_eq!(a.put(&[IoSlice::new(&full)], 0).unwrap(), (1 << 16) - 50_000);
+    assert_eq!(a.put(&[IoSlice::new(&full)], 0).unwrap(), 0);
+    assert!(!a.has_room().unwrap());
+}
+
+#[test]
+fn only_who_sleeps_is_signalled() {
+    let (a, b) = ends(64, 0);
+    let byte = [1];
+    let put = || a.put(&[IoSlice::new(&byte)], 0).unwrap();
+    let signals = |end: &End| (end.inward().woken.load(SeqCst), end.inward().rung.load(SeqCst));
+    put();
+    assert_eq!(signals(&b), (0, 0), "nobody sleeps");
+    assert!(!b.about_to_read(Sleep::OnWord).unwrap(), "something is there");
+    put();
+    assert_eq!(signals(&b), (0, 0), "nobody slept after all");
+    assert_eq!(b.take(&mut [0; 9]).unwrap(), 2);
+    assert!(b.about_to_read(Sleep::OnWord).unwrap());
+    put();
+    put();
+    assert_eq!(signals(&b), (2, 0), "on a word, until it says that it is awake");
+    b.sleep_to_read(Deadline::PAST);
+    put();
+    assert_eq!(signals(&b), (2, 0));
+    assert_eq!(b.take(&mut [0; 9]).unwrap(), 3);
+    for n in 1..=2 {
+        assert!(b.about_to_read(Sleep::OnDescriptor).unwrap());
+        put();
+        put();
+        assert_eq!(signals(&b), (2, n), "a bell once for each sleep");
+        assert_eq!(b.take(&mut [0; 9]).unwrap(), 2);
+    }
+
+    // The same with room: a writer that finds none is signalled when some comes back.
+    let full = [0; 64];
+    let n = a.put(&[IoSlice::new(&full)], 0).unwrap();
+    assert!(a.about_to_write(Sleep::OnWord).unwrap());
+    assert_eq!(b.take(&mut [0; 5]).unwrap(), 5);
+    assert_eq!(signals(&a), (0, 0), "too little to return");
+    assert_eq!(b.take(&mut [0; 64]).unwrap(), n - 5);
+    assert_eq!(signals(&a), (1, 0));
+    assert!(!a.about_to_write(Sleep::OnWord).unwrap());
+}
+
+#[test]
+fn a_peer_that_lies_is_found_out() {
+    for lie in [65, 1000, u32::MAX] {
+        let (_a, b) = ends(64, 0);
+        b.inward().store(Word::Head, lie);
+        assert_eq!(b.available(), Err(Broken::Head));
+        assert_eq!(b.take(&mut [0; 100]), Err(Broken::Head));
+        let (a, _b) = ends(64, 0);
+        assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Ok(64));
+        a.inward().store(Word::Credit, lie);
+        assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Err(Broken::Credit));
+        assert_eq!(a.has_room(), Err(Broken::Credit));
+    }
+    // A credit that goes back is less room, and no more.
+    let (a, b) = ends(64, 0);
+    assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Ok(64));
+    assert_eq!(b.take(&mut [0; 64]), Ok(64));
+    assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Ok(64));
+    a.inward().store(Word::Credit, 64);
+    assert_eq!(a.put(&[IoSlice::new(&[1; 64])], 0), Ok(0));
+}
+
+#[test]
+fn the_end_is_seen_after_what_came_before_it() {
+    let (a, b) = ends(64, 0);
+    a.put(&[IoSlice::new(&[1, 2])], 0).unwrap();
+    a.close();
+    assert!(b.closed() && !b.about_to_read(Sleep::OnWord).unwrap());
+    assert_eq!(b.take(&mut [0; 9]).unwrap(), 2);
+}

@@ -1,0 +1,174 @@
+//! A peer that is another process, and dies, stops or lies.
+//!
+//! The test starts itself again as that process (`ISORB_PEER`), so that what ends is a process and not a value.
+
+use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
+use isorb_transport::{Segments, Stream, Transport, Unix, Wait};
+use std::io::{self, IoSlice, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What the other process does: connects, sends so many octets, then stays until it is killed.
+#[test]
+fn the_peer() {
+    let Ok(orders) = std::env::var("ISORB_PEER") else { return };
+    let parts: Vec<&str> = orders.split('|').collect();
+    let [transport, address, octets] = parts[..] else { panic!("transport|address|octets") };
+    let stream = by_name(transport).connect(address, Some(PATIENCE)).unwrap();
+    let octets: usize = octets.parse().unwrap();
+    send_all(&*stream, &pattern(octets, 3)).unwrap();
+    println!("ready");
+    // Longer than any test; whoever started it kills it.
+    std::thread::sleep(2 * PATIENCE);
+}
+
+fn by_name(name: &str) -> Box<dyn Transport> {
+    if name == "unix" { Box::new(Unix::default()) } else { Box::new(Segments::default()) }
+}
+
+struct Peer(Child);
+
+impl Peer {
+    fn start(transport: &str, address: &str, octets: usize) -> Peer {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "the_peer", "--nocapture"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        Peer(command.env("ISORB_PEER", format!("{transport}|{address}|{octets}")).spawn().unwrap())
+    }
+
+    /// Until the peer has done what it was told.
+    fn ready(&mut self) {
+        let mut said = String::new();
+        let out = self.0.stdout.as_mut().unwrap();
+        let mut octet = [0];
+        while !said.contains("ready") {
+            assert_eq!(out.read(&mut octet).unwrap(), 1, "the peer said {said}");
+            said.push(octet[0].into());
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
+    fn stop(&self) {
+        let process = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A connection from a peer that has sent so many octets.
+fn from_peer(transport: &str, octets: usize) -> (Box<dyn Stream>, Peer) {
+    let listener = by_name(transport).listen("").unwrap();
+    let mut peer = Peer::start(transport, listener.address(), octets);
+    let stream = listener.accept(Wait::Block).unwrap();
+    // Both go on at once: what was sent is taken while the peer still sends it.
+    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    assert!(receive(&*stream, octets, 999).unwrap() == pattern(octets, 3));
+    if octets == 0 {
+        while stream.recv(&mut [0], Wait::No).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {
+            if peer.0.try_wait().unwrap().is_some() {
+                panic!("the peer ended");
+            }
+            if greeted(&*stream) {
+                break;
+            }
+        }
+    }
+    peer.ready();
+    stream.set_recv_timeout(None).unwrap();
+    (stream, peer)
+}
+
+/// Whether the stream can send, which over segments it can when the peer has greeted.
+fn greeted(stream: &dyn Stream) -> bool {
+    !stream.send(&[], Wait::No).is_err_and(|error| error.kind() == io::ErrorKind::NotConnected)
+}
+
+#[test]
+fn a_killed_peer_is_the_end_for_who_receives() {
+    for transport in ["segment", "unix"] {
+        for octets in [0, 1, 100, 100_000] {
+            // At once after a message, which over segments is a sleep on the word, and after a rest, a wait on the socket.
+            for rest in [Duration::ZERO, Duration::from_millis(60)] {
+                let (stream, mut peer) = from_peer(transport, octets);
+                std::thread::scope(|scope| {
+                    let waiting = scope.spawn(|| stream.recv(&mut [0; 8], Wait::Block));
+                    std::thread::sleep(rest);
+                    peer.kill();
+                    assert_eq!(waiting.join().unwrap().unwrap(), 0, "{transport}, {octets} octets");
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_peer_is_an_error_for_who_sends() {
+    for transport in ["segment", "unix"] {
+        let (stream, mut peer) = from_peer(transport, 10);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| send_all(&*stream, &vec![1; 16 << 20]));
+            std::thread::sleep(Duration::from_millis(50));
+            peer.kill();
+            assert!(waiting.join().unwrap().is_err());
+        });
+    }
+}
+
+#[test]
+fn a_stopped_peer_is_a_time_out() {
+    for transport in ["segment", "unix"] {
+        let (stream, peer) = from_peer(transport, 10);
+        peer.stop();
+        stream.set_recv_timeout(Some(Duration::from_millis(50))).unwrap();
+        let error = stream.recv(&mut [0; 8], Wait::Block).unwrap_err();
+        assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));
+        stream.set_send_timeout(Some(Duration::from_millis(50))).unwrap();
+        let block = vec![1; 1 << 20];
+        let ended = (0..100).find_map(|_| stream.send(&[IoSlice::new(&block)], Wait::Block).err());
+        let kind = ended.expect("a peer that takes nothing is noticed").kind();
+        assert!(matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));
+    }
+}
+
+#[test]
+fn what_is_no_greeting_ends_that_connection_only() {
+    use rustix::net::{SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+    let listener = Segments::default().listen("").unwrap();
+    let raw = |say: &[u8]| {
+        let flags = SocketFlags::CLOEXEC;
+        let socket =
+            rustix::net::socket_with(rustix::net::AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                .unwrap();
+        rustix::net::connect(&socket, &SocketAddrUnix::new(listener.address()).unwrap()).unwrap();
+        if !say.is_empty() {
+            rustix::net::send(&socket, say, SendFlags::empty()).unwrap();
+        }
+        (socket, listener.accept(Wait::Block).unwrap())
+    };
+    // Silent: nobody waits for it who does not want to.
+    let (_socket, silent) = raw(b"");
+    assert_eq!(silent.recv(&mut [0; 8], Wait::No).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    silent.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
+    assert_eq!(silent.recv(&mut [0; 8], Wait::Block).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert!(silent.send(&[IoSlice::new(b"x")], Wait::Block).is_err());
+    let mut greeting = *b"isorbseg\x01\0\0\0\0\0\x01\0";
+    for say in [&b"GIOP"[..], &greeting[..8], &[0; 200], &greeting.clone()] {
+        let (_socket, stream) = raw(say);
+        assert_eq!(stream.recv(&mut [0; 8], Wait::No).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+    greeting[8] = 9;
+    let (_socket, stream) = raw(&greeting);
+    assert_eq!(stream.recv(&mut [0; 8], Wait::Block).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    // The listener is as good as before.
+    let (near, far) = isorb_transport::conformance::connect(&Segments::default(), &*listener);
+    send_all(&*near, b"fine").unwrap();
+    assert_eq!(receive(&*far, 4, 4).unwrap(), b"fine");
+}

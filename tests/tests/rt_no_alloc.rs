@@ -1,0 +1,122 @@
+//! Design decision 3 under Real-Time CORBA's policies: calls whose connection is chosen by priority, at changing priorities, with
+//! overrides at every scope, allocate nothing once each of their connections was used.
+
+use isorb::interceptor::{IorInfo, IorInterceptor};
+use isorb::rt::policy::{
+    PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy, TcpProperties, to_component,
+};
+use isorb::rt::{ClassSelectors, Overrides, RealTime, RealTimeConfig, set_thread_overrides};
+use isorb::{Concurrency, Config, Orb, Reference, Result};
+use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
+use isorb_tests::Parrot;
+use isorb_tests::steady::*;
+use std::sync::Arc;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Lets all references of its ORB say these policies.
+struct Says(Vec<RtPolicy>);
+
+impl IorInterceptor for Says {
+    fn establish_components(&self, info: &mut IorInfo<'_>) -> Result<()> {
+        let component = to_component(&self.0).ok().flatten();
+        component.into_iter().for_each(|component| info.add_ior_component(component));
+        Ok(())
+    }
+}
+
+/// Priorities travel and choose; native ones stay as they are, so that the test needs no right and starves nobody.
+fn config(concurrency: Concurrency) -> Config {
+    let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
+    Config { concurrency, lane_threads: 1, real_time, ..Config::default() }
+}
+
+/// A reference, what its thread sets around each call, and the clean-up.
+type Subject = (&'static str, PathRef, Option<Overrides>, Vec<Orb>);
+
+fn subject(
+    name: &'static str,
+    concurrency: Concurrency,
+    exposed: Vec<RtPolicy>,
+    object: &[RtPolicy],
+    thread: &[RtPolicy],
+    collocated: bool,
+) -> Subject {
+    let server = Orb::with_config_and(config(concurrency), |info| {
+        info.add_ior_interceptor(Arc::new(Says(exposed))).map_err(|error| panic!("{error}"))
+    });
+    let server = server.unwrap();
+    let client = if collocated { server.clone() } else { Orb::with_config(config(concurrency)) };
+    client.set_network_priority_mapping(Arc::new(ClassSelectors));
+    let near: PathRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    let background = server.clone();
+    std::thread::spawn(move || background.run());
+    let far = client.string_to_object(&near.object().to_string()).unwrap();
+    let far = far.with_rt_overrides(&Overrides::new(object).unwrap()).unchecked_narrow();
+    let thread = (!thread.is_empty()).then(|| Overrides::new(thread).unwrap());
+    (name, far, thread, vec![client, server])
+}
+
+#[test]
+fn the_steady_state_allocates_nothing_whatever_the_policies() {
+    let propagated = || {
+        RtPolicy::PriorityModel(PriorityModelPolicy {
+            model: PriorityModel::ClientPropagated,
+            server_priority: 0,
+        })
+    };
+    let declared = || {
+        RtPolicy::PriorityModel(PriorityModelPolicy {
+            model: PriorityModel::ServerDeclared,
+            server_priority: 9,
+        })
+    };
+    let band = |low, high| PriorityBand { low, high };
+    let bands = || RtPolicy::PriorityBands(vec![band(0, 9), band(10, 99), band(100, 32767)]);
+    let tcp = TcpProperties { network_priority: true, send_buffer_size: 60_000, ..TcpProperties::default() };
+    let tcp = || RtPolicy::ClientProtocol(vec![Protocol::iiop(tcp)]);
+    let private = || RtPolicy::PrivateConnection;
+    for concurrency in [Concurrency::Connection, Concurrency::Lane] {
+        let subject = |name, exposed, object: &[RtPolicy], thread: &[RtPolicy]| {
+            subject(name, concurrency, exposed, object, thread, false)
+        };
+        let subjects = [
+            subject("propagated", vec![propagated()], &[], &[]),
+            subject("declared, banded", vec![declared(), bands()], &[], &[]),
+            subject("banded by the server", vec![propagated(), bands()], &[], &[]),
+            subject("banded by the reference, private", vec![propagated()], &[bands(), private()], &[]),
+            subject("no model, banded by the thread", vec![], &[], &[bands()]),
+            subject("all at once", vec![propagated()], &[bands()], &[tcp(), private()]),
+            self::subject("in one ORB", concurrency, vec![propagated(), bands()], &[], &[], true),
+        ];
+        for (name, path, thread, orbs) in subjects {
+            let current = orbs[0].rt_current();
+            let call = || {
+                orbs[0].scope(|scope| {
+                    for priority in [0, 9, 50, 32767] {
+                        current.set_the_priority(priority)?;
+                        let before = thread.clone().map(set_thread_overrides);
+                        path.ping()?;
+                        path.set_level(4)?;
+                        assert_eq!(path.who_in(scope)?, "parrot");
+                        before.map(set_thread_overrides);
+                    }
+                    Ok::<_, isorb::SystemException>(())
+                })
+            };
+            for _ in 0..5 {
+                call().unwrap();
+            }
+            let before = process_allocations();
+            for _ in 0..50 {
+                call().unwrap();
+            }
+            let made = process_allocations() - before;
+            assert_eq!(made, 0, "{name}, {concurrency:?}: {made} allocations in 50 rounds");
+            path.who().unwrap();
+            assert!(process_allocations() > before, "the control allocates");
+            orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
+        }
+    }
+}
