@@ -247,6 +247,8 @@ fn call_servant<'u>(
             (Some(urgency), Some(rt)) => rt.take_on(upcall.orb, urgency?)?,
             _ => None,
         };
+        let budgets = &upcall.orb.rt_state().budgets;
+        let _spending = known.and_then(|operation| budgets.begin(servant.interface(), operation));
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
     // What postinvoke raises takes the place of what the servant gave.
