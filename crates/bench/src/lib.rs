@@ -22,6 +22,7 @@
 
 pub mod cases;
 mod cli;
+pub mod contention;
 pub mod experiments;
 pub mod figure;
 pub mod harness;

@@ -31,6 +31,8 @@ enum Command {
     Name(commands::name::Args),
     /// Says what of this machine stands in the way of real time, and what to do about it.
     Doctor(commands::doctor::Args),
+    /// Checks a schedule file, or draws its timeline.
+    Sched(commands::sched::Args),
     /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Sched(args) => commands::sched::run(&args),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }

@@ -9,7 +9,7 @@ use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::rt::Setup;
 use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
-use crate::transports::{Route, Transports};
+use crate::transports::{Route, Transports, secure};
 use crate::{Object, Reference, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
@@ -479,9 +479,14 @@ impl Orb {
         let mut tcp = at.map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
         // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
         let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
-        if let Some((host, port)) = tcp.next().or_else(nowhere) {
+        let secure = open.iter().flat_map(|open| &open.secure).next();
+        let plain_too = open.is_some_and(|open| !open.published.is_empty());
+        let protected = secure.map(|(_, port)| secure::component(*port, plain_too));
+        // A server that only speaks TLS has no port for others.
+        let only_secure = || secure.map(|(host, _)| (host.clone(), 0));
+        if let Some((host, port)) = tcp.next().or_else(only_secure).or_else(nowhere) {
             let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
-            let more = more.flat_map(|component| component.to_tagged());
+            let more = more.chain(protected).flat_map(|component| component.to_tagged());
             let components = ours.clone().chain(more).chain(added.iter().cloned()).collect();
             let profile = IiopProfile { version, host, port, key: key.clone(), components };
             // Only a host with a zero octet cannot be written, and no socket listens there.
@@ -506,7 +511,15 @@ impl Orb {
             let mut ways = endpoints.local.iter();
             ways.find_map(|way| ior.profiles.iter().find_map(|profile| way.key(profile)))
         };
-        ours.next().map(|profile| profile.key).or_else(local)
+        let secure = || {
+            let mut profiles = ior.iiop_profiles().flatten();
+            let ours = profiles.find(|profile| {
+                let port = secure::port(profile);
+                endpoints.secure.iter().any(|(host, own)| *host == profile.host && Some(*own) == port)
+            });
+            ours.map(|profile| profile.key)
+        };
+        ours.next().map(|profile| profile.key).or_else(secure).or_else(local)
     }
 
     /// The calling thread's slots, in which services pass what they know to their interceptors (PICurrent).

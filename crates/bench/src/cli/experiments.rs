@@ -54,6 +54,9 @@ struct Common {
     /// The native priority
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u8).range(1..=90))]
     priority: u8,
+    /// Only shows that it runs
+    #[arg(long, hide = true)]
+    smoke: bool,
 }
 
 impl Subcommand for Named {
@@ -78,8 +81,8 @@ impl FromArgMatches for Named {
         let none = || clap::Error::new(ErrorKind::MissingSubcommand);
         let (name, matches) = matches.subcommand().ok_or_else(none)?;
         let experiment = Experiment::named(name).ok_or_else(none)?;
-        let Common { quick, json, real_time, priority } = Common::from_arg_matches(matches)?;
-        Ok(Named { experiment, options: one::Options { quick, json, real_time, priority } })
+        let Common { quick, json, real_time, priority, smoke } = Common::from_arg_matches(matches)?;
+        Ok(Named { experiment, options: one::Options { quick, json, real_time, priority, smoke } })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -11,6 +11,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use isorb_rt::sched::RealTime;
 
 use crate::cases::Case;
+use crate::contention;
+use crate::contention::client::ClientArgs;
+use crate::contention::flood::FloodArgs;
+use crate::contention::server::ServerArgs;
 use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
@@ -189,6 +193,12 @@ enum PeerWhat {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// The server of a contest
+    LoadServer(ServerArgs),
+    /// The client of a contest
+    LoadClient(ClientArgs),
+    /// Sends more than a link carries
+    Flood(FloodArgs),
     /// The control's server
     RawServer,
     /// The control's client
@@ -207,6 +217,9 @@ impl PeerArgs {
             }
             PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
             PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
+            PeerWhat::LoadServer(args) => contention::server::serve(&args),
+            PeerWhat::LoadClient(args) => contention::client::call(&args),
+            PeerWhat::Flood(args) => contention::flood::flood(&args),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };
@@ -272,7 +285,10 @@ mod tests {
             let Ok(What::Experiment(named)) = parse(&line) else { panic!("{line}") };
             assert_eq!(named.experiment.name, experiment.name);
             let real_time = RealTime::Prefer;
-            assert_eq!(named.options, one::Options { quick: true, json: false, real_time, priority: 50 });
+            assert_eq!(
+                named.options,
+                one::Options { quick: true, json: false, real_time, priority: 50, smoke: false }
+            );
         }
     }
 

@@ -1,6 +1,9 @@
 //! All experiments of the papers that run here.
 
-use super::{BenchError, Context, demux, scope, tao_overhead, timer_resolution};
+use super::{
+    BenchError, Context, clients, demux, low_threads, network_load, paced, pi_mutex, scope, server_work,
+    tao_overhead, timer_resolution,
+};
 use crate::figure::Outcome;
 
 /// An experiment.
@@ -33,8 +36,18 @@ impl Experiment {
 }
 
 /// All, in the order of the papers.
-pub const ALL: &[Experiment] =
-    &[tao_overhead::EXPERIMENT, timer_resolution::EXPERIMENT, demux::EXPERIMENT, scope::EXPERIMENT];
+pub const ALL: &[Experiment] = &[
+    tao_overhead::EXPERIMENT,
+    timer_resolution::EXPERIMENT,
+    low_threads::EXPERIMENT,
+    network_load::EXPERIMENT,
+    server_work::EXPERIMENT,
+    demux::EXPERIMENT,
+    scope::EXPERIMENT,
+    clients::EXPERIMENT,
+    paced::EXPERIMENT,
+    pi_mutex::EXPERIMENT,
+];
 
 #[cfg(test)]
 mod tests {

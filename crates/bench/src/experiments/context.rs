@@ -19,6 +19,7 @@ pub struct Context<'a> {
     pub fifo: Option<u8>,
     /// Within a minute, at the price of fewer samples.
     pub quick: bool,
+    smoke: bool,
     progress: Progress,
 }
 
@@ -40,7 +41,19 @@ impl<'a> Context<'a> {
         let missing = granted.missing().map(ToString::to_string).collect();
         let machine = Machine::read(fifo);
         let progress = Progress::new(Duration::from_secs(seconds.into()));
-        Ok((Context { launcher, machine, fifo, quick, progress }, missing))
+        Ok((Context { launcher, machine, fifo, quick, smoke: false, progress }, missing))
+    }
+
+    /// As quick as makes no sense but shows that everything runs.
+    #[must_use]
+    pub fn smoke(self, smoke: bool) -> Context<'a> {
+        Context { quick: self.quick || smoke, smoke, ..self }
+    }
+
+    /// Milliseconds that a measurement takes.
+    pub fn ms(&self, quick: u32, full: u32) -> u32 {
+        let ms = self.pick(quick, full);
+        if self.smoke { ms / 10 } else { ms }
     }
 
     /// The processor that contenders share.

@@ -1,15 +1,21 @@
 //! What `isorb bench` can be asked for, one file each.
 
 pub mod catalogue;
+mod clients;
 mod context;
 mod counted;
 mod demux;
 pub mod footprint;
 pub mod instructions;
+mod low_threads;
+mod network_load;
 pub mod one;
+mod paced;
+mod pi_mutex;
 pub mod report;
 mod scope;
 mod seats;
+mod server_work;
 pub mod syscalls;
 mod tao_overhead;
 mod timer_resolution;
@@ -19,6 +25,7 @@ pub use context::Context;
 
 use std::fmt;
 
+use isorb_netlab::LabError;
 use isorb_rt::sched::{MissingRight, SpawnError};
 
 use crate::process::PeerError;
@@ -38,6 +45,8 @@ pub enum BenchError {
     NoPlacement,
     /// A thread that measures could not be started, or panicked.
     Thread(SpawnError),
+    /// There is no network lab.
+    Lab(LabError),
     /// The ORB in this process refused.
     Orb(isorb::SystemException),
     /// A file or pipe of our own.
@@ -53,6 +62,7 @@ impl fmt::Display for BenchError {
             BenchError::NoSubject => f.write_str("none of the subjects can run here"),
             BenchError::NoPlacement => f.write_str("the placement needs two processors, and there is one"),
             BenchError::Thread(error) => write!(f, "{error}"),
+            BenchError::Lab(error) => write!(f, "no network lab: {error}"),
             BenchError::Orb(exception) => write!(f, "{exception}"),
             BenchError::Io(error) => write!(f, "{error}"),
         }
@@ -64,6 +74,12 @@ impl std::error::Error for BenchError {}
 impl From<PeerError> for BenchError {
     fn from(error: PeerError) -> Self {
         BenchError::Peer(error)
+    }
+}
+
+impl From<LabError> for BenchError {
+    fn from(error: LabError) -> Self {
+        BenchError::Lab(error)
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Options {
     pub real_time: RealTime,
     /// Which native priority that is.
     pub priority: u8,
+    /// As quick as makes no sense but shows that everything runs.
+    pub smoke: bool,
 }
 
 /// Runs it, and prints.
@@ -27,10 +29,11 @@ pub struct Options {
 /// # Errors
 /// [`BenchError`]. That the paper's shape does not hold is a result, not an error.
 pub fn run(launcher: &Launcher, experiment: &Experiment, options: Options) -> Result<(), BenchError> {
-    let Options { quick, json, real_time, priority } = options;
+    let Options { quick, json, real_time, priority, smoke } = options;
     let say = |text: &str| if json { eprintln!("{text}") } else { println!("{text}") };
     let seconds = experiment.takes(quick);
     let (mut cx, missing) = Context::new(launcher, real_time, priority, quick, seconds)?;
+    cx = cx.smoke(smoke);
     say(&format!("{}\n", cx.machine));
     missing.iter().for_each(|text| say(text));
     say(&format!("{}: {}, about {seconds} s\n", experiment.name, experiment.source));

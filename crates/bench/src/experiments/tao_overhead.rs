@@ -54,7 +54,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         .into_iter()
         .flat_map(|kind| sizes.iter().map(move |&size| Case { kind, size }))
         .collect();
-    let each = Duration::from_secs(EXPERIMENT.takes(cx.quick).into()).mul_f64(0.9 / cases.len() as f64);
+    let each = Duration::from_millis(cx.ms(4_000, 12_000).into());
     let mut rows = Vec::new();
     for case in cases {
         cx.step(format!("{NAME}: {case}"));

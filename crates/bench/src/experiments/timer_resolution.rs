@@ -31,7 +31,7 @@ const RATES: [u32; 13] = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
 const SUBJECTS: [(&str, u64); 3] = [("absolute", 0), ("tick-1ms", 1_000_000), ("tick-10ms", 10_000_000)];
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let length = Duration::from_secs(cx.pick(1, 5));
+    let length = Duration::from_millis(cx.ms(1_000, 5_000).into());
     let mut rows = Vec::new();
     for rate in RATES {
         cx.step(format!("{NAME}: {rate} Hz"));

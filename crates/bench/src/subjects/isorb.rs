@@ -52,7 +52,7 @@ pub fn call(arguments: &[String]) -> io::Result<()> {
     })
 }
 
-fn failed(exception: SystemException) -> io::Error {
+pub(crate) fn failed(exception: SystemException) -> io::Error {
     io::Error::other(exception.to_string())
 }
 

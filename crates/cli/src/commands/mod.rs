@@ -6,3 +6,4 @@ pub mod idl;
 pub mod ior;
 pub mod name;
 pub mod naming;
+pub mod sched;

@@ -184,7 +184,7 @@ impl Connection {
 
     /// Counts a request as being served, as long as the result lives; `None` when the connection closes, and the peer is or
     /// will be told that the request was not processed.
-    #[inline]
+    #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
@@ -389,7 +389,7 @@ impl Connection {
 
     /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
     /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
         self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
@@ -417,7 +417,7 @@ impl Connection {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_held(
         &self,
         mut inbox: PiGuard<'_, Inbox>,
@@ -642,7 +642,7 @@ impl Connection {
     }
 
     /// Lets another waiter read, and the lane if it came by meanwhile.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&self) {
         self.slots.hand_over();
         if self.missed.load(Ordering::Relaxed) {

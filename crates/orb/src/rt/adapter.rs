@@ -1,6 +1,7 @@
 //! What a POA has of real time (RT-CORBA 1.2, clause 5.7: `RTPortableServer::POA`): its policies, its thread pool, the priorities of its
 //! objects, and what its references say of them.
 
+use super::plan::Setup;
 use super::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy, to_component};
 use super::pool::{PoolLane, Threadpool};
 use super::priorities::checked;
@@ -84,7 +85,7 @@ impl Adapter {
         {
             return Err(Unfit(super::policy::THREAD_POOL));
         }
-        Ok(Some(Adapter {
+        let adapter = Adapter {
             enlisted: AtomicBool::new(pool.is_some()),
             model,
             pool,
@@ -93,7 +94,32 @@ impl Adapter {
             given: PiMutex::default(),
             gives: AtomicBool::new(false),
             limit: policies.max_objects_value() as usize,
-        }))
+        };
+        adapter.set_up_doors(orb);
+        Ok(Some(adapter))
+    }
+
+    /// Tells those who accept this POA's clients what its server protocol policy says of their sockets.
+    fn set_up_doors(&self, orb: &Orb) {
+        let Some(protocols) = self.policies.iter().find_map(|policy| match policy {
+            RtPolicy::ServerProtocol(protocols) => Some(protocols),
+            _ => None,
+        }) else {
+            return;
+        };
+        let setup = |priority: Option<Priority>| Setup {
+            protocols: protocols.as_slice().into(),
+            marks: priority.and_then(|priority| self.marks(orb, priority)),
+            ..Setup::default()
+        };
+        match &self.pool {
+            Some(pool) => pool.lanes.iter().for_each(|lane| {
+                if let Some(station) = lane.lane().station() {
+                    station.set_up(setup(Some(lane.priority)));
+                }
+            }),
+            None => orb.rt_client().set_up(setup(self.model.map(|(_, priority)| priority))),
+        }
     }
 
     pub fn model(&self) -> Option<(PriorityModel, Priority)> {

@@ -2,7 +2,7 @@
 
 use super::current::calling_priority;
 use super::overrides::{Overrides, SharedOverrides, thread_overrides, thread_stamp};
-use super::plan::{Conflict, Key, Parts, Plan, in_bands};
+use super::plan::{Conflict, Key, Parts, Plan, Setup, in_bands};
 use super::policy::RtPolicy;
 use super::reference::{Facts, Model};
 use crate::object::{Place, Target};
@@ -10,17 +10,34 @@ use crate::peer::{Lease, Peer};
 use crate::{Object, Orb, Result, SystemException};
 use isorb_rt::priority::{NetworkPriorityMapping, Priority, Unmarked};
 use isorb_rt::sync::PiMutex;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// What an ORB keeps of Real-Time CORBA for its calls.
+/// What an ORB keeps of Real-Time CORBA for its connections.
 pub(crate) struct ClientState {
     overrides: SharedOverrides,
     network: PiMutex<Arc<dyn NetworkPriorityMapping>>,
+    /// What the sockets of those are told who connect to the ORB's own endpoints.
+    accepting: OnceLock<Setup>,
+}
+
+impl ClientState {
+    /// What the sockets of those who connect from now on are told. The first POA that says anything is heard.
+    pub fn set_up(&self, setup: Setup) {
+        let _ = self.accepting.set(setup);
+    }
+
+    pub fn accepting(&self) -> Option<&Setup> {
+        self.accepting.get()
+    }
 }
 
 impl Default for ClientState {
     fn default() -> ClientState {
-        ClientState { overrides: SharedOverrides::default(), network: PiMutex::new(Arc::new(Unmarked)) }
+        ClientState {
+            overrides: SharedOverrides::default(),
+            network: PiMutex::new(Arc::new(Unmarked)),
+            accepting: OnceLock::new(),
+        }
     }
 }
 

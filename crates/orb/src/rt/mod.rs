@@ -50,6 +50,7 @@ pub(crate) use pool::ThreadPlan;
 pub(crate) use reference::Facts;
 pub(crate) use rt_orb::State;
 pub(crate) use socket::{mark, prepare};
+pub(crate) use thread::Raised;
 pub(crate) use urgency::Urgency;
 
 /// The operation by which a client says which band a connection is for (RT-CORBA 1.2, clause 5.13.2).

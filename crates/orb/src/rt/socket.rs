@@ -109,6 +109,62 @@ mod tests {
     }
 
     #[test]
+    fn those_who_connect_hear_the_servers_protocol_policy() {
+        use crate::poa::PoaPolicies;
+        use crate::rt::policy::PriorityModel::ServerDeclared;
+        use crate::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions};
+        use crate::{Config, Orb};
+        use std::net::TcpStream;
+        let wanted = TcpProperties { keep_alive: true, network_priority: true, ..TcpProperties::default() };
+        for lanes in [true, false] {
+            let orb = Orb::with_config(Config::default());
+            orb.set_network_priority_mapping(std::sync::Arc::new(ClassSelectors));
+            let root = orb.root_poa().unwrap();
+            let policies = PoaPolicies::new().priority_model(ServerDeclared, 32_767);
+            let policies = policies.server_protocols([Protocol::iiop(wanted)]);
+            let (policies, pool) = match lanes {
+                true => {
+                    let lanes = [ThreadpoolLane::new(0, 1), ThreadpoolLane::new(32_767, 1)];
+                    let options = ThreadpoolOptions::default();
+                    let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();
+                    (policies.threadpool(pool), Some(pool))
+                }
+                false => (policies, None),
+            };
+            root.create_poa("marked", None, policies).unwrap();
+            let doors = match pool {
+                Some(pool) => {
+                    let status = orb.rt().threadpool_status(pool).unwrap();
+                    status
+                        .into_iter()
+                        .map(|lane| (lane.address, if lane.lane_priority == 0 { 0 } else { 46 }))
+                        .collect()
+                }
+                None => vec![(orb.endpoint_addresses().remove(0), 46)],
+            };
+            for ((host, port), dscp) in doors {
+                let client = TcpStream::connect((host.as_str(), port)).unwrap();
+                let me = client.local_addr().unwrap().to_string();
+                let accepted = loop {
+                    let all = orb.accepted().all();
+                    match all.into_iter().find(|connection| connection.peer().contains(&me)) {
+                        Some(connection) => break connection,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                let fd = accepted.stream().fd();
+                let socket = SockRef::from(&fd);
+                assert_eq!(
+                    (socket.keepalive().unwrap(), socket.tos_v4().unwrap()),
+                    (true, dscp << 2),
+                    "{port}"
+                );
+            }
+            orb.shutdown(true).unwrap();
+        }
+    }
+
+    #[test]
     fn what_leaves_no_host_has_no_code_point() {
         let listener = Unix::default().listen("").unwrap();
         let stream = Unix::default().connect(listener.address(), None).unwrap();

@@ -4,7 +4,7 @@ use super::lane::Lane;
 use super::session;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
-use crate::transports::{Published, Route, TAG_TCP};
+use crate::transports::{Published, Route, TAG_TCP, TAG_TLS};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
@@ -18,7 +18,9 @@ pub(crate) struct Endpoints {
     listeners: Vec<Arc<Door>>,
     /// Host and port of each TCP endpoint, as references name them.
     pub published: Vec<(String, u16)>,
-    /// The endpoints of other transports than TCP.
+    /// Host and port of each endpoint over TLS, which references name beside or instead of those.
+    pub secure: Vec<(String, u16)>,
+    /// The endpoints of other transports.
     pub local: Vec<Published>,
     closed: AtomicBool,
 }
@@ -26,6 +28,8 @@ pub(crate) struct Endpoints {
 /// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
 struct Door {
     protocol: &'static str,
+    /// Profile tag of its transport.
+    tag: u32,
     listener: Box<dyn Listener>,
     lane: Option<Arc<Lane>>,
     threads: usize,
@@ -37,6 +41,7 @@ impl Endpoints {
         let config = orb.config();
         let mut listeners = Vec::new();
         let mut published = Vec::new();
+        let mut secure = Vec::new();
         let mut local = Vec::new();
         for endpoint in &config.endpoints {
             let Endpoint { protocol, address, publish, lane } = config.endpoint(endpoint)?;
@@ -48,13 +53,10 @@ impl Endpoints {
                 SystemException::from(Kind::CommFailure)
                     .detail(format!("cannot listen at {endpoint}: {error}"))
             })?;
-            if transport.profile_tag() == TAG_TCP {
-                published.push(public_address(
-                    listener.address(),
-                    publish,
-                    config.publish.as_ref(),
-                    endpoint,
-                )?);
+            let tag = transport.profile_tag();
+            if matches!(tag, TAG_TCP | TAG_TLS) {
+                let known = if tag == TAG_TCP { &mut published } else { &mut secure };
+                known.push(public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?);
             } else {
                 let address = listener.address().to_string();
                 let place = transport.place(&address);
@@ -62,9 +64,15 @@ impl Endpoints {
             }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
-            listeners.push(Arc::new(Door { protocol: transport.name(), listener, lane, threads }));
+            listeners.push(Arc::new(Door {
+                protocol: transport.name(),
+                tag: transport.profile_tag(),
+                listener,
+                lane,
+                threads,
+            }));
         }
-        Ok(Endpoints { listeners, published, local, closed: AtomicBool::new(false) })
+        Ok(Endpoints { listeners, published, secure, local, closed: AtomicBool::new(false) })
     }
 
     /// Transport and address of each endpoint.
@@ -176,6 +184,13 @@ fn accept(orb: &Orb, door: &Door) {
                     orb.pool().clone(),
                     orb.accepted(),
                 ));
+                if let Some(setup) = orb.rt_client().accepting()
+                    && let Err(exception) = crate::rt::prepare(connection.stream(), door.tag, setup)
+                {
+                    crate::log::note(format_args!("{}: turned away: {exception}", connection.peer()));
+                    connection.close();
+                    continue;
+                }
                 let admitted = orb.accepted().admit(&connection, config.max_connections)
                     && !endpoints.closed.load(Ordering::SeqCst);
                 if !admitted || begin(orb, door.lane.as_deref(), &connection).is_err() {

@@ -9,7 +9,8 @@ use super::crew::{Admission, Crew, Kept};
 use super::lane::{Lane, Member};
 use super::{Next, guarded, on_message};
 use crate::connection::{Arrived, Connection, Side};
-use crate::rt::{ThreadPlan, thread};
+use crate::rt::{Setup, ThreadPlan, prepare, thread};
+use crate::transports::TAG_TCP;
 use crate::workspace::{Memory, Work};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
@@ -20,7 +21,7 @@ use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Listener, Wait};
 use std::cell::Cell;
 use std::io::ErrorKind;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The pool's side of a lane.
@@ -35,6 +36,8 @@ pub(crate) struct Station {
     memory: Memory,
     idle_timeout: Duration,
     max_connections: usize,
+    /// What the sockets of its clients are told, where a POA's server protocol policy says anything.
+    setup: OnceLock<Setup>,
     /// Blocks for requests to be kept in.
     spare: PiMutex<Vec<Buffer>>,
 }
@@ -107,11 +110,28 @@ impl Station {
         let spare = crew.rules().room.map_or(0, |room| room.requests.min(MOST_SPARE));
         let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
         let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
-        Station { crew, listener, accepting, lenders, plan, memory, idle_timeout, max_connections, spare }
+        let setup = OnceLock::new();
+        Station {
+            crew,
+            listener,
+            accepting,
+            lenders,
+            plan,
+            memory,
+            idle_timeout,
+            max_connections,
+            setup,
+            spare,
+        }
     }
 
     pub fn listener(&self) -> &dyn Listener {
         &*self.listener
+    }
+
+    /// What the sockets of those who connect from now on are told. The first POA that says anything is heard.
+    pub fn set_up(&self, setup: Setup) {
+        let _ = self.setup.set(setup);
     }
 
     /// The memory of a thread of the lane, made before its first request.
@@ -153,6 +173,15 @@ impl Station {
         loop {
             match self.listener.accept(Wait::No) {
                 Ok(stream) => {
+                    if let Some(setup) = self.setup.get()
+                        && let Err(exception) = prepare(&*stream, TAG_TCP, setup)
+                    {
+                        crate::log::note(format_args!(
+                            "{}: turned away by a lane: {exception}",
+                            stream.peer()
+                        ));
+                        continue;
+                    }
                     let limits = orb.config().limits();
                     let connection =
                         Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());

@@ -2,12 +2,16 @@
 
 mod config;
 mod route;
+pub(crate) mod secure;
 
 pub use config::TransportConfig;
 pub(crate) use route::{Published, Route, find};
 
 use isorb_transport::{Segments, Tcp, Transport, Unix};
 use std::sync::Arc;
+
+/// Stands for the transport of which addresses lie in the component of this number.
+pub(crate) const TAG_TLS: u32 = isorb_giop::component::TAG_SSL_SEC_TRANS;
 
 /// Profile tag of TCP.
 pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;

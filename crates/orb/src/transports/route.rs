@@ -4,7 +4,7 @@
 //! which host as it runs now, and at which spot of it, and the client looks whether it finds the same. Without that a path
 //! could lead to whatever else listens there, on another host or in another container.
 
-use super::{TAG_TCP, Transports};
+use super::{TAG_TCP, Transports, secure};
 use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_giop::component::Component;
 use isorb_giop::profile::TAG_INTERNET_IOP;
@@ -59,7 +59,7 @@ impl Published {
 }
 
 /// An object's way out: what its profiles say, in one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// To be tried in this order.
     pub routes: Vec<Route>,
@@ -67,6 +67,20 @@ pub(crate) struct Found {
     pub version: Version,
     pub code_sets: Option<CodeSetComponentInfo>,
     pub orb_type: Option<u32>,
+}
+
+impl Found {
+    /// The same, for each transport apart.
+    fn by_tag(mut self) -> Vec<(u32, Found)> {
+        let mut parts: Vec<(u32, Vec<Route>)> = Vec::new();
+        for route in std::mem::take(&mut self.routes) {
+            match parts.iter_mut().find(|(tag, _)| *tag == route.tag) {
+                Some((_, routes)) => routes.push(route),
+                None => parts.push((route.tag, vec![route])),
+            }
+        }
+        parts.into_iter().map(|(tag, routes)| (tag, Found { routes, ..self.clone() })).collect()
+    }
 }
 
 /// How good an address is, the least first: known to mean what the server meant, or not known to mean anything else.
@@ -85,10 +99,14 @@ struct Candidate {
 /// The addresses of `ior` that transports of `order` reach. Profiles with the same key as the first are the same object.
 /// `None` when there is none.
 pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<Found> {
-    let candidates = ior.profiles.iter().filter_map(|profile| {
-        let rank = order.iter().position(|tag| *tag == profile.tag)?;
-        let (found, trust) = read(profile, transports)?;
-        Some(Candidate { found, trust, rank })
+    let candidates = ior.profiles.iter().flat_map(|profile| {
+        let found = read(profile, transports).into_iter().flat_map(|(found, trust)| {
+            found.by_tag().into_iter().map(move |(tag, found)| (tag, found, trust))
+        });
+        found.filter_map(|(tag, found, trust)| {
+            let rank = order.iter().position(|known| *known == tag)?;
+            Some(Candidate { found, trust, rank })
+        })
     });
     let mut candidates: Vec<Candidate> = candidates.collect();
     let key = candidates.first()?.found.key.clone();
@@ -108,7 +126,7 @@ pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<
 fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trust)> {
     if profile.tag == TAG_INTERNET_IOP {
         let profile = IiopProfile::parse(&profile.data).ok()?;
-        let routes = profile.addresses().map(|(host, port)| Route::tcp(&host, port)).collect();
+        let routes = secure::routes(&profile).collect();
         let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
         let found = Found { routes, version: profile.version, code_sets, orb_type, key: profile.key };
         return Some((found, Trust::Sure));

@@ -1,0 +1,185 @@
+//! The client of a contest: threads that play roles.
+
+use std::io::{self, BufRead, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use clap::Args;
+use isorb::rt::ClassSelectors;
+use isorb::rt::Overrides;
+use isorb::rt::policy::{Protocol, ProtocolProperties, RtPolicy, TcpProperties};
+use isorb::{Orb, Reference, Result};
+use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
+
+use super::order::{Order, Role};
+use super::server::limit_spinning;
+use super::setup::Setup;
+use crate::subjects::isorb::failed;
+use crate::subjects::isorb::generated::bench::{MessageView, TargetRef};
+
+/// Samples that a thread keeps at most; a thread that calls without a pause makes more.
+const KEPT: usize = 20_000;
+/// Between the barrier and the first call: all threads have slept by then.
+const HEAD_START_NS: u64 = 20_000_000;
+
+/// Arguments of the client.
+#[derive(Args, Debug)]
+pub struct ClientArgs {
+    #[command(flatten)]
+    setup: Setup,
+    /// The server's reference
+    reference: String,
+}
+
+/// What a thread did.
+#[derive(Default)]
+struct Done {
+    calls: u64,
+    due: u64,
+    in_time: u64,
+    latencies: Vec<u64>,
+}
+
+/// Obeys orders until standard input ends.
+///
+/// # Errors
+/// Those of standard input and output, and of the ORB.
+pub fn call(args: &ClientArgs) -> io::Result<()> {
+    limit_spinning()?;
+    let orb = Orb::with_config(args.setup.config());
+    if args.setup.marked {
+        orb.set_network_priority_mapping(Arc::new(ClassSelectors));
+        let tcp = TcpProperties { network_priority: true, ..TcpProperties::default() };
+        let protocols = vec![Protocol { tag: 0, properties: ProtocolProperties::Tcp(tcp) }];
+        orb.set_rt_overrides(Overrides::new(&[RtPolicy::ClientProtocol(protocols)]).map_err(failed)?);
+    }
+    let target: TargetRef = orb.resolve(&args.reference).map_err(failed)?;
+    let mut output = io::stdout().lock();
+    writeln!(output, "ready")?;
+    output.flush()?;
+    for line in io::stdin().lock().lines() {
+        let order: Order = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        let played = play(&orb, &target, &order).map_err(failed)?;
+        for done in played {
+            writeln!(output, "role {} {} {} {}", done.calls, done.due, done.in_time, done.latencies.len())?;
+            done.latencies.iter().try_for_each(|ns| output.write_all(&ns.to_ne_bytes()))?;
+        }
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Of each role, what its threads did together.
+fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
+    let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
+    let everybody = Barrier::new(threads as usize + 1);
+    let start = AtomicU64::new(0);
+    let length = u64::from(order.ms) * 1_000_000;
+    thread::scope(|scope| {
+        let mut members = Vec::new();
+        for (i, &role) in order.roles.iter().enumerate() {
+            for _ in 0..role.threads {
+                let (everybody, start) = (&everybody, &start);
+                members.push((
+                    i,
+                    scope.spawn(move || {
+                        let ready = prepare(orb, target, role);
+                        everybody.wait();
+                        everybody.wait();
+                        ready?;
+                        let start = start.load(Ordering::Acquire);
+                        member(orb, target, role, start, start + length)
+                    }),
+                ));
+            }
+        }
+        // Everybody is connected; then everybody knows when it begins.
+        everybody.wait();
+        start.store(now_ns() + HEAD_START_NS, Ordering::Release);
+        everybody.wait();
+        let mut played: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
+        for (i, member) in members {
+            let done = member.join().map_err(|_| isorb::Kind::Internal)??;
+            let all = &mut played[i];
+            all.calls += done.calls;
+            all.due += done.due;
+            all.in_time += done.in_time;
+            all.latencies.extend(done.latencies);
+        }
+        Ok(played)
+    })
+}
+
+/// Takes the role's priority, and opens its connection.
+fn prepare(orb: &Orb, target: &TargetRef, role: Role) -> Result<()> {
+    if let Some(priority) = role.priority {
+        orb.rt_current().set_the_priority(priority)?;
+    }
+    target.object().validate_connection()?;
+    target.ping()
+}
+
+fn member(orb: &Orb, target: &TargetRef, role: Role, start: u64, end: u64) -> Result<Done> {
+    let payload = vec![1; role.payload as usize];
+    let call = || {
+        orb.scope(|scope| target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }))
+    };
+    let mut done = Done { latencies: Vec::with_capacity(KEPT), ..Done::default() };
+    if role.hz == 0 {
+        sleep_until(Deadline::at_ns(start));
+        while now_ns() < end {
+            let begun = now_ns();
+            call()?;
+            done.note(begun);
+        }
+        done.due = done.calls;
+        done.in_time = done.calls;
+        return Ok(done);
+    }
+    let period = NS_PER_S / u64::from(role.hz);
+    done.due = (end - start).div_ceil(period);
+    let mut release = start;
+    while release < end {
+        sleep_until(Deadline::at_ns(release));
+        let begun = now_ns();
+        call()?;
+        let finished = done.note(begun);
+        // Its deadline is its period's end. Periods that it missed are not made up for.
+        done.in_time += u64::from(finished <= release + period);
+        release = next_release(start, period, release, finished);
+    }
+    Ok(done)
+}
+
+/// The beginning of the first period after `release` that has not passed at `now`.
+fn next_release(start: u64, period: u64, release: u64, now: u64) -> u64 {
+    (release + period).max(start + now.saturating_sub(start).div_ceil(period) * period)
+}
+
+impl Done {
+    /// A call has ended that was begun at `begun`; when.
+    fn note(&mut self, begun: u64) -> u64 {
+        let now = now_ns();
+        self.calls += 1;
+        if self.latencies.len() < KEPT {
+            self.latencies.push(now - begun);
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_late_goes_on_with_the_next_period() {
+        assert_eq!(next_release(100, 10, 100, 105), 110);
+        assert_eq!(next_release(100, 10, 100, 110), 110);
+        assert_eq!(next_release(100, 10, 100, 111), 120);
+        assert_eq!(next_release(100, 10, 120, 158), 160);
+        // Done before its period began, as clocks may have it.
+        assert_eq!(next_release(100, 10, 120, 119), 130);
+    }
+}

@@ -1,0 +1,137 @@
+//! A server and a client, as the harness has them.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use isorb_netlab::Lab;
+use isorb_rt::time::now_ns;
+
+use super::order::Order;
+use super::setup::Setup;
+use crate::experiments::{BenchError, Context};
+use crate::load::work;
+use crate::process::{Fault, Peer, PeerError, Place, Role as Part};
+use crate::stats::{Samples, Summary};
+
+/// How long a process may take to start and to end, and how much longer than ordered a run may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server and a client, connected, on one processor.
+#[derive(Debug)]
+pub struct Contest {
+    // Ends before the server, so that it does not see its connections break.
+    client: Peer,
+    server: Peer,
+}
+
+/// What the threads of a role did together.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Calls that were made.
+    pub calls: u64,
+    /// Periods that began; of those without a pause, the calls.
+    pub due: u64,
+    /// Calls that ended within their period.
+    pub in_time: u64,
+    /// How long calls took, in nanoseconds; of very many, those that came first.
+    pub latencies: Vec<u64>,
+}
+
+impl Played {
+    /// The distribution of how long calls took.
+    pub fn summary(&self) -> Summary {
+        let mut samples = Samples::new();
+        samples.extend(self.latencies.iter().copied());
+        samples.summary()
+    }
+
+    /// Calls in time, of the periods that began, in percent.
+    pub fn in_time_percent(&self) -> f64 {
+        if self.due == 0 { f64::NAN } else { 100.0 * self.in_time as f64 / self.due as f64 }
+    }
+}
+
+impl Contest {
+    /// Starts both, in the left and the right host of `lab` if there is one.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn start(
+        cx: &Context<'_>,
+        subject: &'static str,
+        setup: &Setup,
+        lab: Option<&Lab>,
+    ) -> Result<Contest, PeerError> {
+        // Their threads choose their own priorities; what sets them up has none.
+        let place = Place { cpu: Some(cx.cpu()), fifo: None };
+        let setup = Setup { no_real_time: cx.fifo.is_none(), ..setup.clone() };
+        let program = |what: &str, host: Option<&str>, more: &[String]| {
+            let words = setup.words();
+            let words = [what].into_iter().chain(words.iter().chain(more).map(String::as_str));
+            let program = cx.launcher.peer(&words.collect::<Vec<_>>());
+            in_host(host, program)
+        };
+        let server = program("load-server", lab.map(|lab| lab.left().namespace()), &[]);
+        let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &server)?;
+        let reference = server.expect("ready", PATIENCE)?;
+        let client = program("load-client", lab.map(|lab| lab.right().namespace()), &[reference]);
+        let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &client)?;
+        client.expect("ready", PATIENCE)?;
+        Ok(Contest { client, server })
+    }
+
+    /// One run; what each role did, in the order's order.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn run(&mut self, order: &Order) -> Result<Vec<Played>, PeerError> {
+        self.client.tell(&order.line())?;
+        let within = Duration::from_millis(order.ms.into()) + PATIENCE;
+        order.roles.iter().map(|_| played(&mut self.client, within)).collect()
+    }
+
+    /// Ends both.
+    pub fn end(self) {
+        // Whether they end by themselves matters to nobody any more.
+        let _ = self.client.end(PATIENCE);
+        let _ = self.server.end(PATIENCE);
+    }
+}
+
+fn played(client: &mut Peer, within: Duration) -> Result<Played, PeerError> {
+    let line = client.expect("role", within)?;
+    let mut numbers = line.split(' ').map(|word| word.parse::<u64>().ok());
+    let mut number = || numbers.next().flatten().ok_or(client.error(Fault::Garbled));
+    let (calls, due, in_time, kept) = (number()?, number()?, number()?, number()?);
+    if kept > calls {
+        return Err(client.error(Fault::Garbled));
+    }
+    let latencies = client.numbers(usize::try_from(kept).unwrap_or(usize::MAX), within)?;
+    Ok(Played { calls, due, in_time, latencies })
+}
+
+/// The program, in a network namespace if there is one.
+pub(super) fn in_host(namespace: Option<&str>, program: Vec<OsString>) -> Vec<OsString> {
+    let Some(namespace) = namespace else { return program };
+    let mut words: Vec<OsString> = ["ip", "netns", "exec", namespace].map(Into::into).into();
+    words.extend(program);
+    words
+}
+
+/// Units of work that take a millisecond on the processor that contenders share.
+///
+/// # Errors
+/// [`BenchError::Thread`].
+pub fn calibrate_work(cx: &Context<'_>) -> Result<f64, BenchError> {
+    const UNITS: i32 = 2000;
+    // The fastest of several: the others were disturbed.
+    let ns = cx.on_thread(|| {
+        let once = || {
+            let start = now_ns();
+            work(UNITS);
+            now_ns() - start
+        };
+        (0..20).map(|_| once()).min().unwrap_or(1)
+    })?;
+    Ok(f64::from(UNITS) * 1e6 / ns.max(1) as f64)
+}

@@ -1,0 +1,23 @@
+//! Clients that compete for one server: the machinery of the experiments on priorities.
+//!
+//! A [`Contest`] is a server process and a client process, on one processor. The client's threads play [`Role`]s: so many of them, at such
+//! a rate or without a pause, with so much work a call, at such a CORBA priority. All are connected before a barrier lets them go. The
+//! negative control is the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are shared.
+//!
+//! ```text
+//!   harness ── run 4000 1:20:100:0:30000 50:0:100:0:100 ──► client ══ calls ══► server
+//!           ◄── of each role: calls, due, in time, samples ──
+//! ```
+
+mod busy;
+pub mod client;
+mod contest;
+pub mod flood;
+mod order;
+pub mod server;
+mod setup;
+
+pub use busy::Busy;
+pub use contest::{Contest, Played, calibrate_work};
+pub use order::{Order, Role};
+pub use setup::Setup;

@@ -1,0 +1,88 @@
+//! What the client of a contest is told.
+
+use std::str::FromStr;
+
+/// What some threads of the client do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Role {
+    /// How many threads.
+    pub threads: u32,
+    /// Calls a second of each; 0 is without a pause.
+    pub hz: u32,
+    /// Work of each call, as [`work`](crate::load::work) counts.
+    pub work: i32,
+    /// Octets there and back.
+    pub payload: u32,
+    /// The CORBA priority of the threads; `None` leaves them ordinary threads without one.
+    pub priority: Option<i16>,
+}
+
+/// One run: its length, and who takes part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Order {
+    /// Milliseconds.
+    pub ms: u32,
+    /// The roles.
+    pub roles: Vec<Role>,
+}
+
+impl Order {
+    /// The line that orders it.
+    pub fn line(&self) -> String {
+        let mut line = format!("run {}", self.ms);
+        for role in &self.roles {
+            let Role { threads, hz, work, payload, priority } = role;
+            line += &format!(" {threads}:{hz}:{work}:{payload}:{}", priority.unwrap_or(-1));
+        }
+        line
+    }
+}
+
+/// A line that orders nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoOrder;
+
+impl FromStr for Order {
+    type Err = NoOrder;
+
+    fn from_str(line: &str) -> Result<Order, NoOrder> {
+        let mut words = line.split_ascii_whitespace();
+        if words.next() != Some("run") {
+            return Err(NoOrder);
+        }
+        let ms = words.next().and_then(|word| word.parse().ok()).ok_or(NoOrder)?;
+        let roles: Vec<Role> = words.map(role).collect::<Option<_>>().ok_or(NoOrder)?;
+        if roles.is_empty() { Err(NoOrder) } else { Ok(Order { ms, roles }) }
+    }
+}
+
+fn role(word: &str) -> Option<Role> {
+    let mut numbers = word.split(':');
+    let role = Role {
+        threads: numbers.next()?.parse().ok()?,
+        hz: numbers.next()?.parse().ok()?,
+        work: numbers.next()?.parse().ok()?,
+        payload: numbers.next()?.parse().ok()?,
+        priority: Some(numbers.next()?.parse().ok()?).filter(|&priority| priority >= 0),
+    };
+    (numbers.next().is_none() && role.hz <= 10_000).then_some(role)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_lead_back_to_their_order() {
+        let high = Role { threads: 1, hz: 20, work: 100, payload: 0, priority: Some(30_000) };
+        let low = Role { threads: 50, hz: 0, work: 100, payload: 10_240, priority: None };
+        let order = Order { ms: 4000, roles: vec![high, low] };
+        assert_eq!(order.line(), "run 4000 1:20:100:0:30000 50:0:100:10240:-1");
+        assert_eq!(order.line().parse(), Ok(order));
+        for bad in
+            ["", "run", "run 5", "run x 1:1:1:1:1", "run 5 1:1:1:1", "run 5 1:1:1:1:1:1", "walk 5 1:1:1:1:1"]
+        {
+            assert_eq!(bad.parse::<Order>(), Err(NoOrder), "{bad}");
+        }
+    }
+}

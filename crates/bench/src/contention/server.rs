@@ -1,0 +1,84 @@
+//! The server of a contest: one object, in lanes or in one pool.
+
+use std::io;
+use std::sync::Arc;
+
+use clap::Args;
+use isorb::poa::PoaPolicies;
+use isorb::rt::policy::{PriorityBand, PriorityModel, Protocol, ProtocolProperties, TcpProperties};
+use isorb::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions, UpcallMemory};
+use isorb::{Orb, Reference};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::setup::Setup;
+use crate::protocol::{exit_at_end_of_input, ready};
+use crate::subjects::isorb::generated::bench::TargetRef;
+use crate::subjects::isorb::{Echo, failed};
+
+/// Arguments of the server.
+#[derive(Args, Debug)]
+pub struct ServerArgs {
+    #[command(flatten)]
+    setup: Setup,
+}
+
+/// Serves until standard input ends.
+///
+/// # Errors
+/// The ORB's, and those of standard output.
+pub fn serve(args: &ServerArgs) -> io::Result<()> {
+    limit_spinning()?;
+    let setup = &args.setup;
+    let orb = Orb::with_config(setup.config());
+    let root = orb.root_poa().map_err(failed)?;
+    let policies = policies(&orb, setup).map_err(failed)?;
+    let poa = root.create_poa("contest", Some(&root.manager()), policies).map_err(io::Error::other)?;
+    let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
+    exit_at_end_of_input();
+    root.manager().activate().map_err(io::Error::other)?;
+    ready(target.object())?;
+    orb.run();
+    Ok(())
+}
+
+/// A lane for each priority, connections in bands, and the client says how urgent a request is; or, without sorting, one pool, and
+/// all requests are equal.
+fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
+    let memory = if setup.heap { UpcallMemory::Heap } else { UpcallMemory::Scope };
+    let options = ThreadpoolOptions { memory: Some(memory), ..ThreadpoolOptions::default() };
+    let lowest = setup.lanes.first().copied().unwrap_or(0);
+    if setup.marked {
+        orb.set_network_priority_mapping(Arc::new(ClassSelectors));
+    }
+    let policies = if setup.sorted {
+        let lanes: Vec<ThreadpoolLane> =
+            setup.lanes.iter().map(|&priority| ThreadpoolLane::new(priority, 1)).collect();
+        let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options)?;
+        PoaPolicies::new()
+            .priority_model(PriorityModel::ClientPropagated, lowest)
+            .threadpool(pool)
+            .priority_bands(bands(&setup.lanes))
+    } else {
+        let threads = u32::try_from(setup.lanes.len()).unwrap_or(u32::MAX);
+        let pool = orb.rt().create_threadpool(ThreadpoolLane::new(lowest, threads), &options)?;
+        PoaPolicies::new().priority_model(PriorityModel::ServerDeclared, lowest).threadpool(pool)
+    };
+    let tcp = TcpProperties { network_priority: setup.marked, ..TcpProperties::default() };
+    Ok(policies.server_protocols([Protocol { tag: 0, properties: ProtocolProperties::Tcp(tcp) }]))
+}
+
+/// A band for each lane, each with nothing but the lane's priority.
+fn bands(lanes: &[i16]) -> Vec<PriorityBand> {
+    lanes.iter().map(|&priority| PriorityBand { low: priority, high: priority }).collect()
+}
+
+/// The kernel ends a process whose real-time threads run for two seconds without once blocking: a mistake in here shall not take the
+/// machine away.
+///
+/// # Errors
+/// The kernel's.
+pub fn limit_spinning() -> io::Result<()> {
+    const MICROSECONDS: u64 = 2_000_000;
+    let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(MICROSECONDS);
+    Ok(setrlimit(Resource::Rttime, Rlimit { current: Some(hard), maximum: Some(hard) })?)
+}

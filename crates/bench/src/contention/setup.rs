@@ -1,0 +1,109 @@
+//! How server and client of a contest are set up; both take it as arguments.
+
+use clap::Args;
+use isorb::Config;
+use isorb_rt::sched::RealTime;
+
+/// How server and client are set up.
+#[derive(Args, Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// CORBA priorities of the lanes, ascending, each with one thread
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub lanes: Vec<i16>,
+    /// Lanes and banded connections; without it one pool of as many threads at the lowest priority, and shared connections
+    #[arg(long)]
+    pub sorted: bool,
+    /// Packets are marked according to the priority
+    #[arg(long)]
+    pub marked: bool,
+    /// Memory of upcalls from the heap instead of scopes
+    #[arg(long)]
+    pub heap: bool,
+    /// Lower CORBA priorities belong to the ordinary class
+    #[arg(long, default_value_t = 0)]
+    pub ordinary_below: i16,
+    /// Connections that the client opens at most
+    #[arg(long, default_value_t = 5)]
+    pub connections: usize,
+    /// Where the server listens
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: String,
+    /// Real-time scheduling is not to be had
+    #[arg(long)]
+    pub no_real_time: bool,
+}
+
+impl Setup {
+    /// With these lanes, sorted, on this host.
+    pub fn lanes(lanes: &[i16]) -> Setup {
+        Setup {
+            lanes: lanes.to_vec(),
+            sorted: true,
+            marked: false,
+            heap: false,
+            ordinary_below: 0,
+            connections: 5,
+            host: "127.0.0.1".to_owned(),
+            no_real_time: false,
+        }
+    }
+
+    /// The words that lead back to it.
+    pub fn words(&self) -> Vec<String> {
+        let lanes: Vec<String> = self.lanes.iter().map(ToString::to_string).collect();
+        let mut words = vec![format!("--lanes={}", lanes.join(","))];
+        let flags = [
+            (self.sorted, "--sorted"),
+            (self.marked, "--marked"),
+            (self.heap, "--heap"),
+            (self.no_real_time, "--no-real-time"),
+        ];
+        words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, flag)| (*flag).to_owned()));
+        words.push(format!("--ordinary-below={}", self.ordinary_below));
+        words.push(format!("--connections={}", self.connections));
+        words.push(format!("--host={}", self.host));
+        words
+    }
+
+    /// The configuration of either side's ORB.
+    pub fn config(&self) -> Config {
+        let mut config = Config { connections_per_server: self.connections, ..Config::default() };
+        config.endpoints = vec![format!("{}:0", self.host)];
+        config.real_time.mode = if self.no_real_time { RealTime::Off } else { RealTime::Prefer };
+        // What is above is left to the kernel's own threads.
+        config.real_time.native_max = 45;
+        config.real_time.ordinary_below = self.ordinary_below;
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        setup: Setup,
+    }
+
+    #[test]
+    fn words_lead_back_to_their_setup() {
+        let mut setup = Setup::lanes(&[100, 30_000]);
+        for _ in 0..2 {
+            let words = std::iter::once("x".to_owned()).chain(setup.words());
+            assert_eq!(Program::parse_from(words).setup, setup);
+            setup = Setup {
+                sorted: false,
+                marked: true,
+                heap: true,
+                ordinary_below: 1000,
+                connections: 200,
+                host: "10.77.0.1".to_owned(),
+                no_real_time: true,
+                ..setup
+            };
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One high periodic client beside more and more low ones that call without a pause, all on one processor.
+
+use super::catalogue::Experiment;
+use super::{BenchError, Context};
+use crate::contention::{Contest, Order, Role, Setup};
+use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Latency of one high periodic client beside 0 to 50 low continuous ones",
+    source: "Zou, Levy, Liu: figures 8 and 9",
+    paper: PAPER,
+    seconds: (50, 400),
+    run,
+};
+
+const NAME: &str = "low-threads";
+const PAPER: &str =
+    "without payload, low clients do not slow the high one down, however many; with 10 KB, inversion shows";
+const HIGH: i16 = 30_000;
+const LOW: i16 = 100;
+/// The paper does not give the rate; this is ours.
+const HZ: u32 = 20;
+/// As the paper's, in our units: about 0.1 ms.
+const WORK: i32 = 100;
+const SORTED: &str = "lanes";
+const CONTROL: &str = "one-pool-control";
+const PAYLOADS: [(&str, u32); 2] = [("empty", 0), ("loaded", 10 << 10)];
+
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    let lows: &[u32] = cx.pick(&[0, 10, 50], &[0, 10, 20, 30, 40, 50]);
+    let ms = cx.ms(3_500, 15_000);
+    // Low clients and their lane are ordinary threads.
+    let sorted = Setup { ordinary_below: 1000, ..Setup::lanes(&[LOW, HIGH]) };
+    let control = Setup { sorted: false, ..sorted.clone() };
+    let mut contests = Vec::new();
+    for (subject, setup) in [(SORTED, sorted), (CONTROL, control)] {
+        contests.push((subject, Contest::start(cx, subject, &setup, None)?));
+    }
+    let mut rows = Vec::new();
+    for (figure, payload) in PAYLOADS {
+        for &low in lows {
+            for (subject, contest) in &mut contests {
+                cx.step(format!("{NAME}: {subject}, {low} low, {payload} B"));
+                let high = Role { threads: 1, hz: HZ, work: WORK, payload, priority: Some(HIGH) };
+                let others = Role { threads: low, hz: 0, work: WORK, payload, priority: Some(LOW) };
+                let played = contest.run(&Order { ms, roles: vec![high, others] })?;
+                let mut values = times(&played[0].summary());
+                values.push(("low_calls_per_s", played[1].calls as f64 * 1000.0 / f64::from(ms)));
+                rows.push(Row { experiment: NAME, figure, subject, x: low.into(), values });
+            }
+        }
+    }
+    contests.into_iter().for_each(|(_, contest)| contest.end());
+    let figure = |id, title| Figure {
+        id,
+        title,
+        x: "low clients",
+        y: "microseconds, of the high client",
+        draw: &["mean_ns", "p99_ns", "max_ns"],
+        divide: 1000.0,
+        log: true,
+    };
+    let figures = vec![figure("empty", "Without payload"), figure("loaded", "With 10 KiB")];
+    let notes = vec![format!(
+        "The high client calls {HZ} times a second (the paper does not say); each call is {WORK} units of work."
+    )];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome { figures, rows, notes, verdict })
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    let of = |figure: &str, subject: &str, value: &str, low: f64| at(rows, figure, subject, value, low);
+    let growth = |figure: &str, value: &str| of(figure, SORTED, value, 50.0) / of(figure, SORTED, value, 0.0);
+    let (mean, p99, loaded) =
+        (growth("empty", "mean_ns"), growth("empty", "p99_ns"), growth("loaded", "p99_ns"));
+    let control = of("empty", CONTROL, "p99_ns", 50.0) / of("empty", SORTED, "p99_ns", 50.0);
+    vec![
+        Claim::paper(
+            mean < 1.5,
+            format!(
+                "without payload, the mean beside 50 low clients is {mean:.2} times that alone (below 1.5)"
+            ),
+        ),
+        Claim::control(
+            control >= 5.0,
+            format!(
+                "without lanes and bands, p99 beside 50 is {control:.1} times that with them (at least 5)"
+            ),
+        ),
+        Claim::aim(
+            p99 <= 1.5,
+            format!("without payload, p99 beside 50 is {p99:.2} times that alone (at most 1.5)"),
+        ),
+        Claim::aim(
+            loaded <= 2.0,
+            format!(
+                "with 10 KiB, p99 beside 50 is {loaded:.2} times that alone (at most 2: better than the paper's)"
+            ),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(ns: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
+        let mut rows = Vec::new();
+        for (figure, _) in PAYLOADS {
+            for subject in [SORTED, CONTROL] {
+                for x in [0.0, 50.0] {
+                    let values = ["mean_ns", "p99_ns"].map(|value| (value, ns(subject, x))).to_vec();
+                    rows.push(Row { experiment: NAME, figure, subject, x, values });
+                }
+            }
+        }
+        let v = Verdict::new(NAME, PAPER, judge(&rows));
+        (v.shape_holds, v.control_fails)
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        assert_eq!(
+            verdict(|subject, x| if subject == SORTED { 150.0 } else { 150.0 + 50.0 * x }),
+            (true, Some(true))
+        );
+        assert_eq!(verdict(|_, _| 150.0), (true, Some(false)));
+        assert_eq!(verdict(|_, x| 150.0 + 50.0 * x), (false, Some(false)));
+        assert_eq!(verdict(|_, _| f64::NAN), (false, Some(false)));
+    }
+}

@@ -1,0 +1,137 @@
+//! A high periodic client on a link that another process floods: two hosts, 100 megabits a second between them.
+//!
+//! With packets marked by the CORBA priority and a link that sorts by the mark; and, as control, one queue for all packets, which is
+//! what the paper had.
+
+use isorb_netlab::{Class, Lab, LinkSpec, Sorting};
+
+use super::catalogue::Experiment;
+use super::{BenchError, Context};
+use crate::contention::{Contest, Order, Role, Setup, flood};
+use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Latency of a high periodic client while another process floods the link",
+    source: "Zou, Levy, Liu: figure 10",
+    paper: PAPER,
+    seconds: (30, 200),
+    run,
+};
+
+const NAME: &str = "network-load";
+const PAPER: &str =
+    "a process that floods the link makes the high client's calls slow and their latency vary widely";
+const LINK_KBIT: u32 = 100_000;
+const HIGH: i16 = 30_000;
+const LOW: i16 = 100;
+const HZ: u32 = 50;
+const PAYLOAD: u32 = 10 << 10;
+/// What packets of the high client are marked with (expedited forwarding).
+const DSCP: u8 = 46;
+const SORTED: &str = "by-priority";
+const CONTROL: &str = "one-queue-control";
+/// Places in a queue: what network interfaces have unless told otherwise.
+const QUEUE: u32 = 1000;
+/// Megabits a second.
+const FLOODS: [u32; 6] = [0, 50, 90, 100, 150, 200];
+const QUICK_FLOODS: [u32; 3] = [0, 100, 200];
+
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    let floods: &[u32] = cx.pick(&QUICK_FLOODS, &FLOODS);
+    let ms = cx.ms(4_000, 15_000);
+    let mut rows = Vec::new();
+    let urgent = vec![Class { dscp: vec![DSCP], share: 50 }];
+    let sorting = Sorting::ByDscp { classes: urgent, packets: QUEUE };
+    for (subject, sorting, marked) in
+        [(SORTED, sorting, true), (CONTROL, Sorting::OneQueue { packets: QUEUE }, false)]
+    {
+        let lab = Lab::build(&LinkSpec { rate_kbit: LINK_KBIT, sorting })?;
+        let setup = Setup {
+            marked,
+            host: lab.left().address().to_string(),
+            ordinary_below: 1000,
+            ..Setup::lanes(&[LOW, HIGH])
+        };
+        let mut contest = Contest::start(cx, subject, &setup, Some(&lab))?;
+        for &mbit in floods {
+            cx.step(format!("{NAME}: {subject}, flood of {mbit} Mbit/s"));
+            let flood = match mbit {
+                0 => None,
+                mbit => Some(flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
+            };
+            let high = Role { threads: 1, hz: HZ, work: 0, payload: PAYLOAD, priority: Some(HIGH) };
+            let played = contest.run(&Order { ms, roles: vec![high] })?;
+            drop(flood);
+            let mut values = times(&played[0].summary());
+            values.push(("in_time_percent", played[0].in_time_percent()));
+            rows.push(Row { experiment: NAME, figure: "latency", subject, x: mbit.into(), values });
+        }
+        contest.end();
+    }
+    let figures = vec![Figure {
+        id: "latency",
+        title: "Latency of the high client",
+        x: "flood, megabits a second, on a link of 100",
+        y: "microseconds",
+        draw: &["p50_ns", "p99_ns"],
+        divide: 1000.0,
+        log: true,
+    }];
+    let notes = vec![format!("{HZ} calls a second with {} KiB there and back.", PAYLOAD >> 10)];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome { figures, rows, notes, verdict })
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    let of = |subject: &str, value: &str, mbit: f64| at(rows, "latency", subject, value, mbit);
+    let slower = |subject: &str| of(subject, "p50_ns", 200.0) / of(subject, "p50_ns", 0.0);
+    let scatter = of(CONTROL, "stddev_ns", 200.0) / of(CONTROL, "stddev_ns", 0.0);
+    let (sorted, control) = (slower(SORTED), slower(CONTROL));
+    vec![
+        Claim::paper(
+            control > 2.0 && scatter > 2.0,
+            format!(
+                "over one queue the flood makes calls take {control:.1} times as long and scatter {scatter:.1} times as much (above 2)"
+            ),
+        ),
+        Claim::control(
+            control >= 10.0 * sorted,
+            format!(
+                "over one queue that is {:.1} times what it is by priority (at least 10)",
+                control / sorted
+            ),
+        ),
+        Claim::aim(
+            sorted <= 1.5,
+            format!("by priority, the flood makes the median {sorted:.2} times as long (at most 1.5)"),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(ns: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
+        let mut rows = Vec::new();
+        for subject in [SORTED, CONTROL] {
+            for x in [0.0, 200.0] {
+                let values = ["p50_ns", "stddev_ns"].map(|value| (value, ns(subject, x))).to_vec();
+                rows.push(Row { experiment: NAME, figure: "latency", subject, x, values });
+            }
+        }
+        let v = Verdict::new(NAME, PAPER, judge(&rows));
+        (v.shape_holds, v.control_fails)
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        let as_hoped =
+            |subject: &str, mbit: f64| if subject == CONTROL && mbit > 0.0 { 40_000.0 } else { 1800.0 };
+        assert_eq!(verdict(as_hoped), (true, Some(true)));
+        assert_eq!(verdict(|_, mbit| if mbit > 0.0 { 40_000.0 } else { 1800.0 }), (true, Some(false)));
+        assert_eq!(verdict(|_, _| 1800.0), (false, Some(false)));
+    }
+}

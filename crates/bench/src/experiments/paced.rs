@@ -1,0 +1,166 @@
+//! Three clients at rate-monotonic priorities on lanes, with continuous clients of the ordinary class below them, on one processor
+//! that other programs want as well.
+//!
+//! Beside it the same work in bare threads at the same native priorities: what those meet, the ORB must meet too.
+
+use std::time::Duration;
+
+use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
+use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
+
+use super::catalogue::Experiment;
+use super::{BenchError, Context};
+use crate::contention::{Busy, Contest, Order, Role, Setup, calibrate_work};
+use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at};
+use crate::load::work;
+
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Deadlines of clients at 75, 50 and 25 Hz on lanes, beside four that call without a pause",
+    source: "a test of ours; rates and priorities are those of common Real-Time CORBA demonstrations",
+    paper: PAPER,
+    seconds: (20, 190),
+    run,
+};
+
+const NAME: &str = "paced";
+const PAPER: &str = "lanes and bands meet every deadline that bare threads with the same work meet; without them deadlines are missed";
+/// Calls a second, CORBA priority, and the native one of the bare thread.
+const CLIENTS: [(u32, i16, u8); 3] = [(75, 32_767, 45), (50, 21_844, 30), (25, 10_922, 15)];
+const LOWEST: i16 = 100;
+const CONTINUOUS: u32 = 4;
+const WORK_MS: f64 = 0.35;
+const SORTED: &str = "lanes";
+const CONTROL: &str = "one-pool-control";
+const BARE: &str = "bare-threads";
+
+/// Other programs on the processor.
+const BUSY: u32 = 8;
+
+/// Due and in time, of each client.
+type Met = [(u64, u64); 3];
+
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    let (rounds, ms) = (cx.pick(3, 10), cx.ms(1_500, 6_000));
+    let work = (WORK_MS * calibrate_work(cx)?).round() as i32;
+    let lanes: Vec<i16> =
+        [LOWEST].into_iter().chain(CLIENTS.iter().rev().map(|&(_, priority, _)| priority)).collect();
+    let sorted = Setup { ordinary_below: 1000, ..Setup::lanes(&lanes) };
+    let control = Setup { sorted: false, ..sorted.clone() };
+    let mut contests =
+        [Contest::start(cx, SORTED, &sorted, None)?, Contest::start(cx, CONTROL, &control, None)?];
+    let _busy = Busy::start(cx, BUSY)?;
+    let mut results = [BARE, SORTED, CONTROL].map(|subject| (subject, Met::default()));
+    // In turns, so that a stall of the machine has the same chance to hit each of them.
+    for round in 1..=rounds {
+        cx.step(format!("{NAME}: {BARE}, round {round}"));
+        add(&mut results[0].1, bare(cx, work, Duration::from_millis(ms.into()))?);
+        for (contest, (subject, met)) in contests.iter_mut().zip(&mut results[1..]) {
+            cx.step(format!("{NAME}: {subject}, round {round}"));
+            let role =
+                |threads, hz, priority| Role { threads, hz, work, payload: 0, priority: Some(priority) };
+            let mut roles: Vec<Role> =
+                CLIENTS.iter().map(|&(hz, priority, _)| role(1, hz, priority)).collect();
+            roles.push(role(CONTINUOUS, 0, LOWEST));
+            let played = contest.run(&Order { ms, roles })?;
+            add(met, played.iter().take(CLIENTS.len()).map(|p| (p.due, p.in_time)));
+        }
+    }
+    contests.into_iter().for_each(Contest::end);
+    let mut rows = Vec::new();
+    for (subject, met) in results {
+        for ((hz, ..), (due, in_time)) in CLIENTS.into_iter().zip(met) {
+            let missed = due.saturating_sub(in_time);
+            let percent = 100.0 * in_time as f64 / due.max(1) as f64;
+            let values = vec![("due", due as f64), ("missed", missed as f64), ("in_time_percent", percent)];
+            rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: hz.into(), values });
+        }
+    }
+    let figures = vec![Figure {
+        id: "deadlines",
+        title: "Calls that ended within their period",
+        x: "calls a second",
+        y: "percent",
+        draw: &["in_time_percent"],
+        divide: 1.0,
+        log: false,
+    }];
+    let notes = vec![format!(
+        "A call is {WORK_MS} ms of work. {CONTINUOUS} more clients call without a pause, and {BUSY} threads of other programs keep the \
+         processor busy, all of the ordinary class. {rounds} rounds of {} s each.",
+        f64::from(ms) / 1000.0
+    )];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome { figures, rows, notes, verdict })
+}
+
+fn add(to: &mut Met, more: impl IntoIterator<Item = (u64, u64)>) {
+    for ((due, met), (more_due, more_met)) in to.iter_mut().zip(more) {
+        *due += more_due;
+        *met += more_met;
+    }
+}
+
+/// Due and met of each client, as threads of this process that do the work themselves.
+fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)>, BenchError> {
+    // In the place of the clients that call without a pause.
+    let _continuous = Busy::start(cx, CONTINUOUS)?;
+    let start = now_ns() + 20_000_000;
+    let stop = start + u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    let paced = CLIENTS.map(|(hz, _, native)| {
+        let class = if cx.fifo.is_some() { SchedClass::Fifo(native) } else { SchedClass::Other };
+        ThreadSpec::new("paced").class(class).cpus(Cpus::one(cx.cpu())).spawn(move || {
+            let period = NS_PER_S / u64::from(hz);
+            let releases = (0..).map(|k| start + k * period).take_while(|&release| release < stop);
+            releases.fold((0, 0), |(due, met), release| {
+                sleep_until(Deadline::at_ns(release));
+                work(units);
+                (due + 1, met + u64::from(now_ns() <= release + period))
+            })
+        })
+    });
+    let mut results = Vec::new();
+    for thread in paced {
+        results.push(thread.map_err(BenchError::Thread)?.join().unwrap_or((0, 0)));
+    }
+    Ok(results)
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    let missed = |subject: &str| -> f64 {
+        CLIENTS.iter().map(|&(hz, ..)| at(rows, "deadlines", subject, "missed", hz.into())).sum()
+    };
+    let (lanes, control, bare) = (missed(SORTED), missed(CONTROL), missed(BARE));
+    vec![
+        Claim::paper(lanes <= bare, format!("lanes and bands miss {lanes} deadlines, bare threads {bare}")),
+        Claim::control(
+            control > lanes + 10.0,
+            format!("without lanes and bands {control} are missed (above those with them by 10)"),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(missed: impl Fn(&str) -> f64) -> (bool, Option<bool>) {
+        let mut rows = Vec::new();
+        for subject in [SORTED, CONTROL, BARE] {
+            for (hz, ..) in CLIENTS {
+                let values = vec![("missed", missed(subject))];
+                rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: hz.into(), values });
+            }
+        }
+        let v = Verdict::new(NAME, PAPER, judge(&rows));
+        (v.shape_holds, v.control_fails)
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        assert_eq!(verdict(|subject| if subject == CONTROL { 50.0 } else { 0.0 }), (true, Some(true)));
+        assert_eq!(verdict(|subject| if subject == SORTED { 1.0 } else { 0.0 }), (false, Some(false)));
+        assert_eq!(verdict(|_| f64::NAN), (false, Some(false)));
+    }
+}

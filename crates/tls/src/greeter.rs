@@ -1,0 +1,120 @@
+//! Many handshakes at a time, in one thread of ordinary priority.
+//!
+//! A client that does not speak costs a place for as long as a handshake may take, and nobody else anything. While all places
+//! are taken, further clients wait in the socket's backlog.
+
+use crate::context::Context;
+use crate::handshake::{Handshake, Step};
+use crate::listener::Queue;
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::time::Deadline;
+use isorb_transport::{Listener, Wait};
+use rustls::ServerConnection;
+use std::io;
+use std::sync::Arc;
+
+/// Handshakes at a time.
+const PLACES: usize = 64;
+/// Of the listening socket; the others are places.
+const DOOR: u64 = PLACES as u64;
+
+struct Guest {
+    handshake: Handshake,
+    until: Deadline,
+}
+
+pub(crate) struct Greeter {
+    pub door: Arc<dyn Listener>,
+    pub context: Arc<Context>,
+    pub queue: Arc<Queue>,
+    pub poller: Arc<Poller>,
+}
+
+impl Greeter {
+    /// Greets until the poller is woken for good.
+    pub fn run(self) {
+        let mut guests: [Option<Guest>; PLACES] = [const { None }; PLACES];
+        let mut events = Events::<16>::new();
+        // Level-triggered, and watched only while there is a place for who comes.
+        let mut open = self.poller.add(self.door.fd(), DOOR, Interest::READ, Trigger::Level).is_ok();
+        loop {
+            let until =
+                guests.iter().flatten().fold(Deadline::NONE, |first, guest| first.earlier(guest.until));
+            let Ok(ready) = self.poller.wait(&mut events, until) else { return };
+            for event in ready {
+                match event.token {
+                    Poller::WAKE => return,
+                    DOOR => self.welcome(&mut guests),
+                    place => self.go_on(&mut guests, place as usize),
+                }
+            }
+            for place in guests.iter_mut() {
+                if place.as_ref().is_some_and(|guest| guest.until.is_past())
+                    && let Some(guest) = place.take()
+                {
+                    let stream = guest.handshake.stream();
+                    self.gone(stream.peer(), &"no handshake in time");
+                    let _ = self.poller.delete(stream.fd());
+                }
+            }
+            let free = guests.iter().any(Option::is_none);
+            if free != open {
+                open = free;
+                let fd = self.door.fd();
+                let changed = match free {
+                    true => self.poller.add(fd, DOOR, Interest::READ, Trigger::Level),
+                    false => self.poller.delete(fd),
+                };
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, guests: &mut [Option<Guest>; PLACES]) {
+        let Some(place) = guests.iter().position(Option::is_none) else { return };
+        let stream = match self.door.accept(Wait::No) {
+            Ok(stream) => stream,
+            // Gone again, or no descriptor is left: whoever is next is told by the next event.
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                return;
+            }
+        };
+        let (roles, stale) = self.context.current();
+        if let Some(error) = stale {
+            eprintln!("isorb-tls: {error}; the certificates from before stay in use");
+        }
+        let Some(server) = roles.server else { return };
+        let tls = match ServerConnection::new(server) {
+            Ok(tls) => tls,
+            Err(error) => return self.gone(stream.peer(), &error),
+        };
+        let until = Deadline::after(self.context.config().handshake_timeout);
+        if self.poller.add(stream.fd(), place as u64, Interest::BOTH, Trigger::Edge).is_ok() {
+            guests[place] = Some(Guest { handshake: Handshake::new(stream, tls.into()), until });
+            self.go_on(guests, place);
+        }
+    }
+
+    fn go_on(&self, guests: &mut [Option<Guest>; PLACES], place: usize) {
+        let Some(Guest { handshake, until }) = guests.get_mut(place).and_then(Option::take) else { return };
+        let peer = handshake.stream().peer().to_owned();
+        match handshake.step() {
+            Ok(Step::Pending(handshake)) => guests[place] = Some(Guest { handshake, until }),
+            Ok(Step::Done(stream)) => {
+                let _ = self.poller.delete(isorb_transport::Stream::fd(&stream));
+                self.queue.put(Box::new(stream));
+            }
+            // Its descriptor is closed, and no longer watched.
+            Err(error) => self.gone(&peer, &error),
+        }
+    }
+
+    fn gone(&self, peer: &str, why: &dyn std::fmt::Display) {
+        self.queue.note(format_args!("{peer}: {why}"));
+    }
+}

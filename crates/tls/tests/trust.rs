@@ -1,0 +1,137 @@
+//! Who is let in, and when certificates change.
+
+mod common;
+
+use common::Authority;
+use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
+use isorb_transport::{Tcp, Transport, Wait};
+use std::io::{ErrorKind, IoSlice};
+use std::time::Duration;
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+
+/// Whether a client gets an octet through to a server and back.
+fn talks(server: &Tls, client: &Tls) -> bool {
+    let listener = server.listen("127.0.0.1:0").unwrap();
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let stream = listener.accept(Wait::Block)?;
+            let mut octet = [0];
+            stream.recv(&mut octet, Wait::Block)?;
+            stream.send(&[IoSlice::new(&octet)], Wait::Block)
+        });
+        // With TLS 1.3 a client hears only after its handshake that the server did not like it.
+        let talked = client.connect(listener.address(), PATIENCE).and_then(|stream| {
+            stream.set_recv_timeout(PATIENCE)?;
+            stream.send(&[IoSlice::new(&[7])], Wait::Block)?;
+            let mut octet = [0];
+            stream.recv(&mut octet, Wait::Block).map(|n| n == 1 && octet == [7])
+        });
+        listener.close();
+        let _ = serving.join().unwrap();
+        talked.unwrap_or(false)
+    })
+}
+
+fn tls(config: TlsConfig) -> Tls {
+    Tls::new(config).unwrap()
+}
+
+#[test]
+fn both_sides_must_be_signed_by_who_is_trusted() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = tls(ours.member("server"));
+    assert!(talks(&server, &tls(ours.member("client"))));
+    // A client that trusts our authority, and is known to another only.
+    let mut stranger = theirs.member("client");
+    stranger.authorities = ours.folder.join("authority.pem");
+    assert!(!talks(&server, &tls(stranger)));
+    // A server that is not the one.
+    assert!(!talks(&tls(theirs.member("server")), &tls(ours.member("client"))));
+    let nobody = TlsConfig { certificate: None, key: None, ..ours.member("client") };
+    assert!(!talks(&server, &tls(nobody.clone())));
+    for lenient in [ClientCertificates::Wanted, ClientCertificates::No] {
+        let server = tls(TlsConfig { client_certificates: lenient, ..ours.member("server") });
+        assert!(talks(&server, &tls(nobody.clone())));
+    }
+}
+
+#[test]
+fn names_count_unless_they_are_not_to() {
+    let ours = Authority::new();
+    let server = tls(ours.member("server"));
+    let listener = server.listen("127.0.0.2:0").unwrap();
+    let strict = tls(ours.member("client"));
+    let refused = strict.connect(listener.address(), PATIENCE).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidData);
+    let lenient = tls(TlsConfig { check_names: false, ..ours.member("client") });
+    lenient.connect(listener.address(), PATIENCE).unwrap();
+    // Who signed it counts all the same.
+    let theirs = Authority::new();
+    let stranger = tls(TlsConfig { check_names: false, ..theirs.member("client") });
+    assert_eq!(stranger.connect(listener.address(), PATIENCE).unwrap_err().kind(), ErrorKind::InvalidData);
+}
+
+#[test]
+fn new_certificates_count_from_the_next_handshake_on() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = tls(ours.member("server"));
+    let client = tls(ours.member("client"));
+    let newcomer = tls(theirs.member("client"));
+    assert!(talks(&server, &client) && !talks(&server, &newcomer));
+    let replace = |name: &str, with: &[u8]| {
+        let file = ours.folder.join(name);
+        let before = std::fs::metadata(&file).unwrap().modified().unwrap();
+        // File systems keep time in steps.
+        while std::fs::metadata(&file).unwrap().modified().unwrap() == before {
+            std::fs::write(&file, with).unwrap();
+        }
+    };
+    // What is no certificate changes nothing.
+    let good = std::fs::read(ours.folder.join("authority.pem")).unwrap();
+    replace("authority.pem", b"nonsense");
+    assert!(talks(&server, &client));
+    replace("authority.pem", &std::fs::read(theirs.folder.join("authority.pem")).unwrap());
+    assert!(!talks(&server, &client), "the old authority is not trusted any more");
+    replace("authority.pem", &good);
+    assert!(talks(&server, &client));
+}
+
+#[test]
+fn a_client_that_says_nothing_holds_up_nobody() {
+    let ours = Authority::new();
+    let config = TlsConfig { handshake_timeout: Duration::from_millis(300), ..ours.member("server") };
+    let server = tls(config);
+    let listener = server.listen("127.0.0.1:0").unwrap();
+    // More than there are places.
+    let silent: Vec<_> = (0..100).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
+    let client = tls(ours.member("client"));
+    client.connect(listener.address(), PATIENCE).unwrap();
+    listener.accept(Wait::Block).unwrap();
+    for stream in &silent {
+        stream.set_recv_timeout(PATIENCE).unwrap();
+        // Their time ends too.
+        assert_eq!(stream.recv(&mut [0; 64], Wait::Block).unwrap_or(0), 0);
+    }
+    // What is no TLS is told so and left.
+    let lost = Tcp.connect(listener.address(), PATIENCE).unwrap();
+    lost.send(&[IoSlice::new(b"GET / HTTP/1.1\r\n\r\n")], Wait::Block).unwrap();
+    lost.set_recv_timeout(PATIENCE).unwrap();
+    while lost.recv(&mut [0; 64], Wait::Block).is_ok_and(|n| n > 0) {}
+}
+
+#[test]
+fn what_is_wrong_with_the_files_is_said() {
+    let ours = Authority::new();
+    let good = ours.member("server");
+    let sentence = |config: TlsConfig| Tls::new(config).unwrap_err().to_string();
+    let missing = ours.folder.join("nowhere.pem");
+    assert!(sentence(TlsConfig { authorities: missing.clone(), ..good.clone() }).contains("nowhere.pem"));
+    assert!(sentence(TlsConfig { key: Some(missing), ..good.clone() }).contains("private key"));
+    assert_eq!(Tls::new(TlsConfig { key: None, ..good.clone() }).unwrap_err(), TlsError::HalfIdentity);
+    ours.sign("other");
+    let mixed = TlsConfig { key: Some(ours.folder.join("other.key")), ..good.clone() };
+    assert!(matches!(Tls::new(mixed), Err(TlsError::Rejected(_))));
+    let client = tls(TlsConfig { certificate: None, key: None, ..good });
+    assert_eq!(client.listen("127.0.0.1:0").unwrap_err().kind(), ErrorKind::InvalidInput);
+}

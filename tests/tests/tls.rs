@@ -1,0 +1,68 @@
+//! Calls over TLS: references name the port, both sides know each other, and nothing else changes.
+
+#[path = "../../crates/tls/tests/common/mod.rs"]
+mod certificates;
+
+use certificates::Authority;
+use isorb::{Config, Kind, Orb, Reference};
+use isorb_tests::Parrot;
+use isorb_tests::steady::PathRef;
+use isorb_tls::Tls;
+use std::sync::Arc;
+
+fn orb(authority: &Authority, name: &str, endpoints: &[&str]) -> Orb {
+    let tls = Tls::new(authority.member(name)).unwrap();
+    let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
+    let config = Config { endpoints, lane_threads: 1, ..Config::default() };
+    Orb::with_config_and(config, |info| info.add_transport(Arc::new(tls)).map_err(|error| panic!("{error}")))
+        .unwrap()
+}
+
+fn serve(server: &Orb) -> String {
+    let near: PathRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    let background = server.clone();
+    std::thread::spawn(move || background.run());
+    near.object().to_string()
+}
+
+#[test]
+fn calls_cross_in_both_forms_of_concurrency() {
+    let authority = Authority::new();
+    for form in [";connection", ";lane"] {
+        let server = orb(&authority, "server", &[&format!("giop:ssl:127.0.0.1:0{form}")]);
+        let reference = serve(&server);
+        let client = orb(&authority, "client", &[]);
+        let far: PathRef = client.resolve(&reference).unwrap();
+        far.ping().unwrap();
+        let large: Vec<u8> = (0..3 << 20).map(|i| (i % 251) as u8).collect();
+        assert_eq!(far.echo_octets(&large).unwrap(), large);
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| (0..200).for_each(|_| far.ping().unwrap()));
+            }
+        });
+        // Who has no certificate of this plant, or speaks no TLS at all, does not get in.
+        let stranger = orb(&Authority::new(), "client", &[]);
+        let refused = stranger.resolve::<PathRef>(&reference).and_then(|path| path.ping());
+        assert!(refused.is_err());
+        let plain = Orb::with_config(Config::default());
+        let refused = plain.resolve::<PathRef>(&reference).and_then(|path| path.ping()).unwrap_err();
+        assert!(matches!(refused.kind, Kind::Transient | Kind::InvObjref | Kind::CommFailure), "{refused}");
+        far.ping().unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_server_may_speak_both() {
+    let authority = Authority::new();
+    let server = orb(&authority, "server", &["127.0.0.1:0", "giop:ssl:127.0.0.1:0"]);
+    let reference = serve(&server);
+    let over = |client: &Orb| {
+        let far: PathRef = client.resolve(&reference).unwrap();
+        far.ping().unwrap();
+    };
+    over(&Orb::with_config(Config::default()));
+    over(&orb(&authority, "client", &[]));
+    server.shutdown(true).unwrap();
+}
