@@ -4,6 +4,7 @@ pub mod crm;
 pub mod crm_server;
 pub mod demo;
 pub mod doctor;
+pub mod event_channel;
 pub mod idl;
 pub mod ior;
 pub mod name;
