@@ -21,6 +21,7 @@ pub(crate) use slots::{Slot, Slots};
 
 use crate::policy::Timeout;
 use crate::server::Lane;
+use crate::workspace::{Work, with_work};
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
@@ -558,29 +559,13 @@ impl Connection {
         if !self.bidirectional.load(Ordering::Acquire)
             && let Ok(mut inbox) = self.inbox.try_lock()
         {
-            let mut block = inbox::fresh_block(&self.pool);
-            loop {
-                let read = inbox.next(
-                    &*self.stream,
-                    &self.pool,
-                    Wait::No,
-                    Deadline::NONE,
-                    Timeout::NONE,
-                    &mut block,
-                );
-                match read.map(|arrived| (arrived, arrived.header.kind)) {
-                    Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
-                        self.slots.deliver(arrived, &mut block, &self.pool);
-                    }
-                    Ok((_, MessageKind::CancelRequest)) => {}
-                    Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
-                    Err(ReadError::WouldBlock) => break,
-                    Ok(_) | Err(_) => {
-                        self.break_off();
-                        break;
-                    }
-                }
-            }
+            // Into a block of this thread: a fresh one might have to be allocated.
+            let look = |work: &mut Work| -> crate::Result<()> {
+                self.look(&mut inbox, &mut work.block);
+                Ok(())
+            };
+            // Refused where calls are nested too deeply, which the call itself will be as well.
+            let _ = with_work(&self.pool, look);
             drop(inbox);
             self.hand_over();
         }
@@ -591,6 +576,25 @@ impl Connection {
     fn silent_since(&self) -> Option<u64> {
         let heard = self.heard.load(Ordering::Relaxed) || self.side == Side::Connector;
         (!heard).then(|| self.used_at.load(Ordering::Relaxed))
+    }
+
+    /// Takes in what has arrived on a connection on which nobody waits.
+    fn look(&self, inbox: &mut Inbox, block: &mut Buffer) {
+        loop {
+            let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, Timeout::NONE, block);
+            match read.map(|arrived| (arrived, arrived.header.kind)) {
+                Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
+                    self.slots.deliver(arrived, block, &self.pool);
+                }
+                Ok((_, MessageKind::CancelRequest)) => {}
+                Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
+                Err(ReadError::WouldBlock) => return,
+                Ok(_) | Err(_) => {
+                    self.break_off();
+                    return;
+                }
+            }
+        }
     }
 
     /// Notes that a call begins at `now_ns`; whether the last one began more than `rest_ns` before.
