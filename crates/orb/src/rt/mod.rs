@@ -11,6 +11,7 @@ mod adapter;
 mod binding;
 mod config;
 mod current;
+pub mod dynamic;
 mod mutex;
 mod overrides;
 mod plan;
