@@ -42,7 +42,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// A decoder that goes on behind the first `position` octets of a message, which were read in another way.
-    #[inline]
+    #[inline(always)]
     pub fn behind(
         position: usize,
         rest: &'m mut [u8],
@@ -58,6 +58,12 @@ impl<'m> Decoder<'m> {
     pub fn with_context(mut self, context: &'m dyn Any) -> Decoder<'m> {
         self.context = Some(context);
         self
+    }
+
+    /// The same decoder with another text, and with a context if there is one.
+    #[inline(always)]
+    pub fn read_as(self, text: Text, context: Option<&'m dyn Any>) -> Decoder<'m> {
+        Decoder { text, context, ..self }
     }
 
     /// As [`with_context`](Self::with_context), in place.

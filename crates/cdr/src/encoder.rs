@@ -27,10 +27,10 @@ pub struct Encoder<'v> {
 }
 
 impl<'v> Encoder<'v> {
-    /// An encoder that reuses the capacity of `buffer`; its contents are discarded.
+    /// As [`new`](Self::new), but the first `octets` octets of `buffer` stay: what the message begins with.
     #[inline(always)]
-    pub fn new(mut buffer: Vec<u8>, text: Text) -> Encoder<'v> {
-        buffer.clear();
+    pub fn resume(mut buffer: Vec<u8>, octets: usize, text: Text) -> Encoder<'v> {
+        buffer.truncate(octets);
         Encoder {
             message: Message { buffer, lent: [None; LENT_SLICES], lent_count: 0, lent_bytes: 0 },
             origin: 0,
@@ -39,6 +39,12 @@ impl<'v> Encoder<'v> {
             end: u32::MAX as usize,
             error: None,
         }
+    }
+
+    /// An encoder that reuses the capacity of `buffer`; its contents are discarded.
+    #[inline(always)]
+    pub fn new(buffer: Vec<u8>, text: Text) -> Encoder<'v> {
+        Encoder::resume(buffer, 0, text)
     }
 
     /// Refuses messages of more than `bytes` bytes with [`ErrorKind::TooLarge`].

@@ -13,7 +13,7 @@ use isorb_giop::{AddressProfile, Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
 ///
@@ -41,6 +41,8 @@ struct Binding {
 
 /// A place that a reference was resolved to.
 pub(crate) struct Target {
+    /// No other target of this process has or had it; never 0.
+    pub number: u64,
     pub place: Place,
     /// The reference that was resolved.
     pub ior: Arc<Ior>,
@@ -138,7 +140,7 @@ impl Object {
         Arc::as_ptr(&self.0.binding) as usize as u64
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn effective_policies(&self) -> Effective {
         if !self.0.sets_policies && !thread_sets_policies() {
             return self.0.orb.effective_policies();
@@ -215,11 +217,13 @@ impl Object {
     }
 
     /// Where calls go now.
+    #[inline(always)]
     pub(crate) fn target(&self) -> Result<Arc<Target>> {
-        if let Some(target) = &self.0.binding.lock().target {
-            return Ok(target.clone());
+        let bound = self.0.binding.lock().target.clone();
+        match bound {
+            Some(target) => Ok(target),
+            None => self.bind(),
         }
-        self.bind()
     }
 
     /// Finds out where calls go.
@@ -257,6 +261,11 @@ impl Object {
     }
 }
 
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.owns(ior) {
         let facts = Facts::of(ior)?.map(Box::new);
@@ -265,6 +274,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
         let addressing = AtomicU8::new(0);
         return Ok(Target {
+            number: next_number(),
             place,
             ior,
             key,
@@ -286,6 +296,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let version = found.version.min(orb.config().giop_version());
         let head = if version == Version::V1_2 { RequestHead::new(&found.key) } else { None };
         return Ok(Target {
+            number: next_number(),
             place: Place::There(orb.peer(found.routes)),
             ior: ior.clone(),
             key: found.key.into(),

@@ -182,7 +182,7 @@ impl SharedPolicies {
     }
 
     /// What holds where no narrower scope sets anything.
-    #[inline]
+    #[inline(always)]
     pub fn effective(&self) -> Effective {
         Effective {
             timeout: self.request_timeout.effective().min(self.round_trip_timeout.effective()),
@@ -191,7 +191,7 @@ impl SharedPolicies {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn sync_scope(&self) -> Option<SyncScope> {
         match self.sync_scope.load(Ordering::Relaxed) {
             0 => None,
@@ -202,7 +202,7 @@ impl SharedPolicies {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn rebind(&self) -> Option<Rebind> {
         match self.rebind.load(Ordering::Relaxed) {
             0 => None,
@@ -242,7 +242,7 @@ impl AtomicTimeout {
     }
 
     /// Zero means none.
-    #[inline]
+    #[inline(always)]
     fn effective(&self) -> Timeout {
         match self.0.load(Ordering::Relaxed) {
             0 => Timeout::NONE,

@@ -13,13 +13,15 @@ use std::sync::{Arc, OnceLock};
 pub(crate) const MAX_NESTING: usize = 64;
 /// Region of an upcall, and of the results of a call that gives owned values, in bytes.
 pub(crate) const REGION: usize = 16 << 10;
+/// What a lane's thread can write of a reply before its buffer grows, in bytes; large slices are lent and not written.
+const REPLY: usize = 16 << 10;
 /// An encoding buffer that grew beyond this is given back after the call.
 const STAY: usize = 2 << 20;
 
 /// Memory for one call or upcall.
 pub(crate) struct Work {
     pub region: Region,
-    pub encode: Vec<u8>,
+    pub encode: Encode,
     pub block: Buffer,
 }
 
@@ -36,7 +38,7 @@ impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
-        Work { region, encode: Vec::with_capacity(1024), block }
+        Work { region, encode: Encode::default(), block }
     }
 
     /// For a thread of a lane: a region that was touched already and does not grow, or none at all.
@@ -50,7 +52,9 @@ impl Work {
             // Nothing fits, and the pool retains nothing, so that all of it comes from the heap and goes back.
             Memory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
         };
-        Work { region, ..Work::new(pool) }
+        let mut work = Work { region, ..Work::new(pool) };
+        work.encode.put_back(Vec::with_capacity(REPLY));
+        work
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
@@ -60,12 +64,72 @@ impl Work {
             self.block = Buffer::unpooled(0);
         }
     }
+}
 
-    /// Keeps an encoding buffer for the next message unless it grew very large.
+/// The buffer that messages are written to, kept from message to message, and what the last one began with. A message that
+/// begins with the same is written behind it.
+pub(crate) struct Encode {
+    buffer: Vec<u8>,
+    begins: Beginning,
+    /// Length of the beginning in octets.
+    octets: usize,
+}
+
+/// What a message begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Beginning {
+    /// Number of the target of a request; 0 for none.
+    target: u64,
+    /// Where the name of its operation lies, which is a static.
+    name: (usize, usize),
+}
+
+impl Beginning {
+    const UNKNOWN: Beginning = Beginning { target: 0, name: (0, 0) };
+    /// The header of a reply of GIOP 1.2 without service contexts.
+    pub const REPLY: Beginning = Beginning { target: 0, name: (1, 0) };
+
+    /// The header of a request of GIOP 1.2 by key and without service contexts, to a target with this number.
     #[inline(always)]
-    pub fn put_back(encode: &mut Vec<u8>, buffer: Vec<u8>) {
+    pub fn request(target: u64, operation: &'static str) -> Beginning {
+        Beginning { target, name: (operation.as_ptr().addr(), operation.len()) }
+    }
+}
+
+impl Default for Encode {
+    fn default() -> Encode {
+        Encode { buffer: Vec::with_capacity(1024), begins: Beginning::UNKNOWN, octets: 0 }
+    }
+}
+
+impl Encode {
+    /// The buffer, for any message.
+    #[inline(always)]
+    pub fn take(&mut self) -> Vec<u8> {
+        self.begins = Beginning::UNKNOWN;
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// The buffer for a message that begins so, and how many octets of it are there already.
+    #[inline(always)]
+    pub fn take_for(&mut self, beginning: Beginning) -> (Vec<u8>, usize) {
+        let octets = if self.begins == beginning { self.octets } else { 0 };
+        (self.take(), octets)
+    }
+
+    /// Keeps the buffer for the next message unless it grew very large.
+    #[inline(always)]
+    pub fn put_back(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() <= STAY {
-            *encode = buffer;
+            self.buffer = buffer;
+        }
+    }
+
+    /// Says what the buffer that was put back begins with, in its first so many octets.
+    #[inline(always)]
+    pub fn begins(&mut self, beginning: Beginning, octets: usize) {
+        if octets <= self.buffer.len() {
+            (self.begins, self.octets) = (beginning, octets);
         }
     }
 }
@@ -120,6 +184,15 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
         }
     });
     result
+}
+
+/// Makes what this thread's first call, made by a servant, would make.
+pub(crate) fn warm_up(pool: &Arc<BufferPool>) {
+    SHELF.with(|shelf| {
+        let (work, region) = (shelf.work.take(), shelf.region.take());
+        shelf.work.set(Some(work.unwrap_or_else(|| Box::new(Work::new(pool)))));
+        shelf.region.set(Some(region.unwrap_or_else(another_region)));
+    });
 }
 
 #[cold]

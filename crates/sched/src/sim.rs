@@ -8,8 +8,9 @@ mod jobs;
 
 pub use jobs::{Job, Variation, hyperperiod, jobs};
 
-use crate::{Nanos, Preemption, Task, TaskError};
+use crate::{Nanos, Order, Preemption, Task, TaskError};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Who goes first.
@@ -29,6 +30,13 @@ pub enum Discipline {
     DualPriority {
         /// One a task: how long after its arrival a job is promoted; `None` for best effort, the middle band.
         promotion: Vec<Option<Nanos>>,
+    },
+    /// A queue a level, as the dispatchers have it: the place of a job in its queue is decided when it is queued.
+    Levels {
+        /// One a task: its level, 0 going first, and the order of that queue.
+        levels: Vec<(u32, Order)>,
+        /// Whether a job that has begun goes before all of its level.
+        turns: bool,
     },
 }
 
@@ -68,6 +76,10 @@ pub struct Served {
 }
 
 impl Served {
+    fn new(job: Job, task: &Task) -> Served {
+        Served { job, deadline: job.arrival.plus(task.deadline), finished: None }
+    }
+
     /// Whether it is known to be late: done after its deadline, or not done at `until`, which is after it.
     #[must_use]
     pub fn missed(&self, until: Nanos) -> bool {
@@ -160,9 +172,18 @@ pub fn simulate(
 ) -> Result<Trace, SimError> {
     tasks.iter().try_for_each(Task::check)?;
     jobs.retain(|job| job.ready < until && job.task < tasks.len() && !job.cost.is_zero());
+    let mut waiting: BTreeMap<(usize, u64), Vec<Job>> = BTreeMap::new();
+    jobs.retain(|job| match job.after {
+        Some(after) => {
+            waiting.entry(after).or_default().push(*job);
+            false
+        }
+        None => true,
+    });
     jobs.sort_by_key(|job| (job.ready, job.task, job.number));
     let fits = match discipline {
         Discipline::DualPriority { promotion } => promotion.len() == tasks.len(),
+        Discipline::Levels { levels, .. } => levels.len() == tasks.len(),
         Discipline::MinimumLaxity { tick } => !tick.is_zero(),
         Discipline::FixedPriority | Discipline::EarliestDeadline => true,
     };
@@ -172,12 +193,10 @@ pub fn simulate(
     let trace = Trace {
         until,
         runs: Vec::new(),
-        jobs: jobs
-            .into_iter()
-            .map(|job| Served { job, deadline: job.arrival.plus(tasks[job.task].deadline), finished: None })
-            .collect(),
+        jobs: jobs.into_iter().map(|job| Served::new(job, &tasks[job.task])).collect(),
     };
-    Machine { tasks, discipline, preemption, trace, active: Vec::new(), running: None, arrived: 0 }.run()
+    Machine { tasks, discipline, preemption, trace, active: Vec::new(), running: None, arrived: 0, waiting }
+        .run()
 }
 
 /// A job that is ready and not done.
@@ -198,6 +217,8 @@ struct Machine<'a> {
     running: Option<usize>,
     /// How many jobs became ready.
     arrived: usize,
+    /// Jobs that wait for another to be done.
+    waiting: BTreeMap<(usize, u64), Vec<Job>>,
 }
 
 impl Machine<'_> {
@@ -260,17 +281,17 @@ impl Machine<'_> {
     }
 
     /// Less goes first; what runs goes before what would only draw level.
-    fn urgency(&self, active: &Active, now: u64) -> (u64, Reverse<u32>, bool, usize) {
+    fn urgency(&self, active: &Active, now: u64) -> (u64, Reverse<u32>, u64, bool, usize) {
         let priority = Reverse(self.task(active).priority);
         let waits = Some(active.place) != self.running;
         let served = &self.trace.jobs[active.place];
         match self.discipline {
-            Discipline::FixedPriority => (0, priority, false, active.place),
-            Discipline::EarliestDeadline => (served.deadline.ns(), Reverse(0), false, active.place),
+            Discipline::FixedPriority => (0, priority, 0, false, active.place),
+            Discipline::EarliestDeadline => (served.deadline.ns(), Reverse(0), 0, false, active.place),
             Discipline::MinimumLaxity { .. } => {
                 // Counted from a moment long before now, so that late jobs go first.
                 let latest_start = served.deadline.ns().saturating_add(1 << 61).saturating_sub(active.left);
-                (latest_start.saturating_sub(now), Reverse(0), waits, active.place)
+                (latest_start.saturating_sub(now), Reverse(0), 0, waits, active.place)
             }
             Discipline::DualPriority { promotion } => {
                 let band = match promotion[served.job.task] {
@@ -278,7 +299,18 @@ impl Machine<'_> {
                     None => 1,
                     Some(_) => 2,
                 };
-                (band, priority, false, active.place)
+                (band, priority, 0, false, active.place)
+            }
+            Discipline::Levels { levels, turns } => {
+                let (level, order) = levels[served.job.task];
+                let begun = *turns && active.left < served.job.cost.ns();
+                let key = match order {
+                    _ if begun => 0,
+                    Order::Arrival => served.job.ready.ns(),
+                    Order::Deadline => served.deadline.ns(),
+                    Order::Laxity => served.deadline.minus(self.task(active).cost).ns(),
+                };
+                (u64::from(level), Reverse(0), key, !begun, active.place)
             }
         }
     }
@@ -319,8 +351,14 @@ impl Machine<'_> {
         }
         if end.ns() - now == left {
             served.finished = Some(end);
+            let done = (served.job.task, served.job.number);
             self.running = None;
             self.active.swap_remove(chosen);
+            // Nobody knows those that are not ready by their place yet.
+            for mut job in self.waiting.remove(&done).into_iter().flatten() {
+                job.ready = end;
+                self.trace.jobs.insert(self.arrived, Served::new(job, &self.tasks[job.task]));
+            }
         } else {
             self.active[chosen].left -= end.ns() - now;
             self.running = Some(place);

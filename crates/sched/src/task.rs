@@ -24,7 +24,8 @@ pub struct Task {
     pub period: Nanos,
     /// D: how long after its arrival a release must be done. It may be longer than the period.
     pub deadline: Nanos,
-    /// J: how late after its arrival a release may become ready (a tick, a link, a predecessor).
+    /// J: how late after its arrival a release may become ready (a tick, a link, a predecessor). It may exceed the period; releases become ready
+    /// in the order of their arrivals.
     pub jitter: Nanos,
     /// B: how long less urgent work may hold it up otherwise than by not being preemptible: resources that it shares,
     /// interrupts, the noise of the machine. Added to what the way of dispatching brings.

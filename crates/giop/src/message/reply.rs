@@ -53,6 +53,8 @@ pub struct OrdinaryReply {
 }
 
 impl OrdinaryReply {
+    /// Offset of the status in the message.
+    pub const STATUS_AT: usize = STATUS_AT;
     /// Offset of the body in the message.
     pub const BODY_AT: usize = BODY_AT;
 
@@ -191,6 +193,14 @@ pub fn write_reply(
         return STATUS_AT;
     }
     write_reply_any(e, id, status, contexts)
+}
+
+/// Makes the header that an encoder begins with, which [`write_reply`] wrote without contexts in GIOP 1.2, that of another
+/// reply.
+#[inline(always)]
+pub fn renew_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus) {
+    e.patch(ID_AT, id);
+    e.patch(STATUS_AT, status as u32);
 }
 
 fn write_reply_any(

@@ -76,28 +76,34 @@ impl OrdinaryRequest {
         if header.version != Version::V1_2 || header.seams != 0 {
             return None;
         }
-        let foreign = header.order.is_foreign();
-        let number = |at: usize| {
-            let number = u32::from_ne_bytes(*message.get(at..)?.first_chunk()?);
-            Some(if foreign { number.swap_bytes() } else { number })
+        let native = |number: &[u8; 4]| {
+            let number = u32::from_ne_bytes(*number);
+            if header.order.is_foreign() { number.swap_bytes() } else { number }
         };
-        let (fixed, _) = message.split_first_chunk::<{ KEY_AT }>()?;
+        let (fixed, rest) = message.split_first_chunk::<{ KEY_AT }>()?;
         let response = Response::from_flags(fixed[RESPONSE_AT])?;
         // The address disposition is 0 in either byte order; the two octets behind it are padding.
         if fixed[DISPOSITION_AT..DISPOSITION_AT + 2] != [0, 0] {
             return None;
         }
-        let (id, key) = (number(ID_AT)?, number(KEY_AT - 4)? as usize);
-        let key_ends = KEY_AT.checked_add(key)?;
-        let name_at = key_ends.checked_add(3 + 4)? & !3;
-        let name = number(name_at - 4)? as usize;
-        // Before the terminator.
-        let name_ends = name_at.checked_add(name.checked_sub(1)?)?;
-        // The number of contexts.
-        let contexts_at = name_ends.checked_add(1 + 3)? & !3;
-        if number(contexts_at)? != 0 || *message.get(name_ends)? != 0 {
+        let (id, key) = (native(fixed[ID_AT..].first_chunk()?), native(fixed[KEY_AT - 4..].first_chunk()?));
+        let key_ends = KEY_AT.checked_add(key as usize)?;
+        // Behind the key and its padding: the length of the name, the name, its terminator, padding.
+        let (_, rest) = rest.split_at_checked((key as usize).checked_add(3)? & !3)?;
+        let (name, rest) = rest.split_first_chunk()?;
+        let name_at = message.len() - rest.len();
+        let name = (native(name) as usize).checked_sub(1)?;
+        if *rest.get(name)? != 0 {
             return None;
         }
+        let name_ends = name_at + name;
+        // The number of contexts.
+        let (_, rest) = rest.split_at_checked((name + 1 + 3) & !3)?;
+        let (contexts, rest) = rest.split_first_chunk()?;
+        if *contexts != [0; 4] {
+            return None;
+        }
+        let contexts_at = message.len() - rest.len() - 4;
         let body_at = ((contexts_at + 4 + 7) & !7).min(message.len());
         Some(OrdinaryRequest { id, response, key_ends, name_at, name_ends, body_at })
     }
@@ -294,6 +300,14 @@ impl RequestHead {
         Some(RequestHead(head.into()))
     }
 
+    /// Makes the header that an encoder begins with, which [`RequestHead::write`] wrote without contexts, that of another
+    /// request of the same operation.
+    #[inline(always)]
+    pub fn renew(e: &mut Encoder<'_>, id: u32, response: Response) {
+        e.patch(ID_AT, id);
+        e.patch(RESPONSE_AT, u32::from_ne_bytes([response as u8, 0, 0, 0]));
+    }
+
     /// As [`write_request`], which writes the same. GIOP 1.2 only.
     ///
     /// # Real-time
@@ -310,8 +324,7 @@ impl RequestHead {
             return e.fail(ErrorKind::NotRemotable);
         }
         e.raw(&self.0);
-        e.patch(ID_AT, id);
-        e.patch(RESPONSE_AT, u32::from_ne_bytes([response as u8, 0, 0, 0]));
+        RequestHead::renew(e, id, response);
         put_name_before(e, operation, contexts);
     }
 }

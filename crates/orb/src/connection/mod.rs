@@ -21,6 +21,7 @@ pub(crate) use slots::{Slot, Slots};
 
 use crate::policy::Timeout;
 use crate::server::Lane;
+use crate::workspace::{Work, with_work};
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
@@ -183,7 +184,7 @@ impl Connection {
 
     /// Counts a request as being served, as long as the result lives; `None` when the connection closes, and the peer is or
     /// will be told that the request was not processed.
-    #[inline]
+    #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
@@ -388,7 +389,7 @@ impl Connection {
 
     /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
     /// the inbox is still held: a caller that gets the inbox must find its reply delivered, or wait for it in vain.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, into: &mut Buffer) -> Result<Arrived, ReadError> {
         self.read_held(self.inbox.lock(), Wait::Block, into).0
     }
@@ -416,7 +417,7 @@ impl Connection {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_held(
         &self,
         mut inbox: PiGuard<'_, Inbox>,
@@ -554,33 +555,36 @@ impl Connection {
         if !self.bidirectional.load(Ordering::Acquire)
             && let Ok(mut inbox) = self.inbox.try_lock()
         {
-            let mut block = inbox::fresh_block(&self.pool);
-            loop {
-                let read = inbox.next(
-                    &*self.stream,
-                    &self.pool,
-                    Wait::No,
-                    Deadline::NONE,
-                    Timeout::NONE,
-                    &mut block,
-                );
-                match read.map(|arrived| (arrived, arrived.header.kind)) {
-                    Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
-                        self.slots.deliver(arrived, &mut block, &self.pool);
-                    }
-                    Ok((_, MessageKind::CancelRequest)) => {}
-                    Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
-                    Err(ReadError::WouldBlock) => break,
-                    Ok(_) | Err(_) => {
-                        self.break_off();
-                        break;
-                    }
-                }
-            }
+            // Into a block of this thread: a fresh one might have to be allocated.
+            let look = |work: &mut Work| -> crate::Result<()> {
+                self.look(&mut inbox, &mut work.block);
+                Ok(())
+            };
+            // Refused where calls are nested too deeply, which the call itself will be as well.
+            let _ = with_work(&self.pool, look);
             drop(inbox);
             self.hand_over();
         }
         self.is_open()
+    }
+
+    /// Takes in what has arrived on a connection on which nobody waits.
+    fn look(&self, inbox: &mut Inbox, block: &mut Buffer) {
+        loop {
+            let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, Timeout::NONE, block);
+            match read.map(|arrived| (arrived, arrived.header.kind)) {
+                Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
+                    self.slots.deliver(arrived, block, &self.pool);
+                }
+                Ok((_, MessageKind::CancelRequest)) => {}
+                Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
+                Err(ReadError::WouldBlock) => return,
+                Ok(_) | Err(_) => {
+                    self.break_off();
+                    return;
+                }
+            }
+        }
     }
 
     /// Notes that a call begins at `now_ns`; whether the last one began more than `rest_ns` before.
@@ -638,7 +642,7 @@ impl Connection {
     }
 
     /// Lets another waiter read, and the lane if it came by meanwhile.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&self) {
         self.slots.hand_over();
         if self.missed.load(Ordering::Relaxed) {

@@ -6,7 +6,7 @@ use super::slots::{Entered as EnteredSlots, PiCurrent};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::poa::{Entered, Refusal};
 use crate::server::{deliver, write_exception, write_refusal};
-use crate::workspace::Work;
+use crate::workspace::Encode;
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
@@ -160,7 +160,7 @@ impl<'r> Serving<'r> {
         mut self,
         e: Encoder<'_>,
         places: Places,
-        encode: &mut Vec<u8>,
+        encode: &mut Encode,
         send: &mut dyn FnMut(&Message<'_>),
     ) {
         let text = e.text();
@@ -171,7 +171,7 @@ impl<'r> Serving<'r> {
                 (self.info.point, self.info.status) = (Point::SendException, ReplyStatus::SystemException);
                 self.end();
                 crate::log::note(format_args!("a reply could not be written: {error}"));
-                *encode = buffer;
+                encode.put_back(buffer);
                 return;
             }
         };
@@ -193,7 +193,7 @@ impl<'r> Serving<'r> {
         } else if expected && message::finish_header(&mut message).is_ok() {
             send(&message);
         }
-        Work::put_back(encode, message.into_buffer());
+        encode.put_back(message.into_buffer());
     }
 
     /// Calls the ending points; `true` when one raised.

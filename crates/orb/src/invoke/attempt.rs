@@ -7,11 +7,13 @@ use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
 use crate::policy::{Effective, Rebind, Timeout};
 use crate::rt::{Way, local_priority};
-use crate::workspace::{Work, with_work};
+use crate::workspace::{Beginning, with_work};
 use crate::{Object, Orb, Result, SystemException, server};
 use isorb_cdr::{Encoder, Message, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
-use isorb_giop::message::{self, Addressed, OrdinaryReply, ReplyStatus, Response, ServiceContext};
+use isorb_giop::message::{
+    self, Addressed, OrdinaryReply, ReplyStatus, RequestHead, Response, ServiceContext,
+};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Completion, Header, Kind, minor};
 use isorb_rt::priority::Priority;
@@ -25,7 +27,7 @@ use std::sync::atomic::Ordering;
 pub(super) struct Call<'c, 'a> {
     pub orb: &'c Orb,
     pub object: &'c Object,
-    pub operation: &'c str,
+    pub operation: &'static str,
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
     pub deadline: Deadline,
@@ -151,7 +153,7 @@ impl<'a> Call<'_, 'a> {
     }
 
     /// One request over a connection, and its reply.
-    #[inline(always)]
+    #[inline(never)]
     pub fn over<'s>(
         &self,
         target: &Target,
@@ -174,16 +176,24 @@ impl<'a> Call<'_, 'a> {
                 Version::V1_2 => self.orb.offer_bidirectional(connection),
                 _ => None,
             };
-            let mut e = Encoder::new(std::mem::take(&mut work.encode), text);
             let plain = announce.is_none() && listen_points.is_none() && contexts.is_empty();
-            let encoded = if plain && self.exchange.is_none() {
-                self.encode(&mut e, target, slot.id(), &[])
+            let plain = plain && self.exchange.is_none();
+            let beginning = Beginning::request(target.number, self.operation);
+            let (buffer, begun) =
+                if plain { work.encode.take_for(beginning) } else { (work.encode.take(), 0) };
+            let mut e = Encoder::resume(buffer, begun, text);
+            let mut head = 0;
+            let encoded = if plain {
+                self.encode(&mut e, target, slot.id(), &[], &mut head)
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
                 self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
             };
             let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
-            Work::put_back(&mut work.encode, e.into_buffer());
+            work.encode.put_back(e.into_buffer());
+            if head != 0 {
+                work.encode.begins(beginning, head);
+            }
             match outcome? {
                 Ok(()) => {}
                 Err(SendError::NotSent) => {
@@ -238,7 +248,7 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
         with_work(pool, |work| {
-            let mut e = Encoder::new(std::mem::take(&mut work.encode), Text::DEFAULT);
+            let mut e = Encoder::new(work.encode.take(), Text::DEFAULT);
             let message = self.introduce(&mut e, target, 0, (None, None, Own::priority(priority)), scope)?;
             let len = message.len();
             if work.block.capacity() < len {
@@ -251,7 +261,7 @@ impl<'a> Call<'_, 'a> {
                 work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
                 at += piece.len();
             }
-            Work::put_back(&mut work.encode, e.into_buffer());
+            work.encode.put_back(e.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
             let served = server::request(self.orb, None, arrived, work, &mut |message| {
@@ -296,7 +306,7 @@ impl<'a> Call<'_, 'a> {
             n += 1;
         }
         let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
-        self.encode(e, target, id, contexts)
+        self.encode(e, target, id, contexts, &mut 0)
     }
 
     #[inline(always)]
@@ -306,10 +316,20 @@ impl<'a> Call<'_, 'a> {
         target: &Target,
         id: u32,
         contexts: &[ServiceContext<'_>],
+        beginning: &mut usize,
     ) -> Result<&'e Message<'a>> {
         e.set_limit(self.orb.config().message_limit);
+        let begun = e.position() != 0;
+        let mut head_ends = 0;
         match (target.addressing.load(Ordering::Relaxed), &target.head) {
-            (0, Some(head)) => head.write(e, id, self.response, self.operation, contexts),
+            (0, _) if begun => {
+                RequestHead::renew(e, id, self.response);
+                head_ends = e.position();
+            }
+            (0, Some(head)) => {
+                head.write(e, id, self.response, self.operation, contexts);
+                head_ends = e.position();
+            }
             (0, None) => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
             (way, _) => self.address_otherwise(e, target, id, way, contexts),
         }
@@ -318,6 +338,7 @@ impl<'a> Call<'_, 'a> {
         message::end_body(e, body);
         let message = e.finished().map_err(|error| wide_text(error, target))?;
         message::finish_header(message)?;
+        *beginning = head_ends;
         Ok(message)
     }
 
@@ -331,6 +352,8 @@ impl<'a> Call<'_, 'a> {
         way: u8,
         contexts: &[ServiceContext<'_>],
     ) {
+        // What another request began with.
+        e.truncate(0);
         let iiop = target.ior.profiles.iter().position(|profile| profile.tag == TAG_INTERNET_IOP);
         let selected = iiop.unwrap_or(0);
         let address = match way {

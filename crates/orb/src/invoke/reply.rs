@@ -3,11 +3,12 @@
 use super::attempt::{Answer, Call};
 use crate::connection::{Arrived, Connection, ReadError};
 use crate::object::Target;
-use crate::{Result, SystemException, server};
+use crate::{Orb, Result, SystemException, server};
 use isorb_cdr::{Decoder, Message, Text};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus};
 use isorb_giop::{Completion, Header, Ior, Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Scope};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
@@ -119,22 +120,22 @@ impl Call<'_, '_> {
         (body, header, text): (&'s mut [u8], Header, Text),
         scope: &'s Scope<'s>,
     ) -> Result<Decoder<'s>> {
-        let mut d = OrdinaryReply::body(body, &header, scope);
-        d.set_text(text);
-        self.lend_orb(&mut d, scope)?;
-        Ok(d)
+        let context: Option<&dyn Any> = if body.is_empty() { None } else { Some(self.lent_orb(scope)?) };
+        Ok(OrdinaryReply::body(body, &header, scope).read_as(text, context))
     }
 
     /// References among the results belong to this ORB.
-    #[inline]
     fn lend_orb<'s>(&self, d: &mut Decoder<'s>, scope: &'s Scope<'s>) -> Result<()> {
         if d.remaining() > 0 {
-            let orb = scope
-                .keep(self.orb.clone())
-                .map_err(|full| SystemException::from(full).completed(Completion::Maybe))?;
-            d.set_context(orb);
+            d.set_context(self.lent_orb(scope)?);
         }
         Ok(())
+    }
+
+    /// The ORB, as long as the results live.
+    fn lent_orb<'s>(&self, scope: &'s Scope<'s>) -> Result<&'s Orb> {
+        let kept = scope.keep(self.orb.clone());
+        Ok(kept.map_err(|full| SystemException::from(full).completed(Completion::Maybe))?)
     }
 
     #[cold]

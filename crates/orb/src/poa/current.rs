@@ -115,6 +115,15 @@ thread_local! {
     static TOKEN: u8 = const { 0 };
 }
 
+/// Makes what this thread's first request would make.
+pub(crate) fn warm_up() {
+    STACK.with_borrow_mut(|stack| {
+        if stack.frames.capacity() == 0 {
+            stack.reserve();
+        }
+    });
+}
+
 /// A number that no other thread has while this one lives.
 pub(super) fn thread_token() -> usize {
     TOKEN.with(|token| ptr::from_ref(token).addr())
@@ -166,7 +175,6 @@ pub(super) fn push_servant(poa: Poa, servant: Servant, id: &[u8]) {
 }
 
 /// What was pushed last is over.
-#[inline]
 pub(super) fn pop() {
     let frame = STACK.with_borrow_mut(|stack| {
         let frame = stack.frames.pop();
@@ -176,6 +184,13 @@ pub(super) fn pop() {
         frame
     });
     // May run a servant's destructor, which may look at the stack.
+    drop(frame);
+}
+
+/// As [`pop`], of what [`push_active`] pushed.
+#[inline(always)]
+pub(super) fn pop_active() {
+    let frame = STACK.with_borrow_mut(|stack| stack.frames.pop());
     drop(frame);
 }
 

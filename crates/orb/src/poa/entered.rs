@@ -71,6 +71,23 @@ impl Drop for Visit {
     }
 }
 
+/// An object in the active object map that a request is for, and that counts it already. It must be entered: a few words that
+/// are handed up from the look-up in registers, where [`Entered`] would be copied.
+#[must_use = "the request counts as running in the object until it is entered, and left"]
+pub(crate) struct Found<'k> {
+    pub(super) visit: Visit,
+    pub(super) active: Arc<Active>,
+    pub(super) id: &'k [u8],
+}
+
+impl<'k> Found<'k> {
+    /// The request runs.
+    #[inline(always)]
+    pub fn enter(self, operation: OperationName<'k>) -> Entered<'k> {
+        Entered::active(self.visit, self.active, self.id, operation)
+    }
+}
+
 /// A request that has its servant. Dropping it ends the request: `postinvoke` if it was not called, etherealisation of an
 /// object that was deactivated meanwhile, the rest of a destruction that waited for this request. It stays on its thread.
 pub(crate) struct Entered<'k> {
@@ -166,6 +183,12 @@ impl<'k> Entered<'k> {
         Ok(upcall(self.servant()))
     }
 
+    /// Whether a servant manager or a default servant stands behind it, so that [`postinvoke`](Self::postinvoke) may do something.
+    #[inline(always)]
+    pub fn is_located(&self) -> bool {
+        matches!(self.subject, Subject::Servant(..))
+    }
+
     /// Tells the servant locator, if there is one, that the upcall is over. Before the reply is sent, since its exception
     /// takes the place of the servant's answer.
     ///
@@ -191,10 +214,15 @@ impl<'k> Entered<'k> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         match &self.subject {
-            Subject::Active(active) => self.visit.poa.leave_object(active),
-            // After a panic of the servant: nobody is left to tell what it raises.
-            Subject::Servant(..) => _ = self.postinvoke(),
+            Subject::Active(active) => {
+                self.visit.poa.leave_object(active);
+                current::pop_active();
+            }
+            Subject::Servant(..) => {
+                // After a panic of the servant: nobody is left to tell what it raises.
+                _ = self.postinvoke();
+                current::pop();
+            }
         }
-        current::pop();
     }
 }

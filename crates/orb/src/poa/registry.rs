@@ -1,7 +1,7 @@
 //! All POAs of one ORB, as the dispatcher sees them.
 
 use super::current;
-use super::entered::{Entered, Visit};
+use super::entered::{Entered, Found, Visit};
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
 use super::gate::DEAD;
 use super::key::{Key, split_name};
@@ -142,7 +142,7 @@ impl Registry {
     /// # Real-time
     /// Neither allocates nor waits, but for the locks of the POA's table and of the map, each held for a look-up.
     #[inline(always)]
-    pub fn enter_active<'k>(&self, key: &'k [u8], operation: OperationName<'k>) -> Option<Entered<'k>> {
+    pub fn find_active<'k>(&self, key: &'k [u8]) -> Option<Found<'k>> {
         let (poa, id) = match Key::parse(key)? {
             Key::Transient { epoch, slot, generation, id } => {
                 if epoch != self.shared.epoch {
@@ -152,7 +152,7 @@ impl Registry {
             }
             Key::Persistent { path, id } => (self.known_path(path)?, id),
         };
-        Visit::at_once(poa)?.serve_active(id, operation)
+        Visit::at_once(poa)?.find_active(id)
     }
 
     fn known_path(&self, path: &[u8]) -> Option<Poa> {

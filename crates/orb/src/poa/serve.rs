@@ -2,7 +2,7 @@
 
 use super::active_map::Active;
 use super::current::{self, Marker};
-use super::entered::{Entered, Visit};
+use super::entered::{Entered, Found, Visit};
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, guarded, no};
 use super::gate::DEAD;
 use super::managers::{Refusal, ServantActivator, ServantManager};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 impl Visit {
     /// Finds the servant for a request if it is in the active object map.
     #[inline(always)]
-    pub fn serve_active<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Option<Entered<'k>> {
+    pub fn find_active<'k>(self, id: &'k [u8]) -> Option<Found<'k>> {
         let active = enter_active(&self.poa.lock(), id)?;
-        Some(Entered::active(self, active, id, operation))
+        Some(Found { visit: self, active, id })
     }
 
     /// Finds the servant for a request.

@@ -9,6 +9,7 @@
 
 mod adapter;
 mod binding;
+mod budget;
 mod config;
 mod current;
 pub mod dynamic;
@@ -23,7 +24,9 @@ mod rt_orb;
 mod socket;
 pub(crate) mod thread;
 mod urgency;
+mod watchdog;
 
+pub use budget::{Budget, BudgetStatus, Overrun, OverrunObserver};
 pub use config::{LockMemory, Mapping, RealTimeClass, RealTimeConfig, UpcallMemory};
 pub use current::RtCurrent;
 pub use isorb_rt::priority::{
@@ -39,6 +42,7 @@ pub use pool::{
 };
 pub use priorities::PriorityTransform;
 pub use rt_orb::RtOrb;
+pub use watchdog::WatchdogOptions;
 
 pub(crate) use adapter::{Adapter, Unfit};
 pub(crate) use binding::{ClientState, Way, local_priority};
@@ -47,6 +51,7 @@ pub(crate) use pool::ThreadPlan;
 pub(crate) use reference::Facts;
 pub(crate) use rt_orb::State;
 pub(crate) use socket::{mark, prepare};
+pub(crate) use thread::Raised;
 pub(crate) use urgency::Urgency;
 
 /// The operation by which a client says which band a connection is for (RT-CORBA 1.2, clause 5.13.2).

@@ -124,6 +124,20 @@ impl Kept {
     }
 }
 
+/// This thread's class, where it was given one.
+pub(crate) fn class() -> Option<SchedClass> {
+    CLASS.get()
+}
+
+/// Gives this thread its class back which somebody took; an ordinary one where it was never given any.
+#[cold]
+pub(crate) fn restore_class(class: Option<SchedClass>) {
+    if let Err(error) = change(class.unwrap_or_default()) {
+        CLASS.set(None);
+        crate::log::note(format_args!("a demoted thread stays so: {error}"));
+    }
+}
+
 /// Runs at another priority while it lives, then at the one before. Stays on its thread.
 #[derive(Debug)]
 pub(crate) struct Raised {

@@ -3,15 +3,15 @@
 use crate::connection::{self, Arrived, Connection};
 use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
-use crate::rt::Urgency;
+use crate::rt::{Raised, Urgency};
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
-use crate::workspace::Work;
+use crate::workspace::{Beginning, Work};
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{
-    self, LocateStatus, OperationName, OrdinaryRequest, ReplyStatus, Request, Response, ServiceContext,
-    Target,
+    self, LocateStatus, OperationName, OrdinaryReply, OrdinaryRequest, ReplyStatus, Request, Response,
+    ServiceContext, ServiceContexts, Target,
 };
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
@@ -71,7 +71,8 @@ fn at_once(
     let scope = region.enter();
     let (request, mut d) = found.open(bytes, &arrived.header, &scope);
     let Target::Key(key) = request.target else { return false };
-    let Some(entered) = orb.registry().enter_active(key, request.operation) else { return false };
+    let Some(found) = orb.registry().find_active(key) else { return false };
+    let entered = found.enter(request.operation);
     let known = look_up(&entered, &request);
     if known.is_none() {
         return false;
@@ -79,19 +80,31 @@ fn at_once(
     let text = connection.map_or(Text::DEFAULT, |connection| connection.text(arrived.header.version));
     d.set_context(orb);
     d.set_text(text);
-    let mut e = Encoder::new(std::mem::take(encode), text);
+    let (buffer, begun) = encode.take_for(Beginning::REPLY);
+    let mut e = Encoder::resume(buffer, begun, text);
     e.set_limit(orb.config().message_limit);
-    let status = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
-    let mut places = Places { status, head: e.position() };
-    let urgency = urgency(orb, &entered, &request, None, &mut e, &mut places);
+    if begun == 0 {
+        message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    } else {
+        message::renew_reply(&mut e, request.id, ReplyStatus::NoException);
+    }
+    let (status, head) = (OrdinaryReply::STATUS_AT, OrdinaryReply::BODY_AT);
+    let mut places = Places { status, head };
     let upcall = upcall_request(&scope, orb, &request, &entered, known);
-    call_servant((&entered, urgency), known, &upcall, d, &mut e, places, |_| Ok(()));
+    if entered.rt().is_none() {
+        call_servant(&entered, known, &upcall, d, &mut e, places, |_| Ok(()));
+    } else {
+        call_urgently(&entered, known, &upcall, d, &mut e, &mut places, request.id);
+    }
     if request.response == Response::Target {
         deliver(&mut e, send);
     }
     // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
     drop(serving.take());
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
+    if places.head == head {
+        encode.begins(Beginning::REPLY, head);
+    }
     true
 }
 
@@ -124,7 +137,7 @@ fn any_request(
     };
     d.set_text(text);
 
-    let mut e = Encoder::new(std::mem::take(encode), text);
+    let mut e = Encoder::new(encode.take(), text);
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
@@ -145,7 +158,7 @@ fn any_request(
         let contexts = intercepted.as_mut().map_or_else(Vec::new, Serving::answer_early);
         let found = answer_early(orb, &request, text, &contexts, send);
         if !found && intercepted.is_none() {
-            Work::put_back(encode, e.into_buffer());
+            encode.put_back(e.into_buffer());
             return Ok(());
         }
     }
@@ -170,17 +183,23 @@ fn any_request(
             Ok(target) => {
                 entered = target;
                 let known = look_up(&entered, &request);
-                let urgency = urgency(orb, &entered, &request, intercepted.as_mut(), &mut e, &mut places);
+                let urgency = urgency(
+                    orb,
+                    &entered,
+                    (request.id, &request.contexts),
+                    intercepted.as_mut(),
+                    &mut e,
+                    &mut places,
+                );
                 upcall = upcall_request(&scope, orb, &request, &entered, known);
-                let target = (&entered, urgency);
-                call_servant(target, known, &upcall, d, &mut e, places, |servant| {
+                call_servant(&entered, known, &upcall, d, &mut e, places, |servant| {
                     if let (None, Some(connection)) = (known, connection) {
                         super::bands::settle(orb, connection, &request, &entered)?;
                     }
-                    match &mut intercepted {
-                        Some(serving) => serving.reach(servant, &entered),
-                        None => Ok(()),
+                    if let Some(serving) = &mut intercepted {
+                        serving.reach(servant, &entered)?;
                     }
+                    take_on(orb, &entered, urgency)
                 });
             }
         },
@@ -194,7 +213,7 @@ fn any_request(
     }
     // As in `request`.
     drop(serving);
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
     Ok(())
 }
 
@@ -229,51 +248,74 @@ fn upcall_request<'u>(
     }
 }
 
-/// Calls the servant, between `reach` and `postinvoke`, and completes the reply.
+/// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
 #[inline(always)]
-fn call_servant<'u>(
-    (entered, urgency): (&'u Entered<'u>, Option<Result<Urgency>>),
+fn call_servant<'u, G>(
+    entered: &'u Entered<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
     e: &mut Encoder<'u>,
     places: Places,
-    reach: impl FnOnce(&'u crate::Servant) -> Result<()>,
+    before: impl FnOnce(&'u crate::Servant) -> Result<G>,
 ) {
     let body = message::begin_body(e);
     let outcome = entered.upcall(|servant| {
-        reach(servant)?;
-        let _raised = match (urgency, entered.rt()) {
-            (Some(urgency), Some(rt)) => rt.take_on(upcall.orb, urgency?)?,
-            _ => None,
-        };
+        let _held = before(servant)?;
+        let budgets = &upcall.orb.rt_state().budgets;
+        let _spending = known.and_then(|operation| budgets.begin(servant.interface(), operation));
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
-    // What postinvoke raises takes the place of what the servant gave.
-    let outcome = entered.postinvoke().and(outcome.flatten());
-    if let Ok(Outcome::Results) = outcome
+    if let Ok(Ok(Outcome::Results)) = outcome
+        && !entered.is_located()
         && e.error().is_none()
     {
         return message::end_body(e, body);
     }
-    other_outcome(outcome, e, places);
+    // What postinvoke raises takes the place of what the servant gave.
+    match entered.postinvoke().and(outcome.flatten()) {
+        Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
+        outcome => other_outcome(outcome, e, places),
+    }
+}
+
+/// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
+#[inline(never)]
+fn call_urgently<'u>(
+    entered: &'u Entered<'u>,
+    known: Known,
+    upcall: &'u UpcallRequest<'u>,
+    arguments: Decoder<'u>,
+    e: &mut Encoder<'u>,
+    places: &mut Places,
+    id: u32,
+) {
+    let urgency = urgency(upcall.orb, entered, (id, &upcall.contexts), None, e, places);
+    call_servant(entered, known, upcall, arguments, e, *places, |_| take_on(upcall.orb, entered, urgency));
+}
+
+/// Runs at the priority of a request, as long as the result lives.
+fn take_on(orb: &Orb, entered: &Entered<'_>, urgency: Option<Result<Urgency>>) -> Result<Option<Raised>> {
+    match (urgency, entered.rt()) {
+        (Some(urgency), Some(rt)) => rt.take_on(orb, urgency?),
+        _ => Ok(None),
+    }
 }
 
 /// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
 /// anew then (RT-CORBA 1.2, clause 5.4.2).
-#[inline(always)]
 fn urgency(
     orb: &Orb,
     entered: &Entered<'_>,
-    request: &Request<'_>,
+    (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
     places: &mut Places,
 ) -> Option<Result<Urgency>> {
     let rt = entered.rt()?;
-    let urgency = rt.urgency(orb, &request.contexts, entered.own_priority(), entered.object_id());
+    let urgency = rt.urgency(orb, contexts, entered.own_priority(), entered.object_id());
     if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
-        echo(priority, request.id, intercepted, e, places);
+        echo(priority, id, intercepted, e, places);
     }
     Some(urgency)
 }
@@ -331,13 +373,13 @@ pub(super) fn turn_away(
     if request.response == Response::None {
         return Ok(());
     }
-    let mut e = Encoder::new(std::mem::take(encode), connection.text(arrived.header.version));
+    let mut e = Encoder::new(encode.take(), connection.text(arrived.header.version));
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     write_exception(&mut e, status_at, head, exception);
     deliver(&mut e, send);
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
     Ok(())
 }
 
@@ -537,7 +579,7 @@ pub(crate) fn locate(
     let request = message::LocateRequest::read(&mut d)?;
     let text = Text::fallback(arrived.header.version);
     let new = arrived.header.version >= isorb_cdr::Version::V1_2;
-    let mut e = Encoder::new(std::mem::take(encode), text);
+    let mut e = Encoder::new(encode.take(), text);
     let mut answer = |status| message::write_locate_reply(&mut e, request.id, status);
     match request.target.key().map(|key| find(orb, key)) {
         None if new => {
@@ -561,6 +603,6 @@ pub(crate) fn locate(
         Some(Err(Refusal::Exception(_))) => answer(LocateStatus::UnknownObject),
     }
     deliver(&mut e, send);
-    Work::put_back(encode, e.into_buffer());
+    encode.put_back(e.into_buffer());
     Ok(())
 }

@@ -37,7 +37,7 @@ enum Next {
 }
 
 /// Handles a message that a reading thread got; it lies in `work.block`.
-#[inline]
+#[inline(always)]
 fn on_message(
     orb: &Orb,
     connection: &Arc<Connection>,

@@ -94,7 +94,7 @@ impl PiLock {
     ///
     /// # Real-time
     /// Does not allocate. Blocks while another thread holds the lock, bounded by `deadline`.
-    #[inline]
+    #[inline(always)]
     pub fn lock_until(&self, deadline: Deadline) -> Result<(), LockError> {
         match self.word.value.compare_exchange(0, thread_id(), Acquire, Relaxed) {
             Ok(_) => Ok(()),
@@ -109,7 +109,7 @@ impl PiLock {
     ///
     /// # Real-time
     /// Neither allocates nor blocks; one compare-exchange.
-    #[inline]
+    #[inline(always)]
     pub fn try_lock(&self) -> Result<(), LockError> {
         let me = thread_id();
         match self.word.value.compare_exchange(0, me, Acquire, Relaxed) {
@@ -126,7 +126,7 @@ impl PiLock {
     ///
     /// # Real-time
     /// Neither allocates nor blocks. One compare-exchange, and a system call if threads wait.
-    #[inline]
+    #[inline(always)]
     pub fn unlock(&self) -> Result<(), NotOwner> {
         match self.word.value.compare_exchange(thread_id(), 0, Release, Relaxed) {
             Ok(_) => Ok(()),

@@ -87,7 +87,7 @@ impl<T: ?Sized> PiMutex<T> {
     ///
     /// # Real-time
     /// As [`lock`](Self::lock), and bounded by `deadline` besides.
-    #[inline]
+    #[inline(always)]
     pub fn lock_until(&self, deadline: Deadline) -> Result<PiGuard<'_, T>, LockError> {
         self.lock.lock_until(deadline)?;
         Ok(PiGuard::new(self))
@@ -100,7 +100,7 @@ impl<T: ?Sized> PiMutex<T> {
     ///
     /// # Real-time
     /// Neither allocates nor blocks; one compare-exchange.
-    #[inline]
+    #[inline(always)]
     pub fn try_lock(&self) -> Result<PiGuard<'_, T>, LockError> {
         self.lock.try_lock()?;
         Ok(PiGuard::new(self))
@@ -116,7 +116,7 @@ impl<T: ?Sized> PiMutex<T> {
         self.lock.word()
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self) {
         // Fails only in the child of a fork, which is told above to forget the guard; there is nobody to wake there.
         let _ = self.lock.unlock();
@@ -194,7 +194,7 @@ impl<T: ?Sized> DerefMut for PiGuard<'_, T> {
 }
 
 impl<T: ?Sized> Drop for PiGuard<'_, T> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.mutex.unlock();
     }

@@ -15,6 +15,8 @@ pub struct Job {
     pub ready: Nanos,
     /// What it computes.
     pub cost: Nanos,
+    /// Another job, by task and number: this one is ready when that one is done, and `ready` says nothing.
+    pub after: Option<(usize, u64)>,
 }
 
 /// How a job differs from the plainest one, which arrives a period after the one before, is ready then, and costs the worst case.
@@ -28,24 +30,27 @@ pub struct Variation {
     pub cheaper: Nanos,
 }
 
-/// The jobs of `tasks` that arrive before `until`, the first of each at its offset, varied as `vary` says of task and number.
+/// The jobs of `tasks` that arrive before `until`, the first of each at its offset, varied as `vary` says of task and number. Jobs of one task
+/// become ready in the order in which they arrive: one that is late holds back those behind it.
 #[must_use]
 pub fn jobs(tasks: &[Task], until: Nanos, mut vary: impl FnMut(usize, u64) -> Variation) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (place, task) in tasks.iter().enumerate() {
-        let mut arrival = task.offset;
+        let (mut arrival, mut ready) = (task.offset, Nanos::ZERO);
         for number in 0.. {
             let variation = vary(place, number);
             arrival = arrival.plus(variation.later);
             if arrival >= until || task.period.is_zero() {
                 break;
             }
+            ready = ready.max(arrival.plus(variation.jitter.min(task.jitter)));
             jobs.push(Job {
                 task: place,
                 number,
                 arrival,
-                ready: arrival.plus(variation.jitter.min(task.jitter)),
+                ready,
                 cost: task.cost.minus(variation.cheaper).max(Nanos::new(1)),
+                after: None,
             });
             arrival = arrival.plus(task.period);
         }

@@ -1,0 +1,109 @@
+//! How far a schedule is from breaking, or from holding.
+
+use crate::Nanos;
+use crate::graph::{Graph, OperationId};
+use crate::schedule::{Config, ScheduleError};
+use std::fmt;
+
+/// A factor, in thousandths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Factor(pub u64);
+
+impl Factor {
+    /// As it is.
+    pub const ONE: Factor = Factor(1000);
+    /// The largest that is tried.
+    pub const MOST: Factor = Factor(1_000_000);
+
+    fn of(self, time: Nanos) -> Nanos {
+        scaled(time, self.0, 1000)
+    }
+
+    fn faster(self, time: Nanos) -> Nanos {
+        scaled(time, 1000, self.0.max(1))
+    }
+}
+
+fn scaled(time: Nanos, by: u64, over: u64) -> Nanos {
+    let scaled = u128::from(time.ns()) * u128::from(by) / u128::from(over);
+    let least = u64::from(!time.is_zero());
+    Nanos::new(u64::try_from(scaled).unwrap_or(u64::MAX).max(least))
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match *self {
+            Factor(0) => "never".to_string(),
+            Factor::MOST => "any".to_string(),
+            Factor(thousandths) => format!("x{}.{:02}", thousandths / 1000, thousandths % 1000 / 10),
+        };
+        f.pad(&text)
+    }
+}
+
+/// What is made larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// The cost of every operation: how much slower the processor may be.
+    Costs,
+    /// The cost of one operation.
+    Cost(OperationId),
+    /// Every rate, deadlines that follow the period with it: how much busier it may get.
+    Rates,
+}
+
+impl Graph {
+    /// The largest factor, to a thousandth, with which every deadline is still met; under one where they are not met as it is, and zero
+    /// where nothing helps. It presumes that less work never makes matters worse.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] as it is, unscaled.
+    ///
+    /// # Real-time
+    /// Off line: twenty schedules or so.
+    pub fn margin(&self, config: &Config, of: Of) -> Result<Factor, ScheduleError> {
+        self.schedule(config.clone())?;
+        let holds = |factor: u64| {
+            // That a task cannot be, its cost being over its deadline, is part of the answer.
+            self.with(of, Factor(factor))
+                .schedule(config.clone())
+                .is_ok_and(|schedule| schedule.schedulable())
+        };
+        let (mut good, mut bad) = (0, Factor::ONE.0);
+        while bad < Factor::MOST.0 && holds(bad) {
+            (good, bad) = (bad, (bad * 2).min(Factor::MOST.0));
+        }
+        if bad == Factor::MOST.0 && holds(bad) {
+            return Ok(Factor::MOST);
+        }
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if holds(middle) {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(Factor(good))
+    }
+
+    fn with(&self, of: Of, factor: Factor) -> Graph {
+        let mut graph = self.clone();
+        for id in 0..graph.operations().len() {
+            let Some(operation) = graph.get_mut(id) else { continue };
+            match of {
+                Of::Rates => operation.period = factor.faster(operation.period),
+                Of::Cost(one) if one != id => {}
+                Of::Costs | Of::Cost(_) => {
+                    operation.worst = factor.of(operation.worst);
+                    operation.cached = factor.of(operation.cached);
+                    operation.section = operation.section.map(|section| factor.of(section));
+                    if of == Of::Costs {
+                        operation.holds.iter_mut().for_each(|(_, time)| *time = factor.of(*time));
+                    }
+                }
+            }
+        }
+        graph
+    }
+}
