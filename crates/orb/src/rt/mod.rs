@@ -12,6 +12,7 @@ mod binding;
 mod budget;
 mod config;
 mod current;
+pub mod dynamic;
 mod mutex;
 mod overrides;
 mod plan;
