@@ -2,9 +2,9 @@
 
 static void usage(bool server) {
   if (server)
-    fprintf(stderr, "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
+    fprintf(stderr, "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
   else
-    fprintf(stderr, "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
+    fprintf(stderr, "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
   exit(2);
 }
 
@@ -23,6 +23,7 @@ Options parse_options(int argc, char** argv, bool server) {
     else if (arg == "--only") o.only = value();
     else if (arg == "--giop") o.giop = value();
     else if (arg == "--port") o.port = value();
+    else if (arg == "--tls") o.tls = value();
     else if (arg == "--utf8") o.utf8 = true;
     else if (arg == "--bidir") o.bidir = true;
     else if (arg.compare(0, 2, "--") == 0) usage(server);
@@ -36,7 +37,16 @@ CORBA::ORB_ptr init_orb(const Options& o, bool server) {
   // Large messages are part of the contract; omniORB's own limit is 2 MiB.
   std::vector<std::string> args = {"peer", "-ORBgiopMaxMsgSize", "33554432"};
   auto add = [&](const char* key, const std::string& value) { args.push_back(key), args.push_back(value); };
-  if (server || o.bidir) add("-ORBendPoint", "giop:tcp:127.0.0.1:" + o.port);
+  const char* protocol = o.tls.empty() ? "giop:tcp:127.0.0.1:" : "giop:ssl:127.0.0.1:";
+  if (server || o.bidir) add("-ORBendPoint", protocol + o.port);
+  if (!o.tls.empty()) {
+    add("-ORBsslCAFile", o.tls + "/authority.pem");
+    add("-ORBsslKeyFile", o.tls + "/peer.both");
+    add("-ORBsslKeyPassword", "");
+    add("-ORBsslVerifyMode", "peer,fail");
+    if (server) add("-ORBserverTransportRule", "* ssl");
+    else add("-ORBclientTransportRule", "* ssl");
+  }
   if (!o.giop.empty()) add("-ORBmaxGIOPVersion", o.giop);
   if (o.utf8) add("-ORBnativeCharCodeSet", "UTF-8");
   if (o.bidir && server) {

@@ -12,7 +12,7 @@
 #include "interop.hh"
 
 struct Options {
-  std::string ior_file, ns, name, ior, only, giop, port;
+  std::string ior_file, ns, name, ior, only, giop, port, tls;
   bool utf8 = false, bidir = false;
   std::vector<std::string> orb_args;  // in order, after the ones that come from the options above
 };

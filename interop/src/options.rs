@@ -1,6 +1,10 @@
 //! The command line of the contract, and what it means to isorb.
 
-use isorb::{Orb, Result};
+use isorb::interceptor::OrbInitInfo;
+use isorb::{Kind, Orb, Result, SystemException};
+use isorb_tls::{Tls, TlsConfig};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Which program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub struct Options {
     pub giop: String,
     /// The port to listen at; empty for a free one.
     pub port: String,
+    /// The folder with certificates; empty for no TLS.
+    pub tls: String,
     /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case `utf8_strings` runs.
     pub utf8: bool,
     /// Whether connections are used both ways.
@@ -50,6 +56,7 @@ impl Options {
                 "--only" => o.only = args.next()?.split(',').map(String::from).collect(),
                 "--giop" => o.giop = args.next()?,
                 "--port" => o.port = args.next()?,
+                "--tls" => o.tls = args.next()?,
                 "--utf8" => o.utf8 = true,
                 "--bidir" => o.bidir = true,
                 other if other.starts_with("--") => return None,
@@ -71,7 +78,8 @@ impl Options {
         let port = if self.port.is_empty() { "0" } else { &self.port };
         // The case large sends 12 MiB three times in one reply.
         let mut args = vec!["-ORBMessageLimit".to_owned(), "67108864".to_owned()];
-        args.extend(["-ORBEndPoint".to_owned(), format!("giop:tcp:127.0.0.1:{port}")]);
+        let protocol = if self.tls.is_empty() { "tcp" } else { "ssl" };
+        args.extend(["-ORBEndPoint".to_owned(), format!("giop:{protocol}:127.0.0.1:{port}")]);
         if !self.utf8 {
             args.extend(["-ORBNativeCharCodeSet".to_owned(), "ISO-8859-1".to_owned()]);
         }
@@ -81,7 +89,19 @@ impl Options {
         if self.bidir {
             args.extend(["-ORBBidirectional".to_owned(), "1".to_owned()]);
         }
-        Orb::init(args.into_iter().chain(self.orb_args.iter().cloned()))
+        Orb::init_with(args.into_iter().chain(self.orb_args.iter().cloned()), |info| self.secure(info))
+    }
+
+    /// Adds TLS, if it was asked for.
+    fn secure(&self, info: &mut OrbInitInfo) -> Result<()> {
+        if self.tls.is_empty() {
+            return Ok(());
+        }
+        let bad = |sentence: String| SystemException::from(Kind::BadParam).detail(sentence);
+        let file = |name: &str| Path::new(&self.tls).join(name);
+        let config = TlsConfig::new(file("peer.pem"), file("peer.key"), file("authority.pem"));
+        let tls = Tls::new(config).map_err(|error| bad(error.to_string()))?;
+        info.add_transport(Arc::new(tls)).map_err(|error| bad(error.to_string()))
     }
 
     /// Whether both sides may use GIOP 1.2.

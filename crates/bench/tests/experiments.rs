@@ -78,6 +78,16 @@ fn server_work() {
 }
 
 #[test]
+fn banded() {
+    check("banded", &["tcp-banded", "tcp-shared", "segment-banded", "segment-shared"], 3);
+}
+
+#[test]
+fn banded_load() {
+    check("banded-load", &["tcp-banded", "tcp-shared", "segment-banded", "segment-shared"], 3);
+}
+
+#[test]
 fn clients() {
     check("clients", &["scope", "heap"], 3);
 }

@@ -29,8 +29,16 @@ enum Command {
     Naming(commands::naming::Args),
     /// Lists, resolves and changes names in a naming service.
     Name(commands::name::Args),
+    /// Runs an event channel: TAO's real-time interfaces and the OMG's Event Service.
+    EventChannel(commands::event_channel::Args),
     /// Says what of this machine stands in the way of real time, and what to do about it.
     Doctor(commands::doctor::Args),
+    /// Looks at reflective memory, and writes into it.
+    Crm(commands::crm::Args),
+    /// Runs a node's server of reflective memory.
+    CrmServer(commands::crm_server::ServerArgs),
+    /// Runs the coordinator of reflective memory.
+    CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
     Sched(commands::sched::Args),
     /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
@@ -49,7 +57,11 @@ fn main() -> ExitCode {
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
+        Command::EventChannel(args) => report(commands::event_channel::run(&args, orb)),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Crm(args) => report(commands::crm::run(&args, orb)),
+        Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
+        Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),

@@ -17,7 +17,9 @@ pub(crate) struct Head {
     /// How many writers there have been.
     pub epoch: AtomicU64,
     pub state: AtomicU32,
-    _pad: [u8; 28],
+    /// Not 0: the owner wants to be told of each value, because it pushes them on.
+    pub bell: AtomicU32,
+    _pad: [u8; 24],
     pub hot: Hot,
 }
 
@@ -85,7 +87,8 @@ impl Head {
             histories: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
             state: AtomicU32::new(0),
-            _pad: [0; 28],
+            bell: AtomicU32::new(0),
+            _pad: [0; 24],
             hot: Hot { latest: AtomicU64::new(0), signal: AtomicU32::new(0) },
         }
     }

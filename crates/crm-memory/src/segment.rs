@@ -119,6 +119,18 @@ impl Segment {
         Ok(())
     }
 
+    /// Whether the writer is to ring ([`Writer::wants_bell`]) after each value.
+    ///
+    /// # Errors
+    /// ACCESS when this process may not write into the segment.
+    pub fn set_bell(&self, wanted: bool) -> Result<(), Errno> {
+        if !self.is_writable() {
+            return Err(Errno::ACCESS);
+        }
+        self.mapping.head().bell.store(u32::from(wanted), Relaxed);
+        Ok(())
+    }
+
     /// Becomes the writer.
     ///
     /// # Errors

@@ -133,6 +133,15 @@ impl Writer {
         Ok(self.latest)
     }
 
+    /// Does the segment's owner want to be told of each value? How is between it and the writer's library.
+    ///
+    /// # Real-time
+    /// One load.
+    #[inline]
+    pub fn wants_bell(&self) -> bool {
+        self.mapping.head().bell.load(Relaxed) != 0
+    }
+
     /// The sequence number of the last value; 0 for none.
     pub fn sequence(&self) -> u64 {
         self.latest

@@ -5,6 +5,18 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+#[allow(missing_docs)]
+mod generated {
+    isorb::include_idl!("reflective_memory");
+}
+pub use generated::reflective_memory as idl;
 pub use isorb_crm_memory as memory;
+pub mod coordinator;
+mod error;
+mod library;
+pub mod node;
+mod passing;
 pub mod plane;
+pub use error::Error;
+pub use library::{AreaReader, AreaWriter, Library, Rio};
 pub mod wire;

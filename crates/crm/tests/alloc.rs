@@ -1,7 +1,9 @@
 //! In its steady state a plane allocates nothing.
 
 use isorb_crm::memory::{Geometry, Segment};
-use isorb_crm::plane::{Guarantee, Mode, Plane, PlaneConfig, PushSpec, ReceiveSpec, Step};
+use isorb_crm::plane::{
+    Guarantee, Mode, Plane, PlaneConfig, PushAgent, PushSpec, ReceiveAgent, ReceiveSpec, Step,
+};
 use isorb_crm::wire::Channel;
 use isorb_rt::alloc_count::{CountingAllocator, allocations_during};
 use std::net::SocketAddr;
@@ -21,11 +23,8 @@ fn pushing_and_receiving_allocate_nothing() {
         let (source, replica) = [(); 2].map(|()| Segment::create("alloc", geometry).unwrap()).into();
         let channel = Channel { id, epoch: 1, token: 1, size: 5_000, fragment: 700, parity: id as usize };
         let target = replica.writer().unwrap();
-        far.add_receive(
-            ReceiveSpec { channel, peer, target, fresh_ns: Some(2_000_000), silence_ns: 5_000_000 },
-            0,
-        )
-        .unwrap();
+        let spec = ReceiveSpec { channel, peer, target, fresh_ns: Some(2_000_000), silence_ns: 5_000_000 };
+        far.add_receive(ReceiveAgent::new(spec).unwrap(), 0).unwrap();
         let guarantee = (id % 2 == 0).then_some(Guarantee {
             period_ns: 100_000,
             deadline_ns: 90_000,
@@ -42,7 +41,7 @@ fn pushing_and_receiving_allocate_nothing() {
             rate: 1 << 30,
             burst: 999,
         };
-        let key = near.add_push(spec, 0).unwrap();
+        let key = near.add_push(PushAgent::new(spec).unwrap(), 0).unwrap();
         lines.push((source.writer().unwrap(), key, replica.reader().unwrap()));
     }
     let mut out = vec![0; 2_000];

@@ -30,8 +30,8 @@ impl<R: Rack> Core<R> {
     ) -> Result<u32, ConnectError> {
         self.sweep();
         let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
-        let placement = self.scheduler.admit(&qos.name, &qos.quality)?;
-        let (name, quality, gateway) = (qos.name.clone(), qos.quality.clone(), qos.gateway);
+        let (placement, admitted) = self.scheduler.admit(&qos.name, &qos.quality)?;
+        let gateway = qos.gateway;
         let connected = self.enter(|registry| {
             if registry.consumers.len() >= self.limits.consumers {
                 return Err(ConnectError::TooMany);
@@ -58,6 +58,7 @@ impl<R: Rack> Core<R> {
                 filters: qos.filters,
                 suspended: false,
                 gateway: qos.gateway,
+                admitted,
             };
             if registry.tables.exceeds(&entry.patterns(), self.limits.masks) {
                 return Err(ConnectError::TooManyMasks);
@@ -83,7 +84,7 @@ impl<R: Rack> Core<R> {
                 Ok(id)
             }
             Err(error) => {
-                self.scheduler.leave(&name, &quality);
+                self.scheduler.leave(admitted);
                 Err(error)
             }
         }
@@ -210,7 +211,7 @@ impl<R: Rack> Core<R> {
         drop(registry);
         // Nothing refers to what its conjunctions hold any more, but a reader may still hold the tables.
         entry.registrations.iter().for_each(|registration| registration.clear());
-        self.scheduler.leave(&entry.connection.name, &entry.connection.quality);
+        self.scheduler.leave(entry.admitted);
         if tell {
             entry.connection.tell_disconnected();
         }

@@ -15,7 +15,7 @@ use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
 /// What became of a push to one consumer.
@@ -44,14 +44,19 @@ pub(crate) struct Connection {
     own_dispatch: Option<Arc<dyn Dispatch>>,
     queue: PiMutex<Queue>,
     room: PiCondvar,
-    /// Pushes that wait or run by way of the queue. While there are any, others must queue up behind them.
-    pending: AtomicU32,
+    /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
+    /// a push than calling the consumer.
+    busy: AtomicU32,
+    /// Its pushes are timed even without a trace: it has a deadline, a worst case, or an order that depends on time.
+    timed: bool,
     /// Where it is served: an index into the channel's levels.
     level: AtomicU8,
-    gone: AtomicBool,
     skip: AtomicBool,
     failures: AtomicU32,
 }
+
+/// In [`Connection::busy`]: it is not called any more.
+const GONE: u32 = 1 << 31;
 
 struct Queue {
     waiting: VecDeque<Waiting>,
@@ -87,9 +92,11 @@ impl Connection {
                 told: false,
             }),
             room: PiCondvar::new(),
-            pending: AtomicU32::new(0),
+            busy: AtomicU32::new(0),
+            timed: placement.deadline.is_some()
+                || placement.worst_case.is_some()
+                || !matches!(placement.sub_priority, SubPriority::Static(_)),
             level: AtomicU8::new(level),
-            gone: AtomicBool::new(false),
             skip: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             quality,
@@ -124,20 +131,20 @@ impl Connection {
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        self.gone.load(Acquire)
+        self.busy.load(Acquire) & GONE != 0
     }
 
     /// From now on it is not called any more (a call under way ends). What waits is thrown away.
     pub(crate) fn leave(&self) {
-        self.gone.store(true, Release);
+        self.busy.fetch_or(GONE, AcqRel);
         let waiting: Vec<Waiting> = self.queue.lock().waiting.drain(..).collect();
-        self.pending.fetch_sub(waiting.len() as u32, AcqRel);
+        self.busy.fetch_sub(waiting.len() as u32, AcqRel);
         self.room.notify_all(&self.queue);
     }
 
     /// As `leave`, from the consumer's own path: the channel clears up later.
     fn quit(&self) {
-        self.gone.store(true, Release);
+        self.busy.fetch_or(GONE, AcqRel);
         self.kernel.ask_to_leave(self.id);
     }
 
@@ -146,29 +153,38 @@ impl Connection {
         let _ = catch_unwind(AssertUnwindSafe(|| self.consumer.disconnected()));
     }
 
-    /// Pushes one event on the caller's thread, unless others wait before it.
+    /// Pushes one event on the caller's thread, unless others wait before it. `traced` and `counted` are whether the channel does so.
+    /// A panic of the consumer may come through; the caller then calls [`failed`](Self::failed).
     #[inline]
-    pub(crate) fn run_now(&self, current: &Current<'_>, now: &mut u64) -> Fate {
-        if self.pending.load(Acquire) != 0 {
-            return self.enqueue_one(current, now);
+    pub(crate) fn run_now(&self, current: &Current<'_>, now: &mut u64, traced: bool, counted: bool) -> Fate {
+        let busy = self.busy.load(Acquire);
+        if busy != 0 {
+            return if busy & GONE != 0 { Fate::Gone } else { self.enqueue_one(current, now) };
         }
-        if self.gone.load(Acquire) {
-            return Fate::Gone;
+        if counted {
+            count(&self.counters.pushed);
         }
-        self.call(std::slice::from_ref(current.event), *now, now);
+        let events = std::slice::from_ref(current.event);
+        if traced || self.timed {
+            self.call_timed(events, *now, now);
+        } else {
+            match self.consumer.push(events) {
+                Ok(()) => self.succeeded(),
+                Err(_) => self.failed(),
+            }
+        }
         Fate::Taken
     }
 
     /// Pushes several on the caller's thread, unless others wait before them.
     pub(crate) fn run_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> Fate {
-        if self.pending.load(Acquire) != 0 {
-            return self.enqueue(batch, now);
-        }
-        if self.gone.load(Acquire) {
-            return Fate::Gone;
+        let busy = self.busy.load(Acquire);
+        if busy != 0 {
+            return if busy & GONE != 0 { Fate::Gone } else { self.enqueue(batch, now) };
         }
         let since = *now;
-        batch.with_events(|events| self.call(events, since, now));
+        let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting);
+        batch.with_events(|events| self.call(events, since, now, traced, counted));
         Fate::Taken
     }
 
@@ -197,7 +213,7 @@ impl Connection {
     }
 
     fn put(&self, events: Queued, now: &mut u64) -> Fate {
-        if self.gone.load(Acquire) {
+        if self.is_gone() {
             return Fate::Gone;
         }
         if *now == 0 && self.times() {
@@ -234,7 +250,7 @@ impl Connection {
         let length = queue.waiting.len();
         let tell = !std::mem::replace(&mut queue.told, true);
         if displaced.is_none() {
-            self.pending.fetch_add(1, AcqRel);
+            self.busy.fetch_add(1, AcqRel);
         }
         drop(queue);
         if displaced.is_some() {
@@ -262,11 +278,12 @@ impl Connection {
         }
         if !self.is_gone() {
             let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
-            next.events.with_events(|events| self.call(events, next.since, &mut now));
+            let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting);
+            next.events.with_events(|events| self.call(events, next.since, &mut now, traced, counted));
         }
         drop(next);
         let mut queue = self.queue.lock();
-        self.pending.fetch_sub(1, AcqRel);
+        self.busy.fetch_sub(1, AcqRel);
         queue.told = !queue.waiting.is_empty();
         queue.told
     }
@@ -290,27 +307,23 @@ impl Connection {
     /// Does anybody want to know the time of its pushes?
     #[inline]
     pub(crate) fn times(&self) -> bool {
-        self.kernel.trace.is_on()
-            || self.placement.deadline.is_some()
-            || self.placement.sub_priority == SubPriority::Deadline
+        self.timed || self.kernel.trace.is_on()
     }
 
     /// Calls the consumer. `now` is the time that was last looked at, and is looked at again where anybody wants to know.
     #[inline]
-    fn call(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
-        if self.kernel.counting {
+    fn call(&self, events: &[Event<'_>], since: u64, now: &mut u64, traced: bool, counted: bool) {
+        if counted {
             count(&self.counters.pushed);
         }
-        if !self.times() && self.placement.worst_case.is_none() {
-            let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
-            if !matches!(result, Ok(Ok(()))) {
-                self.failed();
-            } else if self.quality.failures != 0 && self.failures.load(Relaxed) != 0 {
-                self.failures.store(0, Relaxed);
-            }
-            return;
+        if traced || self.timed {
+            return self.call_timed(events, since, now);
         }
-        self.call_timed(events, since, now);
+        let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
+        match result {
+            Ok(Ok(())) => self.succeeded(),
+            _ => self.failed(),
+        }
     }
 
     fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
@@ -333,8 +346,8 @@ impl Connection {
         self.record(What::End, *now, now.saturating_sub(begin), u64::from(failed));
         if failed {
             self.failed();
-        } else if self.failures.load(Relaxed) != 0 {
-            self.failures.store(0, Relaxed);
+        } else {
+            self.succeeded();
         }
         if let Some(deadline) = self.placement.deadline {
             let deadline = since.saturating_add(deadline.as_nanos() as u64);
@@ -363,8 +376,15 @@ impl Connection {
         }
     }
 
+    #[inline]
+    fn succeeded(&self) {
+        if self.failures.load(Relaxed) != 0 {
+            self.failures.store(0, Relaxed);
+        }
+    }
+
     #[cold]
-    fn failed(&self) {
+    pub(crate) fn failed(&self) {
         count(&self.counters.failed);
         let failures = self.failures.fetch_add(1, Relaxed) + 1;
         if self.quality.failures != 0 && failures == self.quality.failures {

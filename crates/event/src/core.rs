@@ -19,6 +19,7 @@ use crate::timer::{Due, Timers};
 use crate::trace::{Record, Trace, What};
 use crate::view::View;
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -101,11 +102,13 @@ impl<R: Rack> Core<R> {
             dispatch: modules.dispatch(),
             inline: modules.dispatch().runs_inline(),
             correlates: modules.correlates(),
+            traced: self.kernel.trace.is_on(),
+            counted: self.kernel.counting,
             current: Current::new(event, &self.kernel.events),
             now: 0,
             pushed: Pushed::default(),
         };
-        if self.kernel.trace.is_on() {
+        if way.traced {
             way.now = self.kernel.clock.now_ns();
             let h = &event.header;
             let a = u64::from(h.event_type as u32) << 32 | u64::from(h.source as u32);
@@ -119,9 +122,9 @@ impl<R: Rack> Core<R> {
             });
         }
         if modules.filters() {
-            view.tables.find(&event.header, |hit| way.hit(hit));
+            view.tables.find(&event.header, |hits| way.each(hits, Way::hit, |hit| &hit.connection));
         } else {
-            view.tables.everyone(|connection| way.single(connection));
+            view.tables.everyone(|all| way.each(all, Way::single, |connection| connection));
         }
         way.pushed
     }
@@ -157,6 +160,8 @@ impl<R: Rack> Core<R> {
             dispatch: modules.dispatch(),
             inline: modules.dispatch().runs_inline(),
             correlates: modules.correlates(),
+            traced: self.kernel.trace.is_on(),
+            counted: self.kernel.counting,
             current: Current::new(&event, &self.kernel.events),
             now,
             pushed: Pushed::default(),
@@ -240,6 +245,8 @@ struct Way<'a, R: Rack, D: Dispatch + ?Sized> {
     dispatch: &'a D,
     inline: bool,
     correlates: bool,
+    traced: bool,
+    counted: bool,
     current: Current<'a>,
     /// The time that was last looked at; 0 is none.
     now: u64,
@@ -247,9 +254,36 @@ struct Way<'a, R: Rack, D: Dispatch + ?Sized> {
 }
 
 impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
+    /// To each of them, also behind one that panics. (One guard for all of them: one each would cost as much as the call.)
+    #[inline]
+    fn each<T>(
+        &mut self,
+        them: &[T],
+        one: impl Fn(&mut Self, &T),
+        connection: impl Fn(&T) -> &Arc<Connection>,
+    ) {
+        let mut at = 0;
+        while at < them.len() {
+            let guarded = AssertUnwindSafe(|| {
+                while let Some(it) = them.get(at) {
+                    one(self, it);
+                    at += 1;
+                }
+            });
+            if catch_unwind(guarded).is_err() {
+                connection(&them[at]).failed();
+                self.pushed.taken += 1;
+                at += 1;
+            }
+        }
+    }
+
     /// A registration may want it.
     #[inline]
     fn hit(&mut self, hit: &Hit) {
+        if hit.simple {
+            return self.single(&hit.connection);
+        }
         let registration = &hit.registration;
         if hit.ask && !registration.is_first(hit.leaf as usize, &self.current.event.header) {
             return;
@@ -268,7 +302,7 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
     #[inline]
     fn single(&mut self, connection: &Arc<Connection>) {
         let fate = if self.inline && !connection.has_own_dispatch() {
-            connection.run_now(&self.current, &mut self.now)
+            connection.run_now(&self.current, &mut self.now, self.traced, self.counted)
         } else {
             connection.enqueue_one(&self.current, &mut self.now)
         };

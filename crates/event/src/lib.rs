@@ -59,6 +59,7 @@ mod modules;
 mod observer;
 mod placement;
 mod registry;
+mod scheduled;
 mod table;
 mod timer;
 pub mod trace;
@@ -84,3 +85,4 @@ pub use observer::Observer;
 pub use placement::{
     AsDeclared, Containment, NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority,
 };
+pub use scheduled::Scheduled;

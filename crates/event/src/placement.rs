@@ -100,14 +100,14 @@ impl std::error::Error for NotAdmitted {}
 
 /// The run-time scheduler as the channel sees it. It is asked when a consumer connects, not when events pass.
 pub trait RunTimeScheduler: Send + Sync {
-    /// Where the consumer goes.
+    /// Where the consumer goes, and the number under which it leaves again.
     ///
     /// # Errors
     /// [`NotAdmitted`]: with it, the promises made so far could not be kept.
-    fn admit(&self, name: &str, quality: &Quality) -> Result<Placement, NotAdmitted>;
+    fn admit(&self, name: &str, quality: &Quality) -> Result<(Placement, u64), NotAdmitted>;
 
-    /// The consumer that was admitted under this name is gone.
-    fn leave(&self, name: &str, quality: &Quality);
+    /// The consumer that was admitted under this number is gone.
+    fn leave(&self, number: u64);
 }
 
 /// No scheduler: everybody is put where they say, and everybody is admitted.
@@ -115,14 +115,15 @@ pub trait RunTimeScheduler: Send + Sync {
 pub struct AsDeclared;
 
 impl RunTimeScheduler for AsDeclared {
-    fn admit(&self, _: &str, q: &Quality) -> Result<Placement, NotAdmitted> {
-        Ok(Placement {
+    fn admit(&self, _: &str, q: &Quality) -> Result<(Placement, u64), NotAdmitted> {
+        let placement = Placement {
             priority: q.priority,
             sub_priority: q.sub_priority,
             deadline: q.deadline,
             worst_case: q.worst_case,
-        })
+        };
+        Ok((placement, 0))
     }
 
-    fn leave(&self, _: &str, _: &Quality) {}
+    fn leave(&self, _: u64) {}
 }

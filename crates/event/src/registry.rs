@@ -29,6 +29,8 @@ pub(crate) struct Entry {
     pub filters: Vec<Filter>,
     pub suspended: bool,
     pub gateway: bool,
+    /// The scheduler's number for it.
+    pub admitted: u64,
 }
 
 impl Entry {
@@ -48,7 +50,13 @@ impl Registry {
         for registration in &entry.registrations {
             for (leaf, pattern) in registration.patterns() {
                 let ask = !registration.is_certain(leaf);
-                let hit = Hit { registration: registration.clone(), leaf: leaf as u16, ask };
+                let hit = Hit {
+                    connection: registration.connection().clone(),
+                    registration: registration.clone(),
+                    leaf: leaf as u16,
+                    simple: !ask && registration.is_plain() && !registration.has_deadline(),
+                    ask,
+                };
                 self.tables.insert(pattern, hit, shards);
             }
         }

@@ -9,8 +9,11 @@ use std::sync::Arc;
 /// A registration that wants what matches a pattern.
 #[derive(Clone)]
 pub(crate) struct Hit {
+    pub connection: Arc<Connection>,
     pub registration: Arc<Registration>,
     pub leaf: u16,
+    /// Each event that matches is a push of its own, and there is nothing else to be seen to.
+    pub simple: bool,
     /// Matching the pattern is not enough: ask the registration.
     pub ask: bool,
 }
@@ -60,18 +63,18 @@ impl Tables {
     /// # Real-time
     /// Neither allocates nor blocks; one look-up a class.
     #[inline]
-    pub(crate) fn find(&self, header: &Header, mut f: impl FnMut(&Hit)) {
+    pub(crate) fn find(&self, header: &Header, mut f: impl FnMut(&[Hit])) {
         for class in &self.classes {
             if let Some(hits) = class.get(class.key(header.source as u32, header.event_type as u32)) {
-                hits.iter().for_each(&mut f);
+                f(hits);
             }
         }
     }
 
-    /// Calls `f` for all consumers.
+    /// Calls `f` for all consumers, in parts.
     #[inline]
-    pub(crate) fn everyone(&self, mut f: impl FnMut(&Arc<Connection>)) {
-        self.everyone.parts.iter().flat_map(|part| part.iter()).for_each(&mut f);
+    pub(crate) fn everyone(&self, mut f: impl FnMut(&[Arc<Connection>])) {
+        self.everyone.parts.iter().for_each(|part| f(part));
     }
 
     /// How many look-ups an event costs.

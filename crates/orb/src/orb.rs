@@ -275,6 +275,7 @@ impl Orb {
             endpoints.close(self);
         }
         self.0.rt.pools.close();
+        self.0.rt.watchdog.stop();
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
                 connection.close();

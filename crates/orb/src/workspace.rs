@@ -13,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) const MAX_NESTING: usize = 64;
 /// Region of an upcall, and of the results of a call that gives owned values, in bytes.
 pub(crate) const REGION: usize = 16 << 10;
+/// What a lane's thread can write of a reply before its buffer grows, in bytes; large slices are lent and not written.
+const REPLY: usize = 16 << 10;
 /// An encoding buffer that grew beyond this is given back after the call.
 const STAY: usize = 2 << 20;
 
@@ -50,7 +52,9 @@ impl Work {
             // Nothing fits, and the pool retains nothing, so that all of it comes from the heap and goes back.
             Memory::Heap(limit) => Region::with_overflow(0, BufferPool::new(limit, 0)),
         };
-        Work { region, ..Work::new(pool) }
+        let mut work = Work { region, ..Work::new(pool) };
+        work.encode.put_back(Vec::with_capacity(REPLY));
+        work
     }
 
     /// Gives a block that a large message left behind back to its pool, so that a thread which rests does not keep it.
@@ -180,6 +184,15 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
         }
     });
     result
+}
+
+/// Makes what this thread's first call, made by a servant, would make.
+pub(crate) fn warm_up(pool: &Arc<BufferPool>) {
+    SHELF.with(|shelf| {
+        let (work, region) = (shelf.work.take(), shelf.region.take());
+        shelf.work.set(Some(work.unwrap_or_else(|| Box::new(Work::new(pool)))));
+        shelf.region.set(Some(region.unwrap_or_else(another_region)));
+    });
 }
 
 #[cold]

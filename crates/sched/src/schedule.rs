@@ -287,10 +287,12 @@ fn hand_on(
             let late = late.into_iter().max().unwrap_or_default();
             let jitter = own[place].plus(late);
             if jitter > tasks[place].jitter {
-                tasks[place].jitter = jitter;
+                let before = std::mem::replace(&mut tasks[place].jitter, jitter);
                 changed = true;
                 if tasks[place].check().is_err() {
-                    return Ok(beyond(tasks, analysis, place));
+                    // The task stays one that can be; its verdict says what it would take.
+                    tasks[place].jitter = before;
+                    return Ok(beyond(&tasks[place], jitter, analysis, place));
                 }
             }
         }
@@ -306,9 +308,8 @@ fn hand_on(
 }
 
 /// The predecessor alone may take so long that nothing is left for this task.
-fn beyond(tasks: &[Task], mut analysis: Analysis, place: usize) -> Analysis {
-    let task = &tasks[place];
-    analysis.verdicts[place].response = crate::Response::Over(task.jitter.plus(task.cost));
+fn beyond(task: &Task, jitter: Nanos, mut analysis: Analysis, place: usize) -> Analysis {
+    analysis.verdicts[place].response = crate::Response::Over(jitter.plus(task.cost));
     analysis
 }
 

@@ -2,7 +2,7 @@
 
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::{Schedule, Severity};
-use isorb_sched::{Nanos, Order, Response};
+use isorb_sched::{Factor, Nanos, Of, Order, Response};
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_ms(ms)
@@ -129,6 +129,45 @@ fn what_is_released_is_late_when_its_predecessor_is() {
     assert_eq!(schedule.tasks[2].task.cost, ms(2));
     assert_eq!(schedule.tasks[2].queue.thread_priority, 32767);
     assert!(schedule.schedulable());
+}
+
+/// Chains, joins and shared levels in the simulator: no run is above what the analysis says.
+#[test]
+fn replays_stay_within_the_verdicts() {
+    for policy in ["rms", "dm", "edf", "mlf", "muf", "criticality"] {
+        for (preemption, turns) in [("full", true), ("full", false), ("deferred", true), ("none", true)] {
+            let head = format!("policy = {policy:?}\npreemption = {preemption:?}\nturns = {turns}");
+            let text = AVIONICS.replace("policy = \"rms\"", &head).replace("priorities = [10, 12]", "");
+            let schedule = scheduled(&text);
+            let trace = schedule.replay(ms(6600)).unwrap();
+            assert!(trace.runs.len() > 400);
+            for (place, verdict) in schedule.analysis.verdicts.iter().enumerate() {
+                let seen = trace.worst_response(place).unwrap();
+                if let Some(bound) = verdict.response.bound() {
+                    assert!(
+                        seen <= bound,
+                        "{policy} {preemption} {turns}: task {place} took {seen}, bound {bound}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn margins_are_where_it_breaks() {
+    let file = read(
+        "[[operation]]\nname = 'a'\ncost = '2 ms'\nperiod = '5 ms'\n[[operation]]\nname = 'b'\ncost = '2 ms'\nperiod = '10 ms'",
+    );
+    let margin = |of| file.graph.margin(&file.config, of).unwrap();
+    // 60 %, with harmonic periods: everything may grow to all of the processor.
+    assert_eq!(margin(Of::Costs), Factor(1666));
+    assert_eq!(margin(Of::Cost(0)), Factor(2000));
+    assert_eq!(margin(Of::Cost(1)), Factor(3000));
+    assert_eq!(margin(Of::Rates), Factor(1666));
+    assert_eq!(Factor(1666).to_string(), "x1.66");
+    let late = read("[[operation]]\nname = 'a'\ncost = '8 ms'\nperiod = '5 ms'\ndeadline = '20 ms'");
+    assert_eq!(late.graph.margin(&late.config, Of::Costs).unwrap(), Factor(625));
 }
 
 #[test]

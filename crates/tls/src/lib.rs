@@ -20,6 +20,8 @@ mod greeter;
 mod handshake;
 mod listener;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transport;
 mod verify;
 

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::Authority;
+use common::authority;
 use isorb_tls::Tls;
 
 isorb_transport::transport_conformance!(tls, || {
-    let authority = Authority::new();
-    (Box::new(Tls::new(authority.member("plant")).unwrap()), "127.0.0.1:0".into())
+    let plant = authority();
+    (Box::new(Tls::new(plant.member("plant").unwrap()).unwrap()), "127.0.0.1:0".into())
 });

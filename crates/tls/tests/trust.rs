@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Authority;
+use common::authority;
 use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
 use isorb_transport::{Tcp, Transport, Wait};
 use std::io::{ErrorKind, IoSlice};
@@ -39,48 +39,48 @@ fn tls(config: TlsConfig) -> Tls {
 
 #[test]
 fn both_sides_must_be_signed_by_who_is_trusted() {
-    let (ours, theirs) = (Authority::new(), Authority::new());
-    let server = tls(ours.member("server"));
-    assert!(talks(&server, &tls(ours.member("client"))));
+    let (ours, theirs) = (authority(), authority());
+    let server = tls(ours.member("server").unwrap());
+    assert!(talks(&server, &tls(ours.member("client").unwrap())));
     // A client that trusts our authority, and is known to another only.
-    let mut stranger = theirs.member("client");
-    stranger.authorities = ours.folder.join("authority.pem");
+    let mut stranger = theirs.member("client").unwrap();
+    stranger.authorities = ours.folder().join("authority.pem");
     assert!(!talks(&server, &tls(stranger)));
     // A server that is not the one.
-    assert!(!talks(&tls(theirs.member("server")), &tls(ours.member("client"))));
-    let nobody = TlsConfig { certificate: None, key: None, ..ours.member("client") };
+    assert!(!talks(&tls(theirs.member("server").unwrap()), &tls(ours.member("client").unwrap())));
+    let nobody = TlsConfig { certificate: None, key: None, ..ours.member("client").unwrap() };
     assert!(!talks(&server, &tls(nobody.clone())));
     for lenient in [ClientCertificates::Wanted, ClientCertificates::No] {
-        let server = tls(TlsConfig { client_certificates: lenient, ..ours.member("server") });
+        let server = tls(TlsConfig { client_certificates: lenient, ..ours.member("server").unwrap() });
         assert!(talks(&server, &tls(nobody.clone())));
     }
 }
 
 #[test]
 fn names_count_unless_they_are_not_to() {
-    let ours = Authority::new();
-    let server = tls(ours.member("server"));
+    let ours = authority();
+    let server = tls(ours.member("server").unwrap());
     let listener = server.listen("127.0.0.2:0").unwrap();
-    let strict = tls(ours.member("client"));
+    let strict = tls(ours.member("client").unwrap());
     let refused = strict.connect(listener.address(), PATIENCE).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidData);
-    let lenient = tls(TlsConfig { check_names: false, ..ours.member("client") });
+    let lenient = tls(TlsConfig { check_names: false, ..ours.member("client").unwrap() });
     lenient.connect(listener.address(), PATIENCE).unwrap();
     // Who signed it counts all the same.
-    let theirs = Authority::new();
-    let stranger = tls(TlsConfig { check_names: false, ..theirs.member("client") });
+    let theirs = authority();
+    let stranger = tls(TlsConfig { check_names: false, ..theirs.member("client").unwrap() });
     assert_eq!(stranger.connect(listener.address(), PATIENCE).unwrap_err().kind(), ErrorKind::InvalidData);
 }
 
 #[test]
 fn new_certificates_count_from_the_next_handshake_on() {
-    let (ours, theirs) = (Authority::new(), Authority::new());
-    let server = tls(ours.member("server"));
-    let client = tls(ours.member("client"));
-    let newcomer = tls(theirs.member("client"));
+    let (ours, theirs) = (authority(), authority());
+    let server = tls(ours.member("server").unwrap());
+    let client = tls(ours.member("client").unwrap());
+    let newcomer = tls(theirs.member("client").unwrap());
     assert!(talks(&server, &client) && !talks(&server, &newcomer));
     let replace = |name: &str, with: &[u8]| {
-        let file = ours.folder.join(name);
+        let file = ours.folder().join(name);
         let before = std::fs::metadata(&file).unwrap().modified().unwrap();
         // File systems keep time in steps.
         while std::fs::metadata(&file).unwrap().modified().unwrap() == before {
@@ -88,10 +88,10 @@ fn new_certificates_count_from_the_next_handshake_on() {
         }
     };
     // What is no certificate changes nothing.
-    let good = std::fs::read(ours.folder.join("authority.pem")).unwrap();
+    let good = std::fs::read(ours.folder().join("authority.pem")).unwrap();
     replace("authority.pem", b"nonsense");
     assert!(talks(&server, &client));
-    replace("authority.pem", &std::fs::read(theirs.folder.join("authority.pem")).unwrap());
+    replace("authority.pem", &std::fs::read(theirs.folder().join("authority.pem")).unwrap());
     assert!(!talks(&server, &client), "the old authority is not trusted any more");
     replace("authority.pem", &good);
     assert!(talks(&server, &client));
@@ -99,13 +99,14 @@ fn new_certificates_count_from_the_next_handshake_on() {
 
 #[test]
 fn a_client_that_says_nothing_holds_up_nobody() {
-    let ours = Authority::new();
-    let config = TlsConfig { handshake_timeout: Duration::from_millis(300), ..ours.member("server") };
+    let ours = authority();
+    let config =
+        TlsConfig { handshake_timeout: Duration::from_millis(300), ..ours.member("server").unwrap() };
     let server = tls(config);
     let listener = server.listen("127.0.0.1:0").unwrap();
     // More than there are places.
     let silent: Vec<_> = (0..100).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
-    let client = tls(ours.member("client"));
+    let client = tls(ours.member("client").unwrap());
     client.connect(listener.address(), PATIENCE).unwrap();
     listener.accept(Wait::Block).unwrap();
     for stream in &silent {
@@ -122,15 +123,15 @@ fn a_client_that_says_nothing_holds_up_nobody() {
 
 #[test]
 fn what_is_wrong_with_the_files_is_said() {
-    let ours = Authority::new();
-    let good = ours.member("server");
+    let ours = authority();
+    let good = ours.member("server").unwrap();
     let sentence = |config: TlsConfig| Tls::new(config).unwrap_err().to_string();
-    let missing = ours.folder.join("nowhere.pem");
+    let missing = ours.folder().join("nowhere.pem");
     assert!(sentence(TlsConfig { authorities: missing.clone(), ..good.clone() }).contains("nowhere.pem"));
     assert!(sentence(TlsConfig { key: Some(missing), ..good.clone() }).contains("private key"));
     assert_eq!(Tls::new(TlsConfig { key: None, ..good.clone() }).unwrap_err(), TlsError::HalfIdentity);
-    ours.sign("other");
-    let mixed = TlsConfig { key: Some(ours.folder.join("other.key")), ..good.clone() };
+    ours.sign("other").unwrap();
+    let mixed = TlsConfig { key: Some(ours.folder().join("other.key")), ..good.clone() };
     assert!(matches!(Tls::new(mixed), Err(TlsError::Rejected(_))));
     let client = tls(TlsConfig { certificate: None, key: None, ..good });
     assert_eq!(client.listen("127.0.0.1:0").unwrap_err().kind(), ErrorKind::InvalidInput);

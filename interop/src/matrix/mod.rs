@@ -3,6 +3,7 @@
 //! It starts processes that keep the contract of `interop/README.md`, reads their lines, ends them by their ids, and counts. A pair
 //! without isorb in it is not its business: `matrix.py` runs those.
 
+mod certificates;
 mod naming;
 mod pair;
 mod peers;
@@ -11,6 +12,7 @@ mod process;
 
 pub use plan::MODES;
 
+use certificates::Certificates;
 use naming::Service;
 use pair::Pairing;
 use peers::{Installed, Peer};
@@ -68,7 +70,8 @@ pub fn run(selection: &Selection) -> Tally {
     for peer in missing {
         all += missed(selection, &format!("{} (interop/setup.sh {})", peer.name(), peer.name()));
     }
-    for pairing in plan::pairings(&present, selection) {
+    let certificates = Certificates::new();
+    for pairing in plan::pairings(&present, selection, certificates.folder()) {
         all += report(&pairing, selection, &installed);
     }
     for service in Service::ALL {

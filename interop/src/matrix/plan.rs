@@ -17,6 +17,7 @@ pub const MODES: &[&str] = &[
     "shared",
     "fragments",
     "lane-fragments",
+    "tls",
 ];
 
 /// What is sent in pieces where fragments are small.
@@ -25,21 +26,21 @@ const BIDIRECTIONAL: &str = "bidirectional,oneways,large";
 const TEXT: &str = "strings,sequences,structs,wides";
 
 /// isorb with itself and with each of the present peers, both ways.
-pub(super) fn pairings(present: &[Peer], selection: &Selection) -> Vec<Pairing> {
+pub(super) fn pairings(present: &[Peer], selection: &Selection, certificates: &str) -> Vec<Pairing> {
     let isorb = std::iter::once((Peer::Isorb, Peer::Isorb));
     let others = present.iter().flat_map(|peer| [(*peer, Peer::Isorb), (Peer::Isorb, *peer)]);
     let mut all = Vec::new();
     for (server, client) in isorb.chain(others) {
         for mode in MODES {
             if Selection::wants(&selection.modes, mode) {
-                all.extend(pairing(server, client, mode));
+                all.extend(pairing(server, client, mode, certificates));
             }
         }
     }
     all
 }
 
-fn pairing(server: Peer, client: Peer, mode: &str) -> Option<Pairing> {
+fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option<Pairing> {
     let mut p = Pairing::new(server, client, mode);
     let own_server = server == Peer::Isorb;
     match mode {
@@ -62,6 +63,10 @@ fn pairing(server: Peer, client: Peer, mode: &str) -> Option<Pairing> {
             .client(client == Peer::Isorb, "-ORBFragment 1024")
             .only(LONG),
         "lane-fragments" if own_server => p.server(true, "-ORBConcurrency lane -ORBFragment 4096").only(LONG),
+        // Python's omniORB is the C++ one below, and has no package of this transport.
+        "tls" if server != Peer::OmniOrbPy && client != Peer::OmniOrbPy => {
+            p.both(&format!("--tls {certificates}")).only("scalars,strings,sequences,oneways,large,parallel")
+        }
         _ => return None,
     };
     Some(p)

@@ -1,6 +1,7 @@
 //! A server and a client, as the harness has them.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use isorb_netlab::Lab;
@@ -22,6 +23,20 @@ pub struct Contest {
     // Ends before the server, so that it does not see its connections break.
     client: Peer,
     server: Peer,
+    _socket: SocketFile,
+}
+
+/// What a server that is killed cannot remove.
+#[derive(Debug)]
+struct SocketFile(Option<PathBuf>);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            // The server may have done it.
+            let _ = std::fs::remove_file(file);
+        }
+    }
 }
 
 /// What the threads of a role did together.
@@ -73,11 +88,12 @@ impl Contest {
         };
         let server = program("load-server", lab.map(|lab| lab.left().namespace()), &[]);
         let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &server)?;
+        let socket = SocketFile(setup.socket_file(server.id()));
         let reference = server.expect("ready", PATIENCE)?;
         let client = program("load-client", lab.map(|lab| lab.right().namespace()), &[reference]);
         let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &client)?;
         client.expect("ready", PATIENCE)?;
-        Ok(Contest { client, server })
+        Ok(Contest { client, server, _socket: socket })
     }
 
     /// One run; what each role did, in the order's order.
@@ -92,9 +108,10 @@ impl Contest {
 
     /// Ends both.
     pub fn end(self) {
+        let Contest { client, server, _socket } = self;
         // Whether they end by themselves matters to nobody any more.
-        let _ = self.client.end(PATIENCE);
-        let _ = self.server.end(PATIENCE);
+        let _ = client.end(PATIENCE);
+        let _ = server.end(PATIENCE);
     }
 }
 

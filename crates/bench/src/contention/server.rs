@@ -50,6 +50,11 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     if setup.marked {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
     }
+    if setup.transport != "tcp" {
+        // Lanes listen at TCP only: the endpoint's thread of each connection serves it, and takes on the request's priority.
+        let policies = PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest);
+        return Ok(if setup.sorted { policies.priority_bands(bands(&setup.lanes)) } else { policies });
+    }
     let policies = if setup.sorted {
         let lanes: Vec<ThreadpoolLane> =
             setup.lanes.iter().map(|&priority| ThreadpoolLane::new(priority, 1)).collect();
@@ -61,7 +66,9 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     } else {
         let threads = u32::try_from(setup.lanes.len()).unwrap_or(u32::MAX);
         let pool = orb.rt().create_threadpool(ThreadpoolLane::new(lowest, threads), &options)?;
-        PoaPolicies::new().priority_model(PriorityModel::ServerDeclared, lowest).threadpool(pool)
+        let model =
+            if setup.propagated { PriorityModel::ClientPropagated } else { PriorityModel::ServerDeclared };
+        PoaPolicies::new().priority_model(model, lowest).threadpool(pool)
     };
     let tcp = TcpProperties { network_priority: setup.marked, ..TcpProperties::default() };
     Ok(policies.server_protocols([Protocol { tag: 0, properties: ProtocolProperties::Tcp(tcp) }]))

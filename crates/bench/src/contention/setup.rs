@@ -1,5 +1,7 @@
 //! How server and client of a contest are set up; both take it as arguments.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use isorb::Config;
 use isorb_rt::sched::RealTime;
@@ -13,6 +15,12 @@ pub struct Setup {
     /// Lanes and banded connections; without it one pool of as many threads at the lowest priority, and shared connections
     #[arg(long)]
     pub sorted: bool,
+    /// Where it is not sorted, requests run at their clients' priorities all the same
+    #[arg(long)]
+    pub propagated: bool,
+    /// By which transport: tcp, unix or segment
+    #[arg(long, default_value = "tcp")]
+    pub transport: String,
     /// Packets are marked according to the priority
     #[arg(long)]
     pub marked: bool,
@@ -39,6 +47,8 @@ impl Setup {
         Setup {
             lanes: lanes.to_vec(),
             sorted: true,
+            propagated: false,
+            transport: "tcp".to_owned(),
             marked: false,
             heap: false,
             ordinary_below: 0,
@@ -54,6 +64,7 @@ impl Setup {
         let mut words = vec![format!("--lanes={}", lanes.join(","))];
         let flags = [
             (self.sorted, "--sorted"),
+            (self.propagated, "--propagated"),
             (self.marked, "--marked"),
             (self.heap, "--heap"),
             (self.no_real_time, "--no-real-time"),
@@ -62,13 +73,29 @@ impl Setup {
         words.push(format!("--ordinary-below={}", self.ordinary_below));
         words.push(format!("--connections={}", self.connections));
         words.push(format!("--host={}", self.host));
+        words.push(format!("--transport={}", self.transport));
         words
+    }
+
+    /// Where the process `id` listens, if that is a file.
+    pub fn socket_file(&self, id: u32) -> Option<PathBuf> {
+        let file = || std::env::temp_dir().join(format!("isorb-bench-{id}"));
+        (self.transport != "tcp").then(file)
+    }
+
+    /// A place of its own for the process to listen at.
+    fn endpoint(&self) -> String {
+        match self.socket_file(std::process::id()) {
+            Some(file) => format!("{}:{}", self.transport, file.display()),
+            None => format!("{}:0", self.host),
+        }
     }
 
     /// The configuration of either side's ORB.
     pub fn config(&self) -> Config {
         let mut config = Config { connections_per_server: self.connections, ..Config::default() };
-        config.endpoints = vec![format!("{}:0", self.host)];
+        config.endpoints = vec![self.endpoint()];
+        config.transport.protocols = vec![self.transport.clone()];
         config.real_time.mode = if self.no_real_time { RealTime::Off } else { RealTime::Prefer };
         // What is above is left to the kernel's own threads.
         config.real_time.native_max = 45;
@@ -97,6 +124,8 @@ mod tests {
             setup = Setup {
                 sorted: false,
                 marked: true,
+                propagated: true,
+                transport: "segment".to_owned(),
                 heap: true,
                 ordinary_below: 1000,
                 connections: 200,

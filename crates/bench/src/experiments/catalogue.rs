@@ -1,8 +1,8 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, clients, demux, low_threads, network_load, paced, pi_mutex, scope, server_work,
-    tao_overhead, timer_resolution,
+    BenchError, Context, banded, banded_load, clients, demux, low_threads, network_load, paced, pi_mutex,
+    scope, server_work, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
 
@@ -42,6 +42,8 @@ pub const ALL: &[Experiment] = &[
     low_threads::EXPERIMENT,
     network_load::EXPERIMENT,
     server_work::EXPERIMENT,
+    banded::EXPERIMENT,
+    banded_load::EXPERIMENT,
     demux::EXPERIMENT,
     scope::EXPERIMENT,
     clients::EXPERIMENT,

@@ -1,5 +1,7 @@
 //! What `isorb bench` can be asked for, one file each.
 
+mod banded;
+mod banded_load;
 pub mod catalogue;
 mod clients;
 mod context;

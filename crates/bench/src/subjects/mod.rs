@@ -24,6 +24,10 @@ pub enum Subject {
     Isorb,
     /// isorb with a lane of threads that all connections share.
     IsorbLane,
+    /// isorb over a unix socket, with a thread for each connection.
+    IsorbUnix,
+    /// isorb over memory segments, with a thread for each connection.
+    IsorbSegment,
     /// isorb with messages in fragments of a kilobyte: a control, not one of the usual subjects.
     IsorbFragments,
     /// omniORB as its package ships it.
@@ -52,11 +56,13 @@ pub enum Missing {
 
 impl Subject {
     /// The usual ones, the control first.
-    pub const ALL: [Subject; 6] = [
+    pub const ALL: [Subject; 8] = [
         Subject::Raw,
         Subject::RawAgain,
         Subject::Isorb,
         Subject::IsorbLane,
+        Subject::IsorbUnix,
+        Subject::IsorbSegment,
         Subject::OmniOrb,
         Subject::OmniOrbTuned,
     ];
@@ -68,6 +74,8 @@ impl Subject {
             Subject::RawAgain => "raw-again",
             Subject::Isorb => "isorb",
             Subject::IsorbLane => "isorb-lane",
+            Subject::IsorbUnix => "isorb-unix",
+            Subject::IsorbSegment => "isorb-segment",
             Subject::IsorbFragments => "isorb-fragments",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
@@ -92,6 +100,14 @@ impl Subject {
             }),
             Subject::Isorb => Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection"], &[])),
             Subject::IsorbLane => Ok(isorb_programs(launcher, &["-ORBConcurrency", "lane"], &[])),
+            Subject::IsorbUnix => {
+                Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection", "-ORBEndPoint", "unix:"], &[]))
+            }
+            Subject::IsorbSegment => Ok(isorb_programs(
+                launcher,
+                &["-ORBConcurrency", "connection", "-ORBEndPoint", "segment:"],
+                &[],
+            )),
             Subject::IsorbFragments => {
                 let fragments = ["-ORBFragment", "1024"];
                 Ok(isorb_programs(launcher, &fragments, &fragments))

@@ -1,7 +1,10 @@
 //! The commands, one module each.
 
+pub mod crm;
+pub mod crm_server;
 pub mod demo;
 pub mod doctor;
+pub mod event_channel;
 pub mod idl;
 pub mod ior;
 pub mod name;

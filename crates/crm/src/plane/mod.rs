@@ -45,6 +45,34 @@ pub struct PushKey {
     generation: u32,
 }
 
+/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a plane is locked.
+#[derive(Debug)]
+pub struct PushAgent(Push);
+
+/// A receive agent that has its memory and does not work yet.
+#[derive(Debug)]
+pub struct ReceiveAgent(Receive);
+
+impl PushAgent {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    /// When the channel cannot be.
+    pub fn new(spec: PushSpec) -> Result<PushAgent, ChannelError> {
+        Push::new(spec).map(PushAgent)
+    }
+}
+
+impl ReceiveAgent {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    /// When the channel cannot be.
+    pub fn new(spec: ReceiveSpec) -> Result<ReceiveAgent, ChannelError> {
+        Receive::new(spec, 0).map(ReceiveAgent)
+    }
+}
+
 /// All agents of one dispatching thread.
 #[derive(Debug)]
 pub struct Plane {
@@ -124,9 +152,8 @@ impl Plane {
     ///
     /// # Errors
     /// [`PlaneError`].
-    pub fn add_push(&mut self, spec: PushSpec, now_ns: u64) -> Result<PushKey, PlaneError> {
-        let push = Push::new(spec).map_err(PlaneError::Channel)?;
-        let (index, generation) = place(&mut self.pushes, self.config.pushes, push)?;
+    pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, PlaneError> {
+        let (index, generation) = place(&mut self.pushes, self.config.pushes, agent.0)?;
         self.queue.reset(index as usize);
         self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
         self.release(index, now_ns);
@@ -159,14 +186,19 @@ impl Plane {
     ///
     /// # Errors
     /// [`PlaneError`]; also where the channel's number is another.
-    pub fn add_receive(&mut self, spec: ReceiveSpec, now_ns: u64) -> Result<u32, PlaneError> {
+    pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, PlaneError> {
         let expected = self.next_channel()?;
-        if spec.channel.id != expected {
+        let id = agent.0.channel().id;
+        if id != expected {
             let what = "the channel's number";
-            let (asked, limit) = (spec.channel.id as usize, expected as usize);
-            return Err(PlaneError::Channel(ChannelError { what, asked, limit }));
+            return Err(PlaneError::Channel(ChannelError {
+                what,
+                asked: id as usize,
+                limit: expected as usize,
+            }));
         }
-        let receive = Receive::new(spec, now_ns).map_err(PlaneError::Channel)?;
+        let mut receive = agent.0;
+        receive.begin(now_ns);
         let (index, _) = place(&mut self.receives, self.config.receives, receive)?;
         self.watch(index);
         Ok(index)

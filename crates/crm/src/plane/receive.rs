@@ -70,6 +70,15 @@ impl Receive {
         })
     }
 
+    pub fn channel(&self) -> &crate::wire::Channel {
+        self.receiver.channel()
+    }
+
+    /// Silence counts from here.
+    pub fn begin(&mut self, now_ns: u64) {
+        self.heard_ns = now_ns;
+    }
+
     pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
         self.target.now_ns = now_ns;
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);

@@ -50,10 +50,10 @@ impl World {
         let channel = Channel { id, epoch: 1, token: 42, size, fragment: 1000, parity: 0 };
         let target = replica.writer().unwrap();
         let spec = ReceiveSpec { channel, peer: FROM, target, fresh_ns, silence_ns: 350 * MS };
-        assert_eq!(self.far.add_receive(spec, self.now), Ok(id));
+        assert_eq!(self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now), Ok(id));
         let source_reader = source.reader().unwrap();
         let spec = PushSpec { channel, to: TO, source: source_reader, mode, guarantee, rate: 0, burst: 0 };
-        let push = self.near.add_push(spec, self.now).unwrap();
+        let push = self.near.add_push(PushAgent::new(spec).unwrap(), self.now).unwrap();
         Line { writer: source.writer().unwrap(), reader: replica.reader().unwrap(), push, channel: id }
     }
 
@@ -237,7 +237,7 @@ fn the_rate_of_a_channel_is_kept() {
         rate: 1_000_000,
         burst: 2_000,
     };
-    let push = world.near.add_push(spec, world.now).unwrap();
+    let push = world.near.add_push(PushAgent::new(spec).unwrap(), world.now).unwrap();
     source.writer().unwrap().write(&[7; 20_000]).unwrap();
     world.near.written_to(push, world.now);
     let start = world.now;
@@ -324,10 +324,11 @@ fn tables_are_bounded() {
         rate: 0,
         burst: 0,
     };
-    let full = world.near.add_push(spec(segment.reader().unwrap()), world.now);
+    let full = world.near.add_push(PushAgent::new(spec(segment.reader().unwrap())).unwrap(), world.now);
     assert_eq!(full, Err(PlaneError::Full { capacity: 16 }));
     world.near.remove_push(lines[3].push).unwrap();
-    let new = world.near.add_push(spec(segment.reader().unwrap()), world.now).unwrap();
+    let new =
+        world.near.add_push(PushAgent::new(spec(segment.reader().unwrap())).unwrap(), world.now).unwrap();
     assert_ne!(new, lines[3].push);
     assert!(world.near.push_stats(lines[3].push).is_none(), "a stale name finds nothing");
     assert_eq!(world.far.received(FROM, &[0; 10], world.now), None);

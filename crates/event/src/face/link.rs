@@ -9,7 +9,7 @@ use isorb::poa::PoaPolicies;
 use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A channel's place in a federation as an object that neighbours join.
@@ -81,22 +81,26 @@ impl Neighbourhood {
     /// [`LinkError`].
     pub fn join(&self, neighbour: &Object) -> Result<LinkId, LinkError> {
         let shared = &self.shared;
-        let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
+        let federation = &shared.federation;
+        let end = Arc::new(End { federation: federation.clone(), link: PiMutex::new(None) });
         let own: LinkRef = shared.poa.activate(end.clone()).map_err(SystemException::from)?;
-        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.timeout));
-        let far = match neighbour.join(shared.federation.id(), &own) {
-            Ok(Some(far)) => far,
-            refused => {
-                shared.close(&own);
-                return Err(refused.err().map_or(LinkError::Refused, LinkError::System));
-            }
-        };
-        let link =
-            shared.federation.join(Arc::new(Far(LinkRef::from_object(timed(far.object(), shared.timeout)))));
+        // This end first: the neighbour tells what it knows while it joins.
+        let far = Arc::new(Far(OnceLock::new()));
+        let link = federation.join(far.clone());
         *end.link.lock() = Some(link);
-        // What the neighbour said before the link had a number was not heard.
-        shared.federation.tick(isorb_rt::time::now_ns(), u64::MAX);
-        Ok(link)
+        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.timeout));
+        let refused = match neighbour.join(federation.id(), &own) {
+            Ok(Some(reference)) => {
+                let _ = far.0.set(LinkRef::from_object(timed(reference.object(), shared.timeout)));
+                federation.tell(link);
+                return Ok(link);
+            }
+            Ok(None) => LinkError::Refused,
+            Err(exception) => LinkError::System(exception),
+        };
+        federation.leave(link);
+        shared.close(&own);
+        Err(refused)
     }
 }
 
@@ -129,7 +133,7 @@ impl idl::Neighbour for Door {
     fn join<'u>(&'u self, cx: Upcall<'u>, _: u64, back: Option<&LinkRef>) -> Result<Option<&'u LinkRef>> {
         let back = back.ok_or(Kind::BadParam)?;
         let shared = &self.0;
-        let far = Far(LinkRef::from_object(timed(back.object(), shared.timeout)));
+        let far = Far(OnceLock::from(LinkRef::from_object(timed(back.object(), shared.timeout))));
         let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
         let own: LinkRef = shared.poa.activate(end.clone())?;
         *end.link.lock() = Some(shared.federation.join(Arc::new(far)));
@@ -188,13 +192,13 @@ impl idl::Link for End {
     }
 }
 
-/// The neighbour's end of a link.
-struct Far(LinkRef);
+/// The neighbour's end of a link, once it is known.
+struct Far(OnceLock<LinkRef>);
 
 impl Link for Far {
     fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
         let wanted: Vec<idl::Interest> = interests.iter().map(write).collect();
-        self.0.announce(&wanted).map_err(|_| LinkDown)
+        self.0.get().ok_or(LinkDown)?.announce(&wanted).map_err(|_| LinkDown)
     }
 
     fn forward(&self, e: &Event<'_>) -> Result<(), LinkDown> {
@@ -209,14 +213,16 @@ impl Link for Far {
             payload: e.data.octets,
             any_value: e.data.any,
         };
-        self.0.forward(&[view][..]).map_err(|_| LinkDown)
+        self.0.get().ok_or(LinkDown)?.forward(&[view][..]).map_err(|_| LinkDown)
     }
 }
 
 impl Drop for Far {
     fn drop(&mut self) {
         // If it is gone it knows; else its gateway need not send any more.
-        let _ = self.0.leave();
+        if let Some(far) = self.0.get() {
+            let _ = far.leave();
+        }
     }
 }
 

@@ -70,6 +70,8 @@ struct State {
 
 struct Joined {
     link: Arc<dyn Link>,
+    /// The last announcement arrived.
+    up: bool,
     /// What its consumer subscribes to.
     filters: Vec<Filter>,
     consumers: Vec<ProxyPushSupplier>,
@@ -122,12 +124,28 @@ impl Federation {
         let mut state = self.inner.state.lock();
         state.next += 1;
         let id = LinkId(state.next);
-        state.links.insert(id, Joined { link: link.clone(), filters: Vec::new(), consumers: Vec::new() });
+        state
+            .links
+            .insert(id, Joined { link: link.clone(), up: true, filters: Vec::new(), consumers: Vec::new() });
         let known = state.known(self.inner.id, None);
         drop(state);
         // One that is down now is told with the next tick.
         let _ = link.announce(&known);
         id
+    }
+
+    /// Tells a neighbour again all that is known, as when a link is up that was not when it joined.
+    pub fn tell(&self, link: LinkId) {
+        let state = self.inner.state.lock();
+        let Some(joined) = state.links.get(&link) else {
+            return;
+        };
+        let (far, known) = (joined.link.clone(), state.known(self.inner.id, Some(link)));
+        drop(state);
+        let up = far.announce(&known).is_ok();
+        if let Some(joined) = self.inner.state.lock().links.get_mut(&link) {
+            joined.up = up;
+        }
     }
 
     /// Takes a neighbour away, or notes that it is lost: nothing is sent there until it joins again, and other ways are used where
@@ -175,10 +193,18 @@ impl Federation {
         let known: Vec<_> = links.iter().map(|(link, _)| state.known(self.inner.id, Some(*link))).collect();
         drop(state);
         self.inner.subscribe();
-        for ((_, link), known) in links.iter().zip(&known) {
+        for ((id, link), known) in links.iter().zip(&known) {
             // Who is down is told with the next tick.
-            let _ = link.announce(known);
+            let up = link.announce(known).is_ok();
+            if let Some(joined) = self.inner.state.lock().links.get_mut(id) {
+                joined.up = up;
+            }
         }
+    }
+
+    /// Whether the neighbour was reached by the last [`tick`](Self::tick); `false` for a link that is gone.
+    pub fn is_up(&self, link: LinkId) -> bool {
+        self.inner.state.lock().links.get(&link).is_some_and(|joined| joined.up)
     }
 
     /// The channel's number.

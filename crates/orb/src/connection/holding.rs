@@ -146,21 +146,45 @@ impl Holding {
     }
 }
 
+/// A connection may be silent for so long and not give way to another: its first request is on its way.
+const GRACE_NS: u64 = 1_000_000_000;
+
+/// Which of them has been there for longest without sending a request, and longer than the grace.
+fn longest_silent(connections: &[Weak<Connection>]) -> Option<usize> {
+    let now = now_ns();
+    let silent = connections.iter().enumerate().filter_map(|(i, connection)| {
+        let since = connection.upgrade()?.silent_since()?;
+        (now.saturating_sub(since) >= GRACE_NS).then_some((since, i))
+    });
+    silent.min().map(|(_, i)| i)
+}
+
 /// The connections that an ORB has accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Roll(PiMutex<Vec<Weak<Connection>>>);
 
 impl Roll {
-    /// Takes a connection in, unless `limit` are there; forgets the ended ones.
+    /// Takes a connection in, unless `limit` are there; forgets the ended ones. When there are so many, the one gives way that has
+    /// been there for longest without sending a request, so that those who only connect do not keep others out.
     pub fn admit(&self, connection: &Arc<Connection>, limit: usize) -> bool {
         let mut connections = self.0.lock();
         if connections.len() >= limit || connections.len() == connections.capacity() {
             connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
         }
+        let mut gives_way = None;
         if connections.len() >= limit {
-            return false;
+            let Some(silent) = longest_silent(&connections) else { return false };
+            gives_way = connections.swap_remove(silent).upgrade();
         }
         connections.push(Arc::downgrade(connection));
+        drop(connections);
+        if let Some(silent) = gives_way {
+            crate::log::note(format_args!(
+                "{}: broken off for another; it has sent no request (max_connections)",
+                silent.peer()
+            ));
+            silent.break_off();
+        }
         true
     }
 

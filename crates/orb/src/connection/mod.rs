@@ -21,6 +21,7 @@ pub(crate) use slots::{Slot, Slots};
 
 use crate::policy::Timeout;
 use crate::server::Lane;
+use crate::workspace::{Work, with_work};
 use holding::Holding;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
@@ -67,6 +68,8 @@ pub(crate) struct Connection {
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
     used_at: AtomicU64,
+    /// Whether the peer has ever sent a request.
+    heard: AtomicBool,
     /// Requests of the peer that are being served.
     serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
@@ -124,6 +127,7 @@ impl Connection {
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
+            heard: AtomicBool::new(false),
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
@@ -185,6 +189,7 @@ impl Connection {
     /// will be told that the request was not processed.
     #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
+        self.heard.store(true, Ordering::Relaxed);
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
         // In one order with `close`: either it sees the request, or the request sees that it closes.
@@ -554,34 +559,42 @@ impl Connection {
         if !self.bidirectional.load(Ordering::Acquire)
             && let Ok(mut inbox) = self.inbox.try_lock()
         {
-            // No memory is needed where nothing has arrived, as mostly; the inbox takes some for what has.
-            let mut block = Buffer::unpooled(0);
-            loop {
-                let read = inbox.next(
-                    &*self.stream,
-                    &self.pool,
-                    Wait::No,
-                    Deadline::NONE,
-                    Timeout::NONE,
-                    &mut block,
-                );
-                match read.map(|arrived| (arrived, arrived.header.kind)) {
-                    Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
-                        self.slots.deliver(arrived, &mut block, &self.pool);
-                    }
-                    Ok((_, MessageKind::CancelRequest)) => {}
-                    Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
-                    Err(ReadError::WouldBlock) => break,
-                    Ok(_) | Err(_) => {
-                        self.break_off();
-                        break;
-                    }
-                }
-            }
+            // Into a block of this thread: a fresh one might have to be allocated.
+            let look = |work: &mut Work| -> crate::Result<()> {
+                self.look(&mut inbox, &mut work.block);
+                Ok(())
+            };
+            // Refused where calls are nested too deeply, which the call itself will be as well.
+            let _ = with_work(&self.pool, look);
             drop(inbox);
             self.hand_over();
         }
         self.is_open()
+    }
+
+    /// Since when the peer has been connected without sending a request; `None` when it has sent one.
+    fn silent_since(&self) -> Option<u64> {
+        let heard = self.heard.load(Ordering::Relaxed) || self.side == Side::Connector;
+        (!heard).then(|| self.used_at.load(Ordering::Relaxed))
+    }
+
+    /// Takes in what has arrived on a connection on which nobody waits.
+    fn look(&self, inbox: &mut Inbox, block: &mut Buffer) {
+        loop {
+            let read = inbox.next(&*self.stream, &self.pool, Wait::No, Deadline::NONE, Timeout::NONE, block);
+            match read.map(|arrived| (arrived, arrived.header.kind)) {
+                Ok((arrived, MessageKind::Reply | MessageKind::LocateReply)) => {
+                    self.slots.deliver(arrived, block, &self.pool);
+                }
+                Ok((_, MessageKind::CancelRequest)) => {}
+                Ok((_, MessageKind::CloseConnection)) => self.close_in_order(),
+                Err(ReadError::WouldBlock) => return,
+                Ok(_) | Err(_) => {
+                    self.break_off();
+                    return;
+                }
+            }
+        }
     }
 
     /// Notes that a call begins at `now_ns`; whether the last one began more than `rest_ns` before.

@@ -115,6 +115,15 @@ thread_local! {
     static TOKEN: u8 = const { 0 };
 }
 
+/// Makes what this thread's first request would make.
+pub(crate) fn warm_up() {
+    STACK.with_borrow_mut(|stack| {
+        if stack.frames.capacity() == 0 {
+            stack.reserve();
+        }
+    });
+}
+
 /// A number that no other thread has while this one lives.
 pub(super) fn thread_token() -> usize {
     TOKEN.with(|token| ptr::from_ref(token).addr())

@@ -52,6 +52,7 @@ pub use managers::{
 pub use poa::Poa;
 pub use policies::PoaPolicies;
 
+pub(crate) use current::warm_up;
 pub(crate) use entered::Entered;
 pub(crate) use main_queue::Ran;
 pub(crate) use registry::Registry;

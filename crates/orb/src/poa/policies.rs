@@ -91,7 +91,8 @@ pub enum ThreadModel {
 /// - no bands, a band below 0 or one that ends before it begins, a server priority that is none,
 /// - a server-declared priority outside of every band, or that no lane has,
 /// - a band that no lane's priority is in,
-/// - a thread pool or a server protocol that this ORB does not have, a private connection.
+/// - a thread pool or a server protocol that this ORB does not have, a private connection,
+/// - more memory for an upcall than the regions of the thread pool have.
 ///
 /// The index in InvalidPolicy counts the policies in the order in which they were set here, from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,6 +106,7 @@ pub struct PoaPolicies {
     thread_model: ThreadModel,
     max_objects: Option<u32>,
     rt: Vec<RtPolicy>,
+    region_bytes: usize,
     /// Which policies were set, in order.
     order: Vec<Which>,
 }
@@ -120,6 +122,7 @@ enum Which {
     Threads,
     /// By policy type.
     RealTime(u32),
+    Region,
 }
 
 macro_rules! policy {
@@ -239,9 +242,27 @@ impl PoaPolicies {
         self.rt_policy(RtPolicy::ServerProtocol(protocols.into()))
     }
 
-    /// The index of the real-time policy of this type.
+    /// Sets how much memory an upcall of this POA needs at most, in bytes. A thread pool whose regions are smaller does not go with it,
+    /// so that the lack is found when the POA is made and not by a request. Not a policy of the standard.
+    #[must_use]
+    pub fn region_bytes(mut self, bytes: usize) -> PoaPolicies {
+        self.region_bytes = bytes;
+        self.order.push(Which::Region);
+        self
+    }
+
+    /// The value that [`region_bytes`](Self::region_bytes) sets.
+    pub fn region_bytes_value(&self) -> usize {
+        self.region_bytes
+    }
+
+    /// The index of the real-time policy of this type; of the region for [`Adapter::REGION`](crate::rt::Adapter::REGION).
     pub(super) fn rt_index(&self, policy_type: u32) -> u16 {
-        let position = self.order.iter().position(|set| *set == Which::RealTime(policy_type));
+        let wanted = match policy_type {
+            crate::rt::Adapter::REGION => Which::Region,
+            policy_type => Which::RealTime(policy_type),
+        };
+        let position = self.order.iter().position(|set| *set == wanted);
         position.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX)
     }
 

@@ -38,6 +38,9 @@ pub(crate) struct Adapter {
 pub(crate) struct Unfit(pub u32);
 
 impl Adapter {
+    /// In [`Unfit`] instead of a policy type: the memory of an upcall.
+    pub const REGION: u32 = u32::MAX;
+
     /// The real-time side of a POA with these policies; `None` where they are none.
     ///
     /// # Errors
@@ -72,6 +75,10 @@ impl Adapter {
             }
         }
         check(model, pool.as_deref(), &bands)?;
+        let region = pool.as_ref().and_then(|pool| pool.region_bytes);
+        if region.is_some_and(|bytes| bytes < policies.region_bytes_value()) {
+            return Err(Unfit(Self::REGION));
+        }
         // From here on the pool stays; it may have gone since.
         if let Some(pool) = &pool
             && orb.rt_state().pools.enlist(pool.id).is_none()

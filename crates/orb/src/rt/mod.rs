@@ -9,8 +9,10 @@
 
 mod adapter;
 mod binding;
+mod budget;
 mod config;
 mod current;
+pub mod dynamic;
 mod mutex;
 mod overrides;
 mod plan;
@@ -22,7 +24,9 @@ mod rt_orb;
 mod socket;
 pub(crate) mod thread;
 mod urgency;
+mod watchdog;
 
+pub use budget::{Budget, BudgetStatus, Overrun, OverrunObserver};
 pub use config::{LockMemory, Mapping, RealTimeClass, RealTimeConfig, UpcallMemory};
 pub use current::RtCurrent;
 pub use isorb_rt::priority::{
@@ -38,6 +42,7 @@ pub use pool::{
 };
 pub use priorities::PriorityTransform;
 pub use rt_orb::RtOrb;
+pub use watchdog::WatchdogOptions;
 
 pub(crate) use adapter::{Adapter, Unfit};
 pub(crate) use binding::{ClientState, Way, local_priority};

@@ -1,11 +1,13 @@
 //! `RTCORBA::RTORB`: what the ORB itself offers to real-time programs.
 
+use super::budget::{Budget, BudgetStatus, Budgets, OverrunObserver};
 use super::config::RealTimeConfig;
 use super::mutex::{Mutex, MutexNotFound, Mutexes};
 use super::pool::{
     DestroyError, InvalidThreadpool, LaneStatus, Pools, ThreadpoolId, ThreadpoolLane, ThreadpoolOptions,
 };
 use super::priorities::{Priorities, PriorityTransform};
+use super::watchdog::{Watchdog, WatchdogOptions};
 use crate::{Orb, Result};
 use isorb_rt::priority::PriorityMapping;
 use std::fmt;
@@ -33,11 +35,19 @@ pub(crate) struct State {
     pub priorities: Priorities,
     pub mutexes: Mutexes,
     pub pools: Pools,
+    pub budgets: Budgets,
+    pub watchdog: Watchdog,
 }
 
 impl State {
     pub fn new(config: &RealTimeConfig) -> State {
-        State { priorities: Priorities::new(config), mutexes: Mutexes::default(), pools: Pools::default() }
+        State {
+            priorities: Priorities::new(config),
+            mutexes: Mutexes::default(),
+            pools: Pools::default(),
+            budgets: Budgets::new(),
+            watchdog: Watchdog::default(),
+        }
     }
 }
 
@@ -111,6 +121,57 @@ impl RtOrb {
     /// Allocates; takes each lane's lock for a moment.
     pub fn threadpool_status(&self, pool: ThreadpoolId) -> Result<Vec<LaneStatus>, InvalidThreadpool> {
         self.orb.rt_state().pools.status(pool)
+    }
+
+    /// Gives an operation of an interface, and of the interfaces derived from it, a budget of processor time. Every upcall of it counts
+    /// from now on; setting it again forgets what was counted.
+    ///
+    /// ```
+    /// # use isorb::rt::{Budget, Overrun};
+    /// # use std::time::Duration;
+    /// # let orb = isorb::Orb::with_config(isorb::Config::default());
+    /// let budget = Budget { worst_case: Duration::from_micros(200), overrun: Overrun::Demote };
+    /// orb.rt().set_budget("IDL:Sensors/Probe:1.0", "sample", budget)?;
+    /// # Ok::<(), isorb::SystemException>(())
+    /// ```
+    ///
+    /// # Errors
+    /// BAD_PARAM for a budget of nothing; IMP_LIMIT for more than 4,096.
+    pub fn set_budget(&self, interface: &str, operation: &str, budget: Budget) -> Result<()> {
+        self.orb.rt_state().budgets.set(interface, operation, budget)
+    }
+
+    /// Takes a budget away; whether there was one.
+    pub fn clear_budget(&self, interface: &str, operation: &str) -> bool {
+        self.orb.rt_state().budgets.clear(interface, operation)
+    }
+
+    /// What is known of the operations with budgets.
+    pub fn budgets(&self) -> Vec<BudgetStatus> {
+        self.orb.rt_state().budgets.status()
+    }
+
+    /// Sets who hears of overruns; without one a line goes to standard error.
+    pub fn set_overrun_observer(&self, observer: Option<Arc<dyn OverrunObserver>>) {
+        self.orb.rt_state().budgets.set_observer(observer);
+    }
+
+    /// Starts the thread that finds overruns while they last, and demotes where a budget says so; takes the place of one that runs.
+    /// Without it overruns are found at their end.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a period under 50 us or a negative priority; DATA_CONVERSION, NO_PERMISSION and NO_RESOURCES as
+    /// [`create_threadpool`](Self::create_threadpool).
+    ///
+    /// # Real-time
+    /// The thread looks at up to 256 upcalls each period, a PI lock and a system call for each; it does not allocate unless it reports.
+    pub fn start_watchdog(&self, options: &WatchdogOptions) -> Result<()> {
+        self.orb.rt_state().watchdog.start(&self.orb, options)
+    }
+
+    /// Ends it.
+    pub fn stop_watchdog(&self) {
+        self.orb.rt_state().watchdog.stop();
     }
 
     /// A mutex without a name.

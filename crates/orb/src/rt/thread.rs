@@ -83,6 +83,61 @@ pub(crate) fn become_of(priority: Priority, class: SchedClass) {
     }
 }
 
+/// Tells a thread that was just started outside of any pool what it was started as.
+pub(crate) fn started_as(priority: Priority, class: SchedClass) {
+    PRIORITY.set(Some(priority));
+    CLASS.set(Some(class));
+}
+
+/// Somebody else may change this thread's class from now on: it is not known any more.
+pub(crate) fn class_was_changed() {
+    CLASS.set(None);
+}
+
+/// What a thread is, to be that again later.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    priority: Option<Priority>,
+    class: Option<SchedClass>,
+}
+
+/// What the calling thread is.
+///
+/// # Real-time
+/// A system call where the class is not known.
+pub(crate) fn keep() -> Kept {
+    Kept { priority: PRIORITY.get(), class: CLASS.get().or_else(|| SchedClass::current().ok()) }
+}
+
+impl Kept {
+    /// Makes the calling thread what it was. What the system refuses is noted.
+    ///
+    /// # Real-time
+    /// A system call where the class is another one or not known.
+    pub fn restore(self) {
+        PRIORITY.set(self.priority);
+        if let Some(class) = self.class
+            && let Err(error) = apply(class)
+        {
+            crate::log::note(format_args!("a thread keeps the priority of a scheduling segment: {error}"));
+        }
+    }
+}
+
+/// This thread's class, where it was given one.
+pub(crate) fn class() -> Option<SchedClass> {
+    CLASS.get()
+}
+
+/// Gives this thread its class back which somebody took; an ordinary one where it was never given any.
+#[cold]
+pub(crate) fn restore_class(class: Option<SchedClass>) {
+    if let Err(error) = change(class.unwrap_or_default()) {
+        CLASS.set(None);
+        crate::log::note(format_args!("a demoted thread stays so: {error}"));
+    }
+}
+
 /// Runs at another priority while it lives, then at the one before. Stays on its thread.
 #[derive(Debug)]
 pub(crate) struct Raised {

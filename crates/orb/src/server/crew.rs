@@ -76,6 +76,8 @@ struct State<T> {
     seats: Vec<Seat>,
     /// Most places that were taken at a time.
     peak: u32,
+    /// Threads that were ever ready to serve.
+    ready: u32,
     closed: bool,
 }
 
@@ -128,6 +130,7 @@ impl<T> Crew<T> {
                 errands: VecDeque::with_capacity(if rules.lends { most } else { 0 }),
                 seats: Vec::with_capacity(if rules.lends { most } else { 0 }),
                 peak: 0,
+                ready: 0,
                 closed: false,
             }),
             freed: PiCondvar::new(),
@@ -206,6 +209,18 @@ impl<T> Crew<T> {
         None
     }
 
+    /// Frees the caller's place, unless a request is kept, which is to have it next: then it is the caller's still.
+    pub fn leave_unless_kept(&self) -> bool {
+        let mut state = self.state.lock();
+        if !state.kept.is_empty() {
+            return false;
+        }
+        state.running -= 1;
+        drop(state);
+        self.freed.notify_one(&self.state);
+        true
+    }
+
     /// The caller's request ended in a panic: the place is free, and what is kept waits for the next to be.
     pub fn leave(&self) {
         self.state.lock().running -= 1;
@@ -237,14 +252,23 @@ impl<T> Crew<T> {
         (errand, !state.errands.is_empty())
     }
 
-    /// The calling thread belongs to the lane from now on.
+    /// Waits until this many threads are ready.
+    pub fn await_ready(&self, threads: u32) {
+        let mut state = self.state.lock();
+        self.freed.wait_while(&mut state, Deadline::NONE, |state| state.ready < threads && !state.closed);
+    }
+
+    /// The calling thread belongs to the lane from now on, and has all it needs.
     pub fn sit(&self) -> Option<ThreadId> {
-        if !self.rules.lends {
-            return None;
-        }
         let thread = ThreadId::current();
-        self.state.lock().seats.push(Seat { thread, idle: false, raised: false });
-        Some(thread)
+        let mut state = self.state.lock();
+        state.ready += 1;
+        if self.rules.lends {
+            state.seats.push(Seat { thread, idle: false, raised: false });
+        }
+        drop(state);
+        self.freed.notify_all(&self.state);
+        self.rules.lends.then_some(thread)
     }
 
     /// It does not any more.
@@ -365,11 +389,14 @@ mod tests {
         assert_eq!(crew.keep(60, || 2), Kept::Overflow, "too many bytes");
         assert_eq!(crew.keep(40, || 3), Kept::Buffered);
         assert_eq!(crew.keep(0, || 4), Kept::Overflow, "too many requests");
+        assert!(!crew.leave_unless_kept(), "the place goes to one that is kept");
         assert_eq!(crew.next(), Some(1), "the oldest first");
         assert_eq!(crew.keep(60, || 5), Kept::Buffered);
         assert_eq!((crew.next(), crew.next()), (Some(3), Some(5)));
         assert_eq!(crew.next(), None);
         assert_eq!(crew.keep(60, || 6), Kept::Run, "there is a place again");
+        assert!(crew.leave_unless_kept());
+        assert_eq!(crew.admit(), Admission::Run);
         let census = Census { running: 1, peak: 1, ..Census::default() };
         assert_eq!(crew.census(), census);
     }

@@ -262,6 +262,8 @@ fn call_servant<'u, G>(
     let body = message::begin_body(e);
     let outcome = entered.upcall(|servant| {
         let _held = before(servant)?;
+        let budgets = &upcall.orb.rt_state().budgets;
+        let _spending = known.and_then(|operation| budgets.begin(servant.interface(), operation));
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
     if let Ok(Ok(Outcome::Results)) = outcome

@@ -19,6 +19,7 @@ use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Listener, Wait};
+use std::cell::Cell;
 use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -66,20 +67,40 @@ const MOST_SPARE: usize = 64;
 const SPARE_BYTES: usize = 4096;
 
 /// A request's place in the crew; given back also when the request ends in a panic.
-struct Place<'s>(&'s Station);
+struct Place<'s> {
+    station: &'s Station,
+    held: Cell<bool>,
+}
 
-impl Place<'_> {
+impl<'s> Place<'s> {
+    fn of(station: &'s Station) -> Place<'s> {
+        Place { station, held: Cell::new(true) }
+    }
+
+    /// The upcall is over and its reply is about to be sent. Its client may call again before this thread is back, and must not find
+    /// the lane busy with a request that was answered.
+    fn answering(&self) {
+        if self.held.get() && self.station.crew.leave_unless_kept() {
+            self.held.set(false);
+        }
+    }
+
     /// The next of those that were kept, in the same place.
-    fn next(self) -> Option<(Self, Parcel)> {
-        let next = self.0.crew.next();
-        let place = std::mem::ManuallyDrop::new(self);
-        next.map(|parcel| (std::mem::ManuallyDrop::into_inner(place), parcel))
+    fn next(&self) -> Option<Parcel> {
+        if !self.held.get() {
+            return None;
+        }
+        let next = self.station.crew.next();
+        self.held.set(next.is_some());
+        next
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.0.crew.leave();
+        if self.held.get() {
+            self.station.crew.leave();
+        }
     }
 }
 
@@ -113,7 +134,10 @@ impl Station {
         let _ = self.setup.set(setup);
     }
 
+    /// The memory of a thread of the lane, made before its first request.
     pub fn work(&self, pool: &Arc<BufferPool>) -> Work {
+        crate::poa::warm_up();
+        crate::workspace::warm_up(pool);
         Work::with_memory(pool, self.memory)
     }
 
@@ -196,7 +220,7 @@ impl Station {
         work: &mut Work,
     ) {
         if !self.crew.rules().counts() {
-            run(orb, member, arrived, work);
+            run(orb, member, arrived, work, None);
             return;
         }
         let admitted = match self.crew.admit() {
@@ -224,22 +248,10 @@ impl Station {
                 }
             }
         }
-        self.run_in(Place(self), orb, member, arrived, work);
-    }
-
-    /// Runs a request in a place, then those that were kept.
-    fn run_in(
-        &self,
-        mut place: Place<'_>,
-        orb: &Orb,
-        member: &Arc<Member>,
-        arrived: Arrived,
-        work: &mut Work,
-    ) {
-        run(orb, member, arrived, work);
-        while let Some((same, parcel)) = place.next() {
-            place = same;
-            self.unpack(orb, parcel, work);
+        let place = Place::of(self);
+        run(orb, member, arrived, work, Some(&place));
+        while let Some(parcel) = place.next() {
+            self.unpack(orb, parcel, work, &place);
         }
     }
 
@@ -288,14 +300,12 @@ impl Station {
         if let Some(plan) = &parcel.plan {
             thread::become_of(plan.priority, plan.class);
         }
-        let place = Place(self);
-        self.unpack(orb, parcel, work);
+        let place = Place::of(self);
+        self.unpack(orb, parcel, work, &place);
         self.back_to_own_priority();
         // In the lent place, those that this lane kept meanwhile.
-        let mut next = place.next();
-        while let Some((place, parcel)) = next {
-            self.unpack(orb, parcel, work);
-            next = place.next();
+        while let Some(parcel) = place.next() {
+            self.unpack(orb, parcel, work, &place);
         }
     }
 
@@ -320,7 +330,7 @@ impl Station {
         Parcel { member: member.clone(), arrived, block, plan }
     }
 
-    fn unpack(&self, orb: &Orb, parcel: Parcel, work: &mut Work) {
+    fn unpack(&self, orb: &Orb, parcel: Parcel, work: &mut Work, place: &Place<'_>) {
         let Parcel { member, arrived, block, .. } = parcel;
         let empty = std::mem::replace(&mut work.block, block);
         {
@@ -329,14 +339,19 @@ impl Station {
                 spare.push(empty);
             }
         }
-        run(orb, &member, arrived, work);
+        run(orb, &member, arrived, work, Some(place));
     }
 }
 
 /// Runs a request and sends its reply. What goes wrong ends the connection, whose event then ends its membership.
-fn run(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work) {
+fn run(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work, place: Option<&Place<'_>>) {
     let connection = member.connection();
-    let mut send = |message: &isorb_cdr::Message<'_>| member.send(message);
+    let mut send = |message: &isorb_cdr::Message<'_>| {
+        if let Some(place) = place {
+            place.answering();
+        }
+        member.send(message);
+    };
     let next = guarded(|| on_message(orb, connection, arrived, work, &mut send));
     if next == Next::Close {
         connection.break_off();

@@ -18,7 +18,7 @@ final class Options {
             + "attributes attribute_exceptions oneways callbacks bidirectional forwards timeouts large parallel contexts "
             + "naming").split(" "));
 
-    String iorFile = "", ns = "", name = "", ior = "", only = "", giop = "", port = "";
+    String iorFile = "", ns = "", name = "", ior = "", only = "", giop = "", port = "", tls = "";
     boolean utf8, bidir;
     final List<String> orbArgs = new ArrayList<>();
 
@@ -29,7 +29,7 @@ final class Options {
             switch (arg) {
                 case "--utf8" -> o.utf8 = true;
                 case "--bidir" -> o.bidir = true;
-                case "--ior-file", "--ns", "--name", "--ior", "--only", "--giop", "--port" -> {
+                case "--ior-file", "--ns", "--name", "--ior", "--only", "--giop", "--port", "--tls" -> {
                     if (++i >= args.length) usage(server);
                     String value = args[i];
                     switch (arg) {
@@ -39,6 +39,7 @@ final class Options {
                         case "--ior" -> o.ior = value;
                         case "--only" -> o.only = value;
                         case "--giop" -> o.giop = value;
+                        case "--tls" -> o.tls = value;
                         default -> o.port = value;
                     }
                 }
@@ -54,8 +55,8 @@ final class Options {
 
     private static void usage(boolean server) {
         System.err.println(server
-                ? "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--giop 1.x] [--utf8] [--bidir] [ORB args]"
-                : "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--giop 1.x] [--utf8] [--bidir] [ORB args]");
+                ? "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]"
+                : "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]");
         System.exit(2);
     }
 
@@ -76,6 +77,7 @@ final class Options {
         p.put("jacorb.maxManagedBufSize", "25");
         if (!port.isEmpty()) p.put("OAPort", port);
         if (!giop.isEmpty()) p.put("jacorb.giop_minor_version", giop.substring(2));
+        if (!tls.isEmpty()) Tls.configure(p, tls, server);
         if (bidir)
             p.put("org.omg.PortableInterceptor.ORBInitializerClass.bidir_init",
                   "org.jacorb.orb.giop.BiDirConnectionInitializer");

@@ -162,6 +162,8 @@ impl Threadpool {
                 .staff(&lane, orb)
                 .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         }
+        // Whatever a thread makes before its first request is made by the time that the pool is there.
+        station.crew.await_ready(rules.initial_threads());
         Ok(())
     }
 

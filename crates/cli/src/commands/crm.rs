@@ -1,0 +1,207 @@
+//! `isorb crm`: looks at reflective memory, and writes into it.
+
+use isorb::{Config, Orb};
+use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path as Route, ReaderQoS, WriterQoS};
+use isorb_crm::memory::{ReadError, Sample, WaitError};
+use isorb_crm::node::default_socket;
+use isorb_crm::{AreaReader, Library};
+use std::error::Error;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Which server, and what to do.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The node's server [default: in the run-time folder, or ISORB_CRM_SOCKET].
+    #[arg(long, value_name = "FILE", global = true)]
+    socket: Option<PathBuf>,
+    /// The coordinator, to see all nodes.
+    #[arg(long, value_name = "URL", global = true)]
+    coordinator: Option<String>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Lists areas.
+    Ls,
+    /// Shows values as they come: number, age, rate, misses, first octets.
+    Watch {
+        /// The area.
+        name: String,
+        /// Ends after so many values.
+        #[arg(long)]
+        count: Option<u64>,
+    },
+    /// Prints the latest value.
+    Dump {
+        /// The area.
+        name: String,
+        /// The octets themselves instead of a table of them.
+        #[arg(long)]
+        raw: bool,
+        /// Milliseconds to wait for a first value.
+        #[arg(long, value_name = "MS", default_value_t = 2000)]
+        patience: u64,
+    },
+    /// Writes one value, from an argument or from standard input, into an area without a writer; makes the area with --create.
+    Write {
+        /// The area.
+        name: String,
+        /// The value; standard input without it.
+        value: Option<String>,
+        /// Makes the area first, for values of so many bytes.
+        #[arg(long, value_name = "BYTES")]
+        create: Option<u32>,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let (config, _) = Config::from_args(orb_arguments)?;
+    let orb = Orb::with_config(config);
+    let library = || Library::connect(&orb, args.socket.clone().unwrap_or_else(default_socket));
+    match &args.what {
+        What::Ls => match &args.coordinator {
+            Some(url) => list_all(&orb.resolve::<Glob_CommRef>(url)?),
+            None => list(&library()?),
+        },
+        What::Watch { name, count } => watch(&library()?, name, *count),
+        What::Dump { name, raw, patience } => dump(&library()?, name, *raw, Duration::from_millis(*patience)),
+        What::Write { name, value, create } => write(&library()?, name, value.as_deref(), *create),
+    }
+}
+
+const PLAIN: ReaderQoS = ReaderQoS {
+    how: Mode::PushOnWrite,
+    period: 0,
+    deadline: 0,
+    histories: 0,
+    guaranteed: false,
+    through: Route::PathUdp,
+    parity: 0,
+};
+
+fn list(library: &Library) -> Result<(), Box<dyn Error>> {
+    let mut areas = library.list_areas()?;
+    areas.sort_by(|a, b| a.name.cmp(&b.name));
+    for area in areas {
+        let mut reader = library.attach_reader(&area.name, PLAIN)?;
+        let state = reader.state().map_or("damaged".into(), |state| state.to_string());
+        let values = reader.statistics()?.values;
+        println!(
+            "{:<30} {:>10} bytes {:>5} histories {values:>10} values  {state}",
+            area.name, area.size, area.histories
+        );
+    }
+    Ok(())
+}
+
+fn list_all(coordinator: &Glob_CommRef) -> Result<(), Box<dyn Error>> {
+    for place in coordinator.list_areas()? {
+        let Area { name, size, histories } = place.what;
+        println!("{name:<30} {size:>10} bytes {histories:>5} histories  on {}", place.node);
+    }
+    for node in coordinator.list_nodes()? {
+        let lives = node.server.is_some_and(|server| server.ping().is_ok());
+        println!("node {:<25} {}", node.name, if lives { "answers" } else { "does not answer" });
+    }
+    Ok(())
+}
+
+fn watch(library: &Library, name: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
+    let mut reader = library.attach_reader(name, PLAIN)?;
+    let mut value = vec![0; reader.size()];
+    let (mut shown, start) = (0, Instant::now());
+    while count.is_none_or(|count| shown < count) {
+        match reader.wait(Duration::from_secs(1)) {
+            Ok(()) => {}
+            Err(WaitError::TimedOut) => continue,
+            Err(WaitError::Changed(state)) => {
+                println!("-- the area is {state}");
+                if state.is_final() {
+                    break;
+                }
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let Some(sample) = latest(&mut reader, &mut value)? else { continue };
+        shown += 1;
+        let rate = shown as f64 / start.elapsed().as_secs_f64().max(1e-9);
+        let age = sample.age_ns() as f64 / 1e3;
+        let Sample { source, len, missed, .. } = sample;
+        println!(
+            "{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}",
+            hex(&value[..len.min(16)])
+        );
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn dump(library: &Library, name: &str, raw: bool, patience: Duration) -> Result<(), Box<dyn Error>> {
+    let mut reader = library.attach_reader(name, PLAIN)?;
+    let mut value = vec![0; reader.size()];
+    let start = Instant::now();
+    let sample = loop {
+        match latest(&mut reader, &mut value)? {
+            Some(sample) => break sample,
+            None if start.elapsed() >= patience => {
+                return Err(format!("{name}: nothing has been written yet").into());
+            }
+            None => {
+                let _ = reader.wait(patience.saturating_sub(start.elapsed()));
+            }
+        }
+    };
+    let value = &value[..sample.len];
+    let mut output = std::io::stdout().lock();
+    if raw {
+        output.write_all(value)?;
+        return Ok(());
+    }
+    for (line, octets) in value.chunks(16).enumerate() {
+        let text: String =
+            octets.iter().map(|o| if (0x20..0x7f).contains(o) { char::from(*o) } else { '.' }).collect();
+        writeln!(output, "{:08x}  {:<48} {text}", line * 16, hex(octets))?;
+    }
+    Ok(())
+}
+
+fn write(
+    library: &Library,
+    name: &str,
+    value: Option<&str>,
+    create: Option<u32>,
+) -> Result<(), Box<dyn Error>> {
+    let value = match value {
+        Some(value) => value.as_bytes().to_vec(),
+        None => {
+            let mut value = Vec::new();
+            std::io::stdin().read_to_end(&mut value)?;
+            value
+        }
+    };
+    if let Some(size) = create {
+        library.create_area(&Area { name: name.into(), size, histories: 1 })?;
+    }
+    let mut writer = library.map_writer(name, WriterQoS { period: 0 })?;
+    println!("{}", writer.write(&value)?);
+    Ok(())
+}
+
+/// The latest value, none where there is none yet.
+fn latest(reader: &mut AreaReader, value: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+    match reader.latest(value) {
+        Ok(sample) => Ok(Some(sample)),
+        Err(ReadError::Empty | ReadError::Lapped) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x} ")).collect()
+}

@@ -1,0 +1,144 @@
+//! `isorb crm-server` and `isorb crm-coordinator`: reflective memory's processes.
+
+use isorb::{Config, Orb, Reference};
+use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
+use isorb_crm::idl::Glob_CommRef;
+use isorb_crm::node::{NodeServer, ServerConfig, default_socket};
+use isorb_rt::priority::{Linear, Priority, PriorityMapping};
+use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
+use std::error::Error;
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One a node: owns the memory, pushes it to other nodes.
+#[derive(Debug, clap::Args)]
+pub struct ServerArgs {
+    /// The node's name [default: the host's].
+    #[arg(long)]
+    name: Option<String>,
+    /// Where libraries find the server [default: in the run-time folder, or ISORB_CRM_SOCKET].
+    #[arg(long, value_name = "FILE")]
+    socket: Option<PathBuf>,
+    /// The coordinator's URL; without one there is this node only.
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// Address for calls and datagrams of other nodes.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// Address that other nodes are told, where it is another.
+    #[arg(long, value_name = "ADDRESS")]
+    publish: Option<IpAddr>,
+    /// Dispatching threads.
+    #[arg(long, default_value_t = 1)]
+    dispatchers: usize,
+    /// CORBA priority of the dispatching threads; without it they are ordinary threads.
+    #[arg(long)]
+    priority: Option<i16>,
+    /// Rate of the link in Mbit/s, for admission and pacing.
+    #[arg(long, value_name = "MBIT", default_value_t = 100)]
+    link: u64,
+    /// Milliseconds of silence after which a node counts as dead.
+    #[arg(long, value_name = "MS", default_value_t = 350)]
+    silence: u64,
+}
+
+/// One a system: knows which areas there are and where.
+#[derive(Debug, clap::Args)]
+pub struct CoordinatorArgs {
+    /// Address to listen at.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// Port to listen at; 0 for a free one.
+    #[arg(long, default_value_t = 2810)]
+    port: u16,
+    /// File that keeps what it knows; made if it is not there.
+    #[arg(long, value_name = "FILE", default_value = "isorb-crm.redb", conflicts_with = "memory")]
+    store: PathBuf,
+    /// Keeps nothing; servers tell it again after a restart.
+    #[arg(long)]
+    memory: bool,
+}
+
+/// Serves until it is killed, which it may be at any moment.
+pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let orb = orb(orb_arguments, args.host, 0)?;
+    let name = args.name.clone().unwrap_or_else(host_name);
+    let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
+    config.dispatcher.udp = (args.host, 0).into();
+    config.dispatcher.class = class(args.priority)?;
+    config.publish = args.publish;
+    config.dispatchers = args.dispatchers;
+    config.admission.link_bits_per_s = args.link.saturating_mul(1_000_000);
+    config.silence = Duration::from_millis(args.silence);
+    let coordinator = match &args.coordinator {
+        Some(url) => Some(orb.resolve::<Glob_CommRef>(url)?),
+        None => None,
+    };
+    let socket = config.socket.clone();
+    let _server = NodeServer::start(&orb, config, coordinator)?;
+    ready(&socket.display())?;
+    orb.run();
+    Ok(())
+}
+
+/// Serves until it is killed, which it may be at any moment.
+pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let orb = orb(orb_arguments, args.host, args.port)?;
+    let store: Arc<dyn CoordinatorStore> = match args.memory {
+        true => Arc::new(MemoryStore::default()),
+        false => Arc::new(FileStore::open(&args.store)?),
+    };
+    let coordinator = Coordinator::start(&orb, store)?;
+    let urls: Vec<String> =
+        orb.endpoint_addresses().iter().map(|(host, port)| format!(":1.2@{host}:{port}")).collect();
+    match urls.is_empty() {
+        true => ready(coordinator.object().object())?,
+        false => ready(&format_args!("corbaloc:{}/ReflectiveMemory", urls.join(",")))?,
+    }
+    orb.run();
+    Ok(())
+}
+
+fn orb(arguments: Vec<String>, host: IpAddr, port: u16) -> Result<Orb, Box<dyn Error>> {
+    let chosen =
+        arguments.iter().any(|a| a.eq_ignore_ascii_case("-ORBEndPoint") || a == "-ORBListenEndpoints");
+    let (mut config, _) = Config::from_args(arguments)?;
+    if !chosen {
+        config.endpoints = vec![std::net::SocketAddr::new(host, port).to_string()];
+    }
+    let orb = Orb::with_config(config);
+    // Opens the endpoints.
+    orb.root_poa()?;
+    Ok(orb)
+}
+
+/// Whoever reads the line finds a service.
+fn ready(what: &dyn std::fmt::Display) -> std::io::Result<()> {
+    let mut output = std::io::stdout();
+    writeln!(output, "READY {what}")?;
+    output.flush()
+}
+
+/// Real time is preferred, not required: what is missing is said once.
+fn class(priority: Option<i16>) -> Result<SchedClass, Box<dyn Error>> {
+    let Some(priority) = priority else { return Ok(SchedClass::Other) };
+    let priority = Priority::new(priority).ok_or("a CORBA priority is 0 to 32767")?;
+    let native =
+        Linear(NativeRange::system()).to_native(priority).ok_or("this priority has no native one")?;
+    let granted = RealTime::Prefer.resolve(Need { native_priority: native, lock_memory: None })?;
+    for missing in granted.missing() {
+        eprintln!("isorb: warning: {missing}");
+    }
+    Ok(granted.class(SchedClass::Fifo(native)))
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "node".into(),
+        name => name.into(),
+    }
+}

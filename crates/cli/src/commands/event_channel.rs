@@ -1,0 +1,204 @@
+//! `isorb event-channel`: an event channel as a process.
+
+use isorb::{Config, Orb};
+use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
+use isorb_event::federation::Federation;
+use isorb_event::{Channel, Limits, Overflow, Quality, Strategy, ThreadSetup};
+use isorb_rt::sched::{NativeRange, Need, RealTime};
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How the channel dispatches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Dispatching {
+    /// Not: events are sent on the thread that received them.
+    None,
+    /// One thread, the most urgent consumer first.
+    Single,
+    /// Threads for each level of priority.
+    Threads,
+    /// One thread, on which consumers may make way.
+    Upcalls,
+}
+
+/// What is done with an event for a consumer whose queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Full {
+    DropOldest,
+    DropNewest,
+    Block,
+    Refuse,
+}
+
+/// Where it listens, and what it is. Further arguments go to the ORB (`-ORB…`).
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Port to listen at; 0 for a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Address to listen at; 0.0.0.0 or :: for all.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// How it dispatches.
+    #[arg(long, value_enum, default_value = "none")]
+    dispatching: Dispatching,
+    /// Threads for each level of priority (`--dispatching threads`).
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Threads that push to remote consumers; 0 lets the dispatching do it.
+    #[arg(long, default_value_t = 2)]
+    push_threads: usize,
+    /// How many pushes may wait for a consumer.
+    #[arg(long, default_value_t = 64)]
+    queue: usize,
+    /// What happens to one more.
+    #[arg(long, value_enum, default_value = "drop-oldest")]
+    full: Full,
+    /// How many events may wait in all.
+    #[arg(long, default_value_t = 4096)]
+    events: usize,
+    /// The largest payload of an event that waits, in octets.
+    #[arg(long, default_value_t = 8192)]
+    payload: usize,
+    /// How long a push may wait for a consumer that does not read, in milliseconds.
+    #[arg(long, default_value_t = 500)]
+    push_timeout: u64,
+    /// How often consumers are asked whether they still exist, in milliseconds; 0 for never.
+    #[arg(long, default_value_t = 10_000)]
+    ping: u64,
+    /// Events on the wire have no time stamps of the channel (a TAO built with TAO_LACKS_EVENT_CHANNEL_TIMESTAMPS).
+    #[arg(long)]
+    plain_header: bool,
+    /// Real-time threads: require, prefer, off.
+    #[arg(long, default_value = "prefer")]
+    real_time: String,
+    /// Its number in a federation, unique there; 0 for none.
+    #[arg(long, default_value_t = 0)]
+    id: u64,
+    /// A neighbour in the federation, as an URL or reference; repeatable. One that is not there yet is asked again.
+    #[arg(long, value_name = "URL")]
+    join: Vec<String>,
+    /// Writes the reference of the real-time channel to a file.
+    #[arg(long, value_name = "FILE")]
+    ior_file: Option<PathBuf>,
+}
+
+/// How often a federation's members say that they are there, and for how long they are believed.
+const TICK: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves until it is killed, which it may be at any moment.
+pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    if args.id == 0 && !args.join.is_empty() {
+        return Err("--join needs --id: a number of its own in the federation".into());
+    }
+    let chosen = orb_arguments
+        .iter()
+        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
+    let (mut config, _) = Config::from_args(orb_arguments)?;
+    if !chosen {
+        let (host, port) = (&args.host, args.port);
+        config.endpoints =
+            vec![if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }];
+    }
+    let setup = setup(&args.real_time)?;
+    let channel = Channel::new(isorb_event::Config {
+        strategy: match args.dispatching {
+            Dispatching::None => Strategy::Direct,
+            Dispatching::Single => Strategy::SingleThreaded,
+            Dispatching::Threads => Strategy::Threads { per_level: args.threads },
+            Dispatching::Upcalls => Strategy::Upcalls,
+        },
+        limits: Limits { events: args.events, payload: args.payload, ..Limits::default() },
+        threads: setup.clone(),
+        id: args.id,
+        ..isorb_event::Config::default()
+    })?;
+    let orb = Orb::with_config(config);
+    let quality = Quality {
+        queue: args.queue,
+        overflow: match args.full {
+            Full::DropOldest => Overflow::DropOldest,
+            Full::DropNewest => Overflow::DropNewest,
+            Full::Block => Overflow::Block,
+            Full::Refuse => Overflow::Refuse,
+        },
+        ..Quality::default()
+    };
+    let options = FaceOptions {
+        layout: if args.plain_header { Layout::Plain } else { Layout::Stamped },
+        quality: quality.clone(),
+        push_timeout: Duration::from_millis(args.push_timeout),
+        threads: args.push_threads,
+        setup,
+        ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
+        ..FaceOptions::default()
+    };
+    let real_time = RealTimeFace::start(&orb, &channel, options.clone())?;
+    let _standard = StandardFace::start(&orb, &channel, options)?;
+    if let Some(file) = &args.ior_file {
+        std::fs::write(file, format!("{}\n", real_time.object()))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    let federation = match args.id {
+        0 => None,
+        _ => {
+            // A link that stalls loses events, and must not be thought to fail for good.
+            let federation = Federation::new(&channel, Quality { failures: 0, ..quality })?;
+            let timeout = Duration::from_millis(args.push_timeout);
+            let neighbourhood = Neighbourhood::start(&orb, &federation, timeout)?;
+            Some((federation, neighbourhood))
+        }
+    };
+    orb.root_poa()?.manager().activate()?;
+    let addresses: Vec<String> = orb
+        .endpoint_addresses()
+        .iter()
+        .map(|(host, port)| match host.contains(':') {
+            true => format!("iiop:1.2@[{host}]:{port}"),
+            false => format!(":1.2@{host}:{port}"),
+        })
+        .collect();
+    let mut output = std::io::stdout();
+    writeln!(output, "READY corbaloc:{}/EventService", addresses.join(","))?;
+    output.flush()?;
+    if let Some((federation, neighbourhood)) = federation {
+        let (orb, join) = (orb.clone(), args.join.clone());
+        let member = move || keep_joined(&orb, &federation, &neighbourhood, &join);
+        std::thread::Builder::new().name("event-federation".into()).spawn(member)?;
+    }
+    orb.run();
+    Ok(())
+}
+
+/// Joins the neighbours that are not joined, again and again, and says to all that this one is there.
+fn keep_joined(orb: &Orb, federation: &Federation, neighbourhood: &Neighbourhood, join: &[String]) {
+    let mut links = vec![None; join.len()];
+    while !orb.is_shut_down() {
+        for (url, link) in join.iter().zip(&mut links) {
+            if link.is_some_and(|link| !federation.is_up(link)) {
+                // It may have been started anew: then the old link is nobody's.
+                if let Some(lost) = link.take() {
+                    federation.leave(lost);
+                }
+            }
+            if link.is_none() {
+                *link = orb.string_to_object(url).ok().and_then(|object| neighbourhood.join(&object).ok());
+            }
+        }
+        federation.tick(isorb_rt::time::now_ns(), PATIENCE.as_nanos() as u64);
+        std::thread::sleep(TICK);
+    }
+}
+
+fn setup(real_time: &str) -> Result<ThreadSetup, Box<dyn Error>> {
+    let mode: RealTime = real_time.parse()?;
+    let need = Need { native_priority: NativeRange::system().max, lock_memory: None };
+    let granted = mode.resolve(need).map_err(|missing| missing.to_string())?;
+    for missing in granted.missing() {
+        eprintln!("isorb: warning: {missing}");
+    }
+    Ok(if granted.scheduling { ThreadSetup::fifo() } else { ThreadSetup::default() })
+}

@@ -1,0 +1,129 @@
+//! `isorb event-channel` in processes of its own: alone, federated, and after a process was killed.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use isorb::{Config, Orb, Upcall};
+use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+
+struct Process {
+    child: Child,
+    port: String,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(arguments: &[&str]) -> Process {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_isorb"))
+        .args(["event-channel", "--real-time", "off"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    // READY corbaloc::1.2@127.0.0.1:PORT/EventService
+    let port =
+        line.rsplit_once('/').and_then(|(url, _)| url.rsplit_once(':')).map(|(_, port)| port.to_owned());
+    Process { child, port: port.unwrap_or_else(|| panic!("no address in {line:?}")) }
+}
+
+impl Process {
+    fn url(&self, key: &str) -> String {
+        format!("corbaloc::127.0.0.1:{}/{key}", self.port)
+    }
+
+    fn channel(&self, orb: &Orb) -> admin::EventChannelRef {
+        orb.resolve(&self.url("EventService")).unwrap()
+    }
+}
+
+#[derive(Default)]
+struct Consumer(Mutex<Vec<u64>>);
+
+impl comm::PushConsumer for Consumer {
+    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
+        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
+        Ok(())
+    }
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+fn event(type_: i32, creation_time: u64) -> comm::Event {
+    let header = comm::EventHeader { type_, source: 1, ttl: 4, creation_time, ..Default::default() };
+    comm::Event { header, data: Default::default() }
+}
+
+fn consume(orb: &Orb, channel: &admin::EventChannelRef, type_: i32) -> Arc<Consumer> {
+    let consumer = Arc::new(Consumer::default());
+    let reference: comm::PushConsumerRef = orb.root_poa().unwrap().activate(consumer.clone()).unwrap();
+    let dependency = admin::Dependency { event: event(type_, 0), rt_info: 0 };
+    let mut any_source = dependency.clone();
+    any_source.event.header.source = 0;
+    let qos = admin::ConsumerQOS { dependencies: vec![any_source], is_gateway: false };
+    let proxy = channel.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+    proxy.connect_push_consumer(&reference, &qos).unwrap();
+    consumer
+}
+
+fn supply(channel: &admin::EventChannelRef) -> admin::ProxyPushConsumerRef {
+    let supplier = channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
+    supplier
+}
+
+fn orb() -> Orb {
+    let orb = Orb::with_config(Config::default());
+    orb.root_poa().unwrap().manager().activate().unwrap();
+    orb
+}
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn two_processes_forward_what_is_wanted_also_after_one_was_killed() {
+    let orb = orb();
+    let near = start(&["--id", "1", "--dispatching", "threads"]);
+    let join = near.url("EventFederation");
+    let supplier = supply(&near.channel(&orb));
+    for round in 1..=2 {
+        let far = start(&["--id", "2", "--join", &join]);
+        let consumer = consume(&orb, &far.channel(&orb), 20);
+        until("an event comes over", || {
+            supplier.push(&vec![event(20, round)]).unwrap();
+            consumer.0.lock().unwrap().contains(&round)
+        });
+        supplier.push(&vec![event(21, 7), event(20, 100), event(20, 101)]).unwrap();
+        until("the last comes over", || consumer.0.lock().unwrap().contains(&101));
+        let seen = consumer.0.lock().unwrap().clone();
+        assert_eq!(seen.iter().filter(|time| **time >= 100).collect::<Vec<_>>(), [&100, &101]);
+        assert!(!seen.contains(&7));
+        drop(far);
+    }
+}
+
+#[test]
+fn a_neighbour_needs_a_number() {
+    let output = Command::new(env!("CARGO_BIN_EXE_isorb"))
+        .args(["event-channel", "--join", "corbaloc::127.0.0.1:1/EventFederation"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--id"));
+}

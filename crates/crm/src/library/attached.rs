@@ -1,0 +1,260 @@
+//! A writer and a reader, as an application holds them.
+
+use super::Library;
+use super::session::Session;
+use crate::Error;
+use crate::idl::{ReaderQoS, Statistics};
+use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::Deadline;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a process has at its server.
+pub(super) struct Attachment {
+    pub session: Arc<Session>,
+    pub name: String,
+    pub role: Role,
+    pub ticket: AtomicU64,
+    pub segment: PiMutex<Segment>,
+    /// The segment is another one than the reader reads.
+    pub moved: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    Writer { period_ns: u64 },
+    Reader { qos: ReaderQoS },
+}
+
+impl Attachment {
+    pub fn new(session: Arc<Session>, name: &str, ticket: u64, segment: Segment, role: Role) -> Attachment {
+        Attachment {
+            session,
+            name: name.into(),
+            role,
+            ticket: AtomicU64::new(ticket),
+            segment: PiMutex::new(segment),
+            moved: AtomicBool::new(false),
+        }
+    }
+
+    fn library(&self) -> Library {
+        Library { session: self.session.clone() }
+    }
+
+    fn ticket(&self) -> u64 {
+        self.ticket.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        // A server that is not there has forgotten us anyway.
+        if let Some((server, session)) = self.session.server_now() {
+            let _ = server.detach(session, self.ticket());
+        }
+    }
+}
+
+/// The writer of an area.
+pub struct AreaWriter {
+    writer: Writer,
+    attachment: Arc<Attachment>,
+}
+
+impl AreaWriter {
+    pub(super) fn new(writer: Writer, attachment: Arc<Attachment>) -> AreaWriter {
+        AreaWriter { writer, attachment }
+    }
+
+    /// Writes a value. Readers of this node can read it when this returns; agents push it to other nodes. Gives its number.
+    ///
+    /// # Errors
+    /// When it is larger than the area takes.
+    ///
+    /// # Real-time
+    /// Does not allocate, waits for nobody. A copy and a system call; another one where other nodes read the area.
+    #[inline]
+    pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
+        let number = self.writer.write(value)?;
+        self.ring();
+        Ok(number)
+    }
+
+    /// Lets `fill` write a value of `len` bytes in place.
+    ///
+    /// # Errors
+    /// When it is larger than the area takes.
+    ///
+    /// # Real-time
+    /// As [`write`](Self::write), without the copy.
+    pub fn write_with(&mut self, len: usize, fill: impl FnOnce(&Cells<'_>)) -> Result<u64, TooLarge> {
+        let number = self.writer.write_with(len, fill)?;
+        self.ring();
+        Ok(number)
+    }
+
+    /// Bytes of the largest value.
+    pub fn size(&self) -> usize {
+        self.writer.geometry().size()
+    }
+
+    /// Which writer of this area this is, from 1.
+    pub fn epoch(&self) -> u64 {
+        self.writer.epoch()
+    }
+
+    /// The number of the last value; 0 for none.
+    pub fn sequence(&self) -> u64 {
+        self.writer.sequence()
+    }
+
+    /// What the server counts.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        self.attachment.library().statistics(self.attachment.ticket())
+    }
+
+    #[inline]
+    fn ring(&self) {
+        if self.writer.wants_bell() {
+            self.attachment.session.ring();
+        }
+    }
+}
+
+/// A reader of an area.
+pub struct AreaReader {
+    reader: Reader,
+    attachment: Arc<Attachment>,
+}
+
+impl AreaReader {
+    pub(super) fn new(reader: Reader, attachment: Arc<Attachment>) -> AreaReader {
+        AreaReader { reader, attachment }
+    }
+
+    /// Is there a value that this reader has not read?
+    ///
+    /// # Real-time
+    /// Two loads.
+    #[inline]
+    pub fn has_new(&mut self) -> bool {
+        self.follow();
+        self.reader.has_new()
+    }
+
+    /// Waits for a value that this reader has not read.
+    ///
+    /// # Errors
+    /// [`WaitError`]; a change of the area's state ends the wait once.
+    ///
+    /// # Real-time
+    /// Does not allocate; sleeps on the memory itself.
+    pub fn wait(&mut self, patience: Duration) -> Result<(), WaitError> {
+        self.follow();
+        self.reader.wait(Deadline::after(patience))
+    }
+
+    /// Copies the latest value, new or not.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    ///
+    /// # Real-time
+    /// As [`Reader::latest`].
+    #[inline]
+    pub fn latest(&mut self, out: &mut [u8]) -> Result<Sample, ReadError> {
+        self.follow();
+        self.reader.latest(out)
+    }
+
+    /// Looks at the latest value in place; see [`Reader::read_with`].
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read_with<T>(&mut self, look: impl FnMut(View<'_>) -> T) -> Result<(T, Sample), ReadError> {
+        self.follow();
+        self.reader.read_with(look)
+    }
+
+    /// Copies the oldest value that was not read and is still kept.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn next(&mut self, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        self.follow();
+        self.reader.next(out)
+    }
+
+    /// Copies the value that came `back` values before the latest.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn history(&mut self, back: usize, out: &mut [u8]) -> Result<Sample, ReadError> {
+        self.follow();
+        self.reader.history(back, out)
+    }
+
+    /// What is known about the area; `None` when its memory cannot be trusted.
+    pub fn state(&mut self) -> Option<State> {
+        self.follow();
+        self.reader.state()
+    }
+
+    /// Bytes of the largest value.
+    pub fn size(&self) -> usize {
+        self.reader.geometry().size()
+    }
+
+    /// Starts or stops the channel from another node.
+    ///
+    /// # Errors
+    /// `Unavailable`, also where the area is of this node.
+    pub fn set_running(&self, running: bool) -> Result<(), Error> {
+        let (server, session) = self.attachment.session.server()?;
+        Ok(server.set_running(session, self.attachment.ticket(), running)?)
+    }
+
+    /// What the server counts.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        self.attachment.library().statistics(self.attachment.ticket())
+    }
+
+    /// Reads from the segment that the server hands out now. One load when it is the same.
+    #[inline]
+    fn follow(&mut self) {
+        if self.attachment.moved.load(Ordering::Acquire) {
+            self.move_on();
+        }
+    }
+
+    #[cold]
+    fn move_on(&mut self) {
+        let segment = self.attachment.segment.lock();
+        self.attachment.moved.store(false, Ordering::Release);
+        if let Ok(reader) = segment.reader() {
+            self.reader = reader;
+        }
+    }
+}
+
+impl fmt::Debug for AreaWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaWriter").field("name", &self.attachment.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AreaReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaReader").field("name", &self.attachment.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,310 @@
+//! A thread that drives a plane: one socket, one poller, one lock.
+
+use crate::plane::{
+    Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats, Step,
+};
+use crate::wire::{HEADER, MAX_FRAGMENT};
+use isorb_rt::Errno;
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
+use rustix::fd::AsFd;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The token of the socket; sessions have theirs from 1.
+const SOCKET: u64 = 0;
+/// Datagrams that are taken in before the next one goes out: bounds how long a push waits for what comes in.
+const INTAKE: usize = 32;
+
+/// What each dispatching thread needs.
+#[derive(Clone, Debug)]
+pub struct DispatcherConfig {
+    /// Where datagrams come in and go out.
+    pub udp: SocketAddr,
+    /// The plane's limits.
+    pub plane: PlaneConfig,
+    /// How the thread is scheduled.
+    pub class: SchedClass,
+}
+
+/// A dispatching thread and its agents.
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    thread: PiMutex<Option<Thread<()>>>,
+    address: SocketAddr,
+}
+
+struct Shared {
+    work: PiMutex<Work>,
+    poller: Poller,
+    socket: UdpSocket,
+    stop: AtomicBool,
+}
+
+struct Work {
+    plane: Plane,
+    /// Whose bell means which agents.
+    bells: HashMap<u64, Vec<PushKey>>,
+}
+
+impl Dispatcher {
+    pub fn start(config: &DispatcherConfig, number: usize) -> Result<Dispatcher, StartError> {
+        let socket = UdpSocket::bind(config.udp).map_err(StartError::Socket)?;
+        socket.set_nonblocking(true).map_err(StartError::Socket)?;
+        // Bursts of large values arrive faster than they are taken; what the system refuses is counted as loss.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
+        let address = socket.local_addr().map_err(StartError::Socket)?;
+        let poller = Poller::new().map_err(StartError::System)?;
+        poller.add(&socket, SOCKET, Interest::READ, Trigger::Level).map_err(StartError::System)?;
+        let work = PiMutex::new(Work { plane: Plane::new(config.plane), bells: HashMap::new() });
+        let shared = Arc::new(Shared { work, poller, socket, stop: AtomicBool::new(false) });
+        let background = shared.clone();
+        let thread = ThreadSpec::new(format!("crm-{number}"))
+            .class(config.class)
+            .spawn(move || background.run())
+            .map_err(StartError::Thread)?;
+        Ok(Dispatcher { shared, thread: PiMutex::new(Some(thread)), address })
+    }
+
+    /// Where its datagrams come from.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Adds a push agent that is rung for by session `bell`.
+    pub fn add_push(&self, agent: PushAgent, bell: u64) -> Result<PushKey, PlaneError> {
+        let mut work = self.shared.work.lock();
+        let key = work.plane.add_push(agent, now_ns())?;
+        work.bells.entry(bell).or_default().push(key);
+        drop(work);
+        self.shared.poller.wake();
+        Ok(key)
+    }
+
+    pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
+        let mut work = self.shared.work.lock();
+        for keys in work.bells.values_mut() {
+            keys.retain(|other| *other != key);
+        }
+        work.bells.retain(|_, keys| !keys.is_empty());
+        work.plane.remove_push(key)
+    }
+
+    /// From now on session `bell` rings for these agents: its process became their area's writer.
+    pub fn move_bell(&self, keys: &[PushKey], bell: u64) {
+        let mut work = self.shared.work.lock();
+        for others in work.bells.values_mut() {
+            others.retain(|key| !keys.contains(key));
+        }
+        work.bells.entry(bell).or_default().extend(keys);
+    }
+
+    /// Watches the bell of a session. The descriptor may be closed by its owner; the poller forgets it then.
+    pub fn watch(&self, session: u64, bell: impl AsFd) -> Result<(), Errno> {
+        // By edge: nobody reads the bell, so that each dispatching thread hears each ring.
+        self.shared.poller.add(bell, session, Interest::READ, Trigger::Edge)
+    }
+
+    /// Reserves nothing: the caller holds the table's lock, so the number is still free when the agent comes.
+    pub fn next_channel(&self) -> Result<u32, PlaneError> {
+        self.shared.work.lock().plane.next_channel()
+    }
+
+    pub fn add_receive(&self, agent: ReceiveAgent) -> Result<u32, PlaneError> {
+        let channel = self.shared.work.lock().plane.add_receive(agent, now_ns())?;
+        self.shared.poller.wake();
+        Ok(channel)
+    }
+
+    pub fn remove_receive(&self, channel: u32) -> Option<ReceiveStats> {
+        self.shared.work.lock().plane.remove_receive(channel)
+    }
+
+    pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
+        self.shared.work.lock().plane.receive_stats(channel)
+    }
+
+    #[cfg(test)]
+    pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
+        self.shared.work.lock().plane.push_stats(key)
+    }
+
+    pub fn set_running(&self, key: PushKey, running: bool) -> bool {
+        let known = self.shared.work.lock().plane.set_running(key, running, now_ns());
+        self.shared.poller.wake();
+        known
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.poller.wake_for_good();
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// # Real-time
+    /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it enters an agent that was made before.
+    fn run(&self) {
+        let mut out = vec![0; HEADER + MAX_FRAGMENT];
+        let mut input = vec![0; HEADER + MAX_FRAGMENT];
+        let mut events = Events::<64>::new();
+        let mut until = Deadline::PAST;
+        while !self.stop.load(Ordering::Acquire) {
+            let mut incoming = false;
+            if let Ok(ready) = self.poller.wait(&mut events, until) {
+                for event in ready {
+                    match event.token {
+                        SOCKET => incoming = true,
+                        Poller::WAKE => {}
+                        session => self.rung(session),
+                    }
+                }
+            }
+            if incoming {
+                self.take_in(&mut input);
+            }
+            let before = thread_cpu_ns();
+            let step = self.work.lock().plane.step(now_ns(), &mut out);
+            until = match step {
+                Step::Send { to, len, push, .. } => {
+                    let sent = self.socket.send_to(&out[..len], to);
+                    let mut work = self.work.lock();
+                    if sent.is_err() {
+                        work.plane.refused(push);
+                    }
+                    work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
+                    Deadline::PAST
+                }
+                Step::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
+            };
+        }
+    }
+
+    fn rung(&self, session: u64) {
+        let mut work = self.work.lock();
+        let Work { plane, bells } = &mut *work;
+        let now = now_ns();
+        for key in bells.get(&session).into_iter().flatten() {
+            plane.written_to(*key, now);
+        }
+    }
+
+    fn take_in(&self, input: &mut [u8]) {
+        for _ in 0..INTAKE {
+            match self.socket.recv_from(input) {
+                Ok((len, from)) => {
+                    self.work.lock().plane.received(from, &input[..len], now_ns());
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // An ICMP refusal of something that was sent: the next datagram is behind it.
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatcher").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Why a dispatching thread cannot be started.
+#[derive(Debug)]
+pub enum StartError {
+    /// The socket.
+    Socket(std::io::Error),
+    /// The poller.
+    System(Errno),
+    /// The thread.
+    Thread(SpawnError),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Socket(error) => write!(f, "the datagram socket: {error}"),
+            StartError::System(error) => write!(f, "the poller: {error}"),
+            StartError::Thread(error) => write!(f, "the dispatching thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Geometry, Segment};
+    use crate::plane::{Mode, PushSpec, ReceiveSpec};
+    use crate::wire::Channel;
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::time::Duration;
+
+    #[test]
+    fn a_value_crosses_real_sockets() {
+        let config = DispatcherConfig {
+            udp: SocketAddr::from(([127, 0, 0, 1], 0)),
+            plane: PlaneConfig { pushes: 8, receives: 8, heartbeat_ns: 20_000_000, refresh_ns: 100_000_000 },
+            class: SchedClass::Other,
+        };
+        let near = Dispatcher::start(&config, 0).unwrap();
+        let far = Dispatcher::start(&config, 1).unwrap();
+        let geometry = Geometry::new(100_000, 2).unwrap();
+        let source = Segment::create("source", geometry).unwrap();
+        let replica = Segment::create("replica", geometry).unwrap();
+        let id = far.next_channel().unwrap();
+        let channel = Channel { id, epoch: 1, token: 77, size: 100_000, fragment: 8192, parity: 4 };
+        let spec = ReceiveSpec {
+            channel,
+            peer: near.address(),
+            target: replica.writer().unwrap(),
+            fresh_ns: None,
+            silence_ns: 60_000_000_000,
+        };
+        far.add_receive(ReceiveAgent::new(spec).unwrap()).unwrap();
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+        near.watch(5, &bell).unwrap();
+        let spec = PushSpec {
+            channel,
+            to: far.address(),
+            source: source.reader().unwrap(),
+            mode: Mode::OnWrite,
+            guarantee: None,
+            rate: 0,
+            burst: 0,
+        };
+        let push = near.add_push(PushAgent::new(spec).unwrap(), 5).unwrap();
+        let mut writer = source.writer().unwrap();
+        let mut reader = replica.reader().unwrap();
+        let mut value = vec![0; 100_000];
+        for n in 1..=20u8 {
+            let expected = vec![n; 100_000 - usize::from(n)];
+            writer.write(&expected).unwrap();
+            rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+            // Lost datagrams come again with the refresh.
+            reader.wait(Deadline::after(Duration::from_secs(60))).unwrap();
+            let sample = reader.latest(&mut value).unwrap();
+            assert_eq!((sample.source, &value[..sample.len]), (u64::from(n), &expected[..]));
+        }
+        assert!(near.push_stats(push).unwrap().datagrams > 20 * 12);
+        assert!(far.receive_stats(id).unwrap().shown >= 20);
+    }
+}

@@ -1,0 +1,271 @@
+//! A node's server: owns the segments, runs the agents, speaks with libraries, other nodes and the coordinator.
+//!
+//! ```text
+//!   libraries ──Lib_Comm──►┐                     ┌──CRM_Comm──► other nodes' servers
+//!       ▲   local socket   │ setup: areas,       │
+//!       └── descriptors ───┤ tickets, channels,  ├──Glob_Comm─► coordinator
+//!           sessions       │ admission           │
+//!                          └─► dispatchers: planes, one UDP socket each
+//! ```
+//!
+//! Set-up runs on the ORB's threads and may wait for other nodes; values run on the dispatching threads, which wait for nobody. A value
+//! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
+
+mod dispatcher;
+mod orb_path;
+mod servants;
+mod sessions;
+mod setup;
+mod tables;
+
+pub use dispatcher::{DispatcherConfig, StartError};
+pub(crate) use servants::{owned as owned_area, view as area_view};
+pub(crate) use setup::idl_state;
+
+use crate::Error;
+use crate::admission::{NodeAdmission, NodeConfig};
+use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef, Node};
+use crate::wire::ETHERNET_FRAGMENT;
+use dispatcher::Dispatcher;
+use isorb::{Orb, Reference};
+use isorb_rt::sync::PiMutex;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tables::Tables;
+
+/// How a node's server is set up.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// The node's name, unique among the coordinator's nodes.
+    pub name: String,
+    /// Where libraries find the server.
+    pub socket: PathBuf,
+    /// What other nodes send datagrams to; none: the address that the sockets are bound to.
+    pub publish: Option<IpAddr>,
+    /// Dispatching threads.
+    pub dispatchers: usize,
+    /// What each of them needs.
+    pub dispatcher: DispatcherConfig,
+    /// What guaranteed channels may have.
+    pub admission: NodeConfig,
+    /// When a writer's node is silent for so long, it counts as dead.
+    pub silence: Duration,
+    /// Bytes of a fragment.
+    pub fragment: usize,
+    /// Limits of the tables.
+    pub limits: Limits,
+}
+
+/// How much a server takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Areas on this node.
+    pub areas: usize,
+    /// Bytes of all segments that this server made.
+    pub bytes: usize,
+    /// Processes with a session.
+    pub sessions: usize,
+    /// Writers and readers of all sessions.
+    pub attachments: usize,
+    /// Channels on the ORB's path that start here; each has a thread.
+    pub orb_channels: usize,
+}
+
+impl Default for Limits {
+    /// 4,096 areas in 4 GiB, 1,024 processes, 65,536 attachments, 64 channels on the ORB's path.
+    fn default() -> Limits {
+        Limits { areas: 4096, bytes: 4 << 30, sessions: 1024, attachments: 65_536, orb_channels: 64 }
+    }
+}
+
+impl ServerConfig {
+    /// A server called `name` that libraries find at `socket`, and that uses loopback between nodes.
+    pub fn new(name: impl Into<String>, socket: impl Into<PathBuf>) -> ServerConfig {
+        ServerConfig {
+            name: name.into(),
+            socket: socket.into(),
+            publish: None,
+            dispatchers: 1,
+            dispatcher: DispatcherConfig {
+                udp: SocketAddr::from(([127, 0, 0, 1], 0)),
+                plane: crate::plane::PlaneConfig::default(),
+                class: isorb_rt::sched::SchedClass::Other,
+            },
+            admission: NodeConfig::default(),
+            silence: Duration::from_millis(350),
+            fragment: ETHERNET_FRAGMENT,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Where libraries look for their node's server: `ISORB_CRM_SOCKET`, or a file in the user's run-time folder.
+pub fn default_socket() -> PathBuf {
+    if let Some(path) = std::env::var_os("ISORB_CRM_SOCKET") {
+        return path.into();
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| "/tmp".into(), PathBuf::from);
+    folder.join(format!("isorb-crm-{}.socket", rustix::process::geteuid().as_raw()))
+}
+
+/// A node's server in this process. It ends when it is dropped; areas live on in the processes that use them.
+pub struct NodeServer {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(crate) struct Shared {
+    config: ServerConfig,
+    dispatchers: Vec<Dispatcher>,
+    tables: PiMutex<Tables>,
+    admission: PiMutex<NodeAdmission>,
+    /// Held while a channel's number is reserved.
+    reserving: PiMutex<()>,
+    coordinator: Option<Glob_CommRef>,
+    orb_replicas: orb_path::Replicas,
+    orb_channels: AtomicUsize,
+    incarnation: u64,
+    me: OnceLock<CRM_CommRef>,
+    lib_comm: OnceLock<String>,
+    stop: AtomicBool,
+    poller: isorb_rt::net::Poller,
+}
+
+impl NodeServer {
+    /// Starts the server: its threads, its objects below the ORB's root POA, its local socket.
+    ///
+    /// # Errors
+    /// What the system or the ORB refused; ADDRINUSE where a server is there already.
+    pub fn start(
+        orb: &Orb,
+        config: ServerConfig,
+        coordinator: Option<Glob_CommRef>,
+    ) -> Result<NodeServer, Error> {
+        let listener = crate::passing::listen_at(&config.socket)
+            .map_err(|error| Error::unavailable(format_args!("{}: {error}", config.socket.display())))?;
+        let dispatchers = (0..config.dispatchers.max(1))
+            .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::unavailable))
+            .collect::<Result<Vec<_>, _>>()?;
+        let shared = Arc::new(Shared {
+            admission: PiMutex::new(NodeAdmission::new(&config.admission)),
+            tables: PiMutex::new(Tables::default()),
+            reserving: PiMutex::new(()),
+            dispatchers,
+            coordinator,
+            orb_replicas: orb_path::Replicas::default(),
+            orb_channels: AtomicUsize::new(0),
+            incarnation: secret(),
+            me: OnceLock::new(),
+            lib_comm: OnceLock::new(),
+            stop: AtomicBool::new(false),
+            poller: isorb_rt::net::Poller::new()?,
+            config,
+        });
+        let poa = orb.root_poa()?;
+        let servant = || Arc::new(servants::Servant { shared: shared.clone() });
+        let lib_comm: Lib_CommRef = poa.activate(servant()).map_err(Error::unavailable)?;
+        let me: CRM_CommRef = poa.activate(servant()).map_err(Error::unavailable)?;
+        let _ = shared.lib_comm.set(lib_comm.object().to_string());
+        let _ = shared.me.set(me);
+        poa.manager().activate().map_err(Error::unavailable)?;
+        shared.register();
+        let mut threads = Vec::new();
+        let sessions = shared.clone();
+        threads.push(named("crm-sessions", move || sessions.serve_sessions(listener))?);
+        let watch = shared.clone();
+        threads.push(named("crm-watch", move || watch.keep_watch())?);
+        Ok(NodeServer { shared, threads })
+    }
+
+    /// What other nodes' servers call.
+    pub fn object(&self) -> Option<&CRM_CommRef> {
+        self.shared.me.get()
+    }
+
+    /// Where datagrams come from and go to.
+    pub fn datagram_addresses(&self) -> Vec<SocketAddr> {
+        self.shared.dispatchers.iter().map(Dispatcher::address).collect()
+    }
+
+    /// Areas, sessions, attachments and outgoing channels.
+    pub fn counts(&self) -> (usize, usize, usize, usize) {
+        let tables = self.shared.tables.lock();
+        (tables.areas.len(), tables.sessions.len(), tables.tickets.len(), tables.channels.len())
+    }
+}
+
+impl Drop for NodeServer {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.poller.wake_for_good();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        for dispatcher in &self.shared.dispatchers {
+            dispatcher.stop();
+        }
+        self.shared.tables.lock().sessions.clear();
+        let _ = std::fs::remove_file(&self.shared.config.socket);
+    }
+}
+
+impl Shared {
+    /// The address other nodes use for a dispatcher's socket.
+    fn published(&self, dispatcher: usize) -> SocketAddr {
+        let bound = self.dispatchers[dispatcher].address();
+        SocketAddr::new(self.config.publish.unwrap_or(bound.ip()), bound.port())
+    }
+
+    fn held(&self) -> Vec<Area> {
+        self.tables.lock().areas.values().map(|entry| entry.what.clone()).collect()
+    }
+
+    /// Tells the coordinator who we are and what we hold.
+    fn register(&self) {
+        let (Some(coordinator), Some(me)) = (&self.coordinator, self.me.get()) else { return };
+        let node =
+            Node { name: self.config.name.clone(), incarnation: self.incarnation, server: Some(me.clone()) };
+        // A coordinator that is not there now is told by the watch, later.
+        let _ = coordinator.register_node(&node, &self.held());
+    }
+
+    /// Once a second: are we known, and do the ORB's channels live?
+    fn keep_watch(&self) {
+        let mut round = 0_u32;
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(50));
+            round = round.wrapping_add(1);
+            if !round.is_multiple_of(20) {
+                continue;
+            }
+            self.orb_replicas.look(self.config.silence);
+            if let Some(coordinator) = &self.coordinator
+                && let Err(error) = coordinator.alive(&self.config.name, self.incarnation)
+                && matches!(Error::from(error), Error::UnknownNode(_))
+            {
+                self.register();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for NodeServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeServer").field("name", &self.shared.config.name).finish_non_exhaustive()
+    }
+}
+
+/// A number that nobody else can guess: the standard library keys its hashers from the system's randomness.
+pub(crate) fn secret() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn named(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.into()).spawn(work)
+}

@@ -1,0 +1,139 @@
+//! Lib_Comm and CRM_Comm as CORBA objects.
+
+use super::Shared;
+use crate::idl::{
+    Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Lib_Comm, OctetsView,
+    OfferView, ReaderQoS, Statistics, WriterQoS, crm_comm, lib_comm,
+};
+use isorb::{Result, Upcall};
+use std::sync::Arc;
+
+/// Both interfaces of a server.
+pub(super) struct Servant {
+    pub shared: Arc<Shared>,
+}
+
+impl Lib_Comm for Servant {
+    fn create_area(
+        &self,
+        _: Upcall<'_>,
+        _: u64,
+        what: AreaView<'_>,
+    ) -> Result<(), lib_comm::CreateAreaError> {
+        Ok(self.shared.create_area(owned(&what))?)
+    }
+
+    fn destroy_area(&self, _: Upcall<'_>, _: u64, name: &str) -> Result<(), lib_comm::DestroyAreaError> {
+        Ok(self.shared.destroy_area(name)?)
+    }
+
+    fn map_writer(
+        &self,
+        _: Upcall<'_>,
+        session: u64,
+        name: &str,
+        qos: WriterQoS,
+    ) -> Result<u64, lib_comm::MapWriterError> {
+        Ok(self.shared.map_writer(session, name, qos)?)
+    }
+
+    fn attach_reader(
+        &self,
+        _: Upcall<'_>,
+        session: u64,
+        name: &str,
+        qos: ReaderQoS,
+    ) -> Result<u64, lib_comm::AttachReaderError> {
+        Ok(self.shared.attach_reader(session, name, qos)?)
+    }
+
+    fn detach(&self, _: Upcall<'_>, session: u64, ticket: u64) -> Result<(), lib_comm::DetachError> {
+        Ok(self.shared.detach(session, ticket)?)
+    }
+
+    fn set_running(
+        &self,
+        _: Upcall<'_>,
+        session: u64,
+        ticket: u64,
+        running: bool,
+    ) -> Result<(), lib_comm::SetRunningError> {
+        Ok(self.shared.set_running(session, ticket, running)?)
+    }
+
+    fn get_statistics(
+        &self,
+        _: Upcall<'_>,
+        session: u64,
+        ticket: u64,
+    ) -> Result<Statistics, lib_comm::GetStatisticsError> {
+        Ok(self.shared.statistics(session, ticket)?)
+    }
+
+    fn list_areas<'u>(&'u self, cx: Upcall<'u>) -> Result<AreasView<'u>> {
+        let held = cx.keep(self.shared.held())?;
+        let views: Vec<AreaView<'u>> = held.iter().map(view).collect();
+        cx.slice(&views)
+    }
+}
+
+impl CRM_Comm for Servant {
+    fn node<'u>(&'u self, _: Upcall<'u>) -> Result<&'u str> {
+        Ok(&self.shared.config.name)
+    }
+
+    fn describe<'u>(
+        &'u self,
+        cx: Upcall<'u>,
+        name: &'u str,
+        channel: u32,
+    ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
+        let description: &'u Description = cx.keep(self.shared.describe(name, channel)?)?;
+        let Description { what, writer, host, port } = description;
+        Ok(DescriptionView { what: view(what), writer: *writer, host, port: *port })
+    }
+
+    fn open_channel(
+        &self,
+        _: Upcall<'_>,
+        name: &str,
+        qos: ReaderQoS,
+        to: OfferView<'_>,
+        reader: Option<&CRM_CommRef>,
+    ) -> Result<u64, crm_comm::OpenChannelError> {
+        Ok(self.shared.open_channel(name, qos, &to, reader)?)
+    }
+
+    fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<(), crm_comm::CloseChannelError> {
+        Ok(self.shared.close_channel(which)?)
+    }
+
+    fn set_running(&self, _: Upcall<'_>, which: u64, running: bool) -> Result<(), crm_comm::SetRunningError> {
+        Ok(self.shared.run_channel(which, running)?)
+    }
+
+    fn push(
+        &self,
+        _: Upcall<'_>,
+        channel: u32,
+        token: u64,
+        source: u64,
+        writer: u64,
+        age: u64,
+        data: OctetsView<'_>,
+    ) -> Result<bool> {
+        Ok(self.shared.orb_replicas.push(channel, token, source, writer, age, data))
+    }
+
+    fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) fn owned(area: &AreaView<'_>) -> Area {
+    Area { name: area.name.into(), size: area.size, histories: area.histories }
+}
+
+pub(crate) fn view(area: &Area) -> AreaView<'_> {
+    AreaView { name: &area.name, size: area.size, histories: area.histories }
+}

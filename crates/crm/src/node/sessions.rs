@@ -1,0 +1,168 @@
+//! Sessions: one local socket a process. Its end is the end of what the process had.
+
+use super::Shared;
+use super::setup::geometry_of;
+use super::tables::{AreaEntry, Session, Ticket, What};
+use crate::idl::Area;
+use crate::memory::Segment;
+use crate::passing::{self, Kind, Message};
+use isorb_rt::Errno;
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::time::Deadline;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt::socket_peercred;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The listener's token; sessions are numbered from 1.
+const LISTENER: u64 = 0;
+
+impl Shared {
+    /// Serves sessions until the server stops.
+    pub fn serve_sessions(self: Arc<Self>, listener: OwnedFd) {
+        if self.poller.add(&listener, LISTENER, Interest::READ, Trigger::Level).is_err() {
+            return;
+        }
+        let mut events = Events::<32>::new();
+        while !self.stop.load(Ordering::Acquire) {
+            let Ok(ready) = self.poller.wait(&mut events, Deadline::NONE) else { return };
+            for event in ready {
+                match event.token {
+                    Poller::WAKE => {}
+                    LISTENER => {
+                        // Who gives up at once, or is not allowed, is no reason to end.
+                        let _ = passing::accept(&listener).and_then(|socket| self.welcome(socket));
+                    }
+                    session => self.heard(session),
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, socket: OwnedFd) -> Result<(), Errno> {
+        let peer = socket_peercred(&socket)?.uid;
+        if peer != rustix::process::geteuid() && !peer.is_root() {
+            return Err(Errno::ACCESS);
+        }
+        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let socket = Arc::new(socket);
+        let number = {
+            let mut tables = self.tables.lock();
+            if tables.sessions.len() >= self.config.limits.sessions {
+                return Err(Errno::MFILE);
+            }
+            let number = tables.number();
+            tables.sessions.insert(number, Session { socket: socket.clone(), _bell: bell.clone() });
+            number
+        };
+        let greet = || {
+            for dispatcher in &self.dispatchers {
+                dispatcher.watch(number, &*bell)?;
+            }
+            self.poller.add(&*socket, number, Interest::READ, Trigger::Level)?;
+            let reference = self.lib_comm.get().map_or("", String::as_str);
+            passing::send(&*socket, Kind::Hello, number, reference, Some(bell.as_fd()))
+        };
+        let greeted = greet();
+        if greeted.is_err() {
+            self.tables.lock().sessions.remove(&number);
+        }
+        greeted
+    }
+
+    fn heard(self: &Arc<Self>, session: u64) {
+        let Some(socket) = self.tables.lock().sessions.get(&session).map(|session| session.socket.clone())
+        else {
+            return;
+        };
+        match passing::receive(&*socket) {
+            Ok(Some(message)) if message.kind == Kind::HandBack => {
+                let ticket = self.adopt(session, message).unwrap_or(0);
+                let _ = passing::send(&*socket, Kind::Adopted, ticket, "", None);
+            }
+            // Anything else is the end: of the process, or of our patience with it.
+            _ => {
+                let _ = self.poller.delete(&*socket);
+                self.left(session);
+            }
+        }
+    }
+
+    fn left(self: &Arc<Self>, session: u64) {
+        let ended: Vec<(u64, Ticket)> = {
+            let mut tables = self.tables.lock();
+            tables.sessions.remove(&session);
+            let tickets: Vec<u64> = tables
+                .tickets
+                .iter()
+                .filter(|(_, ticket)| ticket.session == session)
+                .map(|(number, _)| *number)
+                .collect();
+            tickets.into_iter().filter_map(|number| Some((number, tables.tickets.remove(&number)?))).collect()
+        };
+        let (replicas, others): (Vec<_>, Vec<_>) =
+            ended.into_iter().partition(|(_, ticket)| matches!(ticket.what, What::Replica(_)));
+        others.into_iter().for_each(|(number, ticket)| self.ended(number, ticket));
+        if !replicas.is_empty() {
+            // Other nodes are told from another thread: one that hangs must not delay the news of the next death.
+            let shared = self.clone();
+            let tell = move || replicas.into_iter().for_each(|(number, ticket)| shared.ended(number, ticket));
+            let _ = super::named("crm-farewell", tell);
+        }
+    }
+
+    /// Takes an area back that a server before us made. Gives the writer's new ticket.
+    fn adopt(&self, session: u64, message: Message) -> Option<u64> {
+        let segment = Segment::attach(message.descriptor?).ok()?;
+        if !segment.is_writable() {
+            return None;
+        }
+        let geometry = segment.geometry();
+        let what = Area {
+            name: message.text,
+            size: u32::try_from(geometry.size()).ok()?,
+            histories: geometry.histories() as u32,
+        };
+        geometry_of(&what).ok()?;
+        let known = {
+            let tables = self.tables.lock();
+            let limits = &self.config.limits;
+            let fits =
+                tables.areas.len() < limits.areas && tables.bytes + geometry.total_bytes() <= limits.bytes;
+            match tables.areas.get(&what.name) {
+                Some(entry) if entry.segment.same_file(&segment) => true,
+                Some(_) => return None,
+                None if fits => false,
+                None => return None,
+            }
+        };
+        if !known && let Some(coordinator) = &self.coordinator {
+            // If the coordinator does not answer, it hears of the area with the node's next registration.
+            if let Err(error) = coordinator.register_area(&self.config.name, &what)
+                && matches!(crate::Error::from(error), crate::Error::AreaExists(_))
+            {
+                return None;
+            }
+        }
+        let mut tables = self.tables.lock();
+        let ticket = tables.number();
+        let name = what.name.clone();
+        if !known {
+            tables.bytes += geometry.total_bytes();
+        }
+        let entry = tables.areas.entry(name.clone()).or_insert(AreaEntry {
+            what,
+            segment,
+            writer: None,
+            period_ns: message.number,
+        });
+        if entry.writer.is_some() {
+            return None;
+        }
+        entry.writer = Some(ticket);
+        tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what: What::Writer });
+        self.move_bells(&tables, &name, session);
+        Some(ticket)
+    }
+}

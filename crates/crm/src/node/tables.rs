@@ -1,0 +1,108 @@
+//! What a server knows.
+
+use crate::admission::Grant;
+use crate::idl::{Area, CRM_CommRef};
+use crate::memory::Segment;
+use crate::plane::PushKey;
+use rustix::fd::OwnedFd;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub areas: HashMap<String, AreaEntry>,
+    pub sessions: HashMap<u64, Session>,
+    /// Writers and readers of libraries, by ticket.
+    pub tickets: HashMap<u64, Ticket>,
+    /// Pushes to other nodes, by handle.
+    pub channels: HashMap<u64, Channel>,
+    pub bytes: usize,
+    last: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct AreaEntry {
+    pub what: Area,
+    pub segment: Segment,
+    /// The ticket of its writer.
+    pub writer: Option<u64>,
+    /// What the writer promised; kept when it is gone.
+    pub period_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub socket: Arc<OwnedFd>,
+    /// Held open, because the pollers of the dispatchers watch it.
+    pub _bell: Arc<OwnedFd>,
+}
+
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub session: u64,
+    pub area: String,
+    pub what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Writer,
+    /// Reads the writer's own segment.
+    Local,
+    Replica(Replica),
+}
+
+/// The reader's end of a channel.
+#[derive(Clone, Debug)]
+pub(super) struct Replica {
+    pub segment: Segment,
+    pub dispatcher: usize,
+    /// None on the ORB's path.
+    pub datagrams: bool,
+    pub channel: u32,
+    pub server: CRM_CommRef,
+    /// What the writer's node calls it.
+    pub handle: u64,
+    pub grant: Option<Grant>,
+}
+
+/// The writer's end of a channel.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub area: String,
+    pub to: Destination,
+    pub grant: Option<Grant>,
+    pub agent: Agent,
+}
+
+/// Two channels with the same destination are one that was opened anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Destination {
+    pub node: String,
+    pub port: u16,
+    /// The two paths number their channels apart.
+    pub datagrams: bool,
+    pub channel: u32,
+}
+
+#[derive(Debug)]
+pub(super) enum Agent {
+    Datagrams {
+        dispatcher: usize,
+        key: PushKey,
+    },
+    /// The thread ends when the first is set, and pauses while the second is not.
+    Orb {
+        stop: Arc<AtomicBool>,
+        running: Arc<AtomicBool>,
+    },
+}
+
+impl Tables {
+    /// A number that was not given out before.
+    pub fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}

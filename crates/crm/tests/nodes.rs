@@ -1,0 +1,354 @@
+//! Two nodes, a coordinator and libraries over real sockets; the parts are in one process here, each with an ORB of its own.
+
+use isorb::{Config, Orb, Reference};
+use isorb_crm::coordinator::{Coordinator, MemoryStore};
+use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, RIORef, ReaderQoS, WriterQoS};
+use isorb_crm::memory::{ReadError, State, WaitError};
+use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::{AreaReader, Error, Library, Rio};
+use isorb_rt::time::{Deadline, now_ns};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Generous: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Running {
+    orb: Orb,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Running {
+    fn new() -> Running {
+        let config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
+        let orb = Orb::with_config(config);
+        // The endpoint opens with the root POA.
+        orb.root_poa().unwrap();
+        let background = orb.clone();
+        Running { orb, thread: Some(std::thread::spawn(move || background.run())) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.orb.shutdown(true);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+struct World {
+    // In this order they end.
+    near: Option<NodeServer>,
+    far: Option<NodeServer>,
+    near_orb: Running,
+    far_orb: Running,
+    app: Running,
+    coordinator: Running,
+    glob: String,
+    sockets: [PathBuf; 2],
+}
+
+impl World {
+    fn new() -> World {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let socket = |node: &str| {
+            std::env::temp_dir().join(format!("isorb-crm-{}-{number}-{node}.socket", std::process::id()))
+        };
+        let coordinator = Running::new();
+        let glob = Coordinator::start(&coordinator.orb, Arc::new(MemoryStore::default())).unwrap();
+        let mut world = World {
+            near: None,
+            far: None,
+            near_orb: Running::new(),
+            far_orb: Running::new(),
+            app: Running::new(),
+            coordinator,
+            glob: glob.object().object().to_string(),
+            sockets: [socket("near"), socket("far")],
+        };
+        world.near = Some(world.start(0));
+        world.far = Some(world.start(1));
+        world
+    }
+
+    fn start(&self, which: usize) -> NodeServer {
+        let (orb, name) = [(&self.near_orb.orb, "near"), (&self.far_orb.orb, "far")][which];
+        let glob: Glob_CommRef = orb.resolve(&self.glob).unwrap();
+        NodeServer::start(orb, ServerConfig::new(name, &self.sockets[which]), Some(glob)).unwrap()
+    }
+
+    fn library(&self, which: usize) -> Library {
+        Library::connect(&self.app.orb, &self.sockets[which]).unwrap()
+    }
+}
+
+fn area(name: &str, size: u32) -> Area {
+    Area { name: name.into(), size, histories: 3 }
+}
+
+fn on_write() -> ReaderQoS {
+    ReaderQoS {
+        how: Mode::PushOnWrite,
+        period: 0,
+        deadline: 0,
+        histories: 2,
+        guaranteed: false,
+        through: Path::PathUdp,
+        parity: 0,
+    }
+}
+
+const QOS: WriterQoS = WriterQoS { period: 50_000_000 };
+
+/// Reads until a value of this source number is there.
+fn until(reader: &mut AreaReader, source: u64) -> Vec<u8> {
+    let deadline = Deadline::after(PATIENCE);
+    let mut out = vec![0; reader.size()];
+    loop {
+        if let Ok(sample) = reader.latest(&mut out)
+            && sample.source >= source
+        {
+            return out[..sample.len].to_vec();
+        }
+        assert!(!deadline.is_past(), "value {source} did not come; state {:?}", reader.state());
+        let _ = reader.wait(Duration::from_millis(200));
+    }
+}
+
+fn until_state(reader: &mut AreaReader, state: State) {
+    let deadline = Deadline::after(PATIENCE);
+    while reader.state() != Some(state) {
+        assert!(!deadline.is_past(), "{:?} instead of {state:?}", reader.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_value_appears_on_both_nodes() {
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("radar", 20_000)).unwrap();
+    let mut writer = near.map_writer("radar", QOS).unwrap();
+    let mut here = near.attach_reader("radar", on_write()).unwrap();
+    let mut there = far.attach_reader("radar", on_write()).unwrap();
+    let mut healed = far.attach_reader("radar", ReaderQoS { parity: 4, ..on_write() }).unwrap();
+    let mut orb = far.attach_reader("radar", ReaderQoS { through: Path::PathOrb, ..on_write() }).unwrap();
+    for n in 1..=5u8 {
+        let value = vec![n; 4_000 * usize::from(n)];
+        assert_eq!(writer.write(&value).unwrap(), u64::from(n));
+        for reader in [&mut here, &mut there, &mut healed, &mut orb] {
+            assert_eq!(until(reader, u64::from(n)), value);
+        }
+    }
+    assert_eq!(there.history(1, &mut vec![0; 20_000]).unwrap().len, 16_000);
+    assert_eq!(there.history(3, &mut vec![0; 20_000]), Err(ReadError::Gone));
+    assert!(there.statistics().unwrap().values >= 5);
+    assert_eq!(here.statistics().unwrap().values, 5);
+
+    // Periodic: whatever is the latest, at the reader's rate.
+    let qos = ReaderQoS { how: Mode::PeriodicPush, period: 5_000_000, ..on_write() };
+    let mut periodic = far.attach_reader("radar", qos).unwrap();
+    for n in 6..=60u8 {
+        writer.write(&[n]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(until(&mut periodic, 60), [60]);
+
+    // Stop and start.
+    there.set_running(false).unwrap();
+    until_state(&mut there, State::Stopped);
+    writer.write(b"unseen").unwrap();
+    there.set_running(true).unwrap();
+    assert_eq!(until(&mut there, 61), b"unseen");
+    assert!(matches!(here.set_running(false), Err(Error::Unavailable(_))));
+
+    // The writer goes, and comes back.
+    drop(writer);
+    for reader in [&mut here, &mut there] {
+        until_state(reader, State::WriterGone);
+    }
+    let mut writer = near.map_writer("radar", QOS).unwrap();
+    writer.write(b"again").unwrap();
+    for reader in [&mut here, &mut there] {
+        assert_eq!(until(reader, 62), b"again");
+        until_state(reader, State::Open);
+    }
+    near.destroy_area("radar").unwrap();
+    for reader in [&mut here, &mut there] {
+        until_state(reader, State::Destroyed);
+        assert!(matches!(reader.wait(PATIENCE), Err(WaitError::Changed(_))));
+    }
+    drop((here, there, healed, orb, periodic, writer));
+    drop((near, far));
+}
+
+#[test]
+fn bad_input_is_refused_by_name_and_number() {
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("tank", 100)).unwrap();
+    assert!(matches!(near.create_area(&area("tank", 100)), Err(Error::AreaExists(e)) if e.what.size == 100));
+    assert!(matches!(far.create_area(&area("tank", 50)), Err(Error::AreaExists(e)) if e.what.size == 100));
+    assert!(matches!(near.create_area(&area("nothing", 0)), Err(Error::WrongSize(e)) if e.asked == 0));
+    assert!(matches!(near.create_area(&area("huge", u32::MAX)), Err(Error::WrongSize(_))));
+    let many = Area { histories: 5_000, ..area("many", 8) };
+    assert!(
+        matches!(near.create_area(&many), Err(Error::WrongSize(e)) if (e.asked, e.limit) == (5_000, 1022))
+    );
+    for library in [&near, &far] {
+        assert!(
+            matches!(library.attach_reader("none", on_write()), Err(Error::UnknownArea(e)) if e.name == "none")
+        );
+    }
+    assert!(matches!(far.map_writer("tank", QOS), Err(Error::UnknownArea(_))), "its writer is of its node");
+    let mut writer = near.map_writer("tank", QOS).unwrap();
+    assert!(matches!(near.map_writer("tank", QOS), Err(Error::WriterExists(e)) if e.name == "tank"));
+    assert!(matches!(world.library(0).map_writer("tank", QOS), Err(Error::WriterExists(_))));
+    assert_eq!(writer.write(&[0; 101]).unwrap_err().limit, 100);
+    let greedy = ReaderQoS { histories: 4, ..on_write() };
+    assert!(
+        matches!(near.attach_reader("tank", greedy), Err(Error::WrongSize(e)) if (e.asked, e.limit) == (4, 3))
+    );
+    let hopeless = ReaderQoS { guaranteed: true, deadline: 1_000, ..on_write() };
+    match far.attach_reader("tank", hopeless) {
+        Err(Error::NotAdmitted(e)) => {
+            assert!(e.reason.contains("cannot be admitted") && e.nearest_deadline > 1_000, "{e:?}");
+            let qos = ReaderQoS { deadline: e.nearest_deadline * 4, ..hopeless };
+            assert!(far.attach_reader("tank", qos).is_ok(), "with room for both ends it is admitted");
+        }
+        other => panic!("{other:?}"),
+    }
+    let by_call = ReaderQoS { guaranteed: true, deadline: 50_000_000, through: Path::PathOrb, ..on_write() };
+    assert!(matches!(far.attach_reader("tank", by_call), Err(Error::NotAdmitted(_))));
+    let unpromised = area("unpromised", 10);
+    near.create_area(&unpromised).unwrap();
+    let _silent = near.map_writer("unpromised", WriterQoS { period: 0 }).unwrap();
+    let qos = ReaderQoS { guaranteed: true, deadline: 50_000_000, ..on_write() };
+    assert!(
+        matches!(far.attach_reader("unpromised", qos), Err(Error::NotAdmitted(e)) if e.resource == "declaration")
+    );
+    // None of it left anything behind.
+    assert_eq!(world.near.as_ref().unwrap().counts().3, 0);
+}
+
+#[test]
+fn strangers_datagrams_are_ignored() {
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("door", 64)).unwrap();
+    let mut writer = near.map_writer("door", QOS).unwrap();
+    let mut reader = far.attach_reader("door", on_write()).unwrap();
+    writer.write(b"shut").unwrap();
+    assert_eq!(until(&mut reader, 1), b"shut");
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let target = world.far.as_ref().unwrap().datagram_addresses()[0];
+    let mut head = [0; isorb_crm::wire::HEADER];
+    for token in 0..50 {
+        isorb_crm::wire::Datagram {
+            kind: isorb_crm::wire::Kind::Fragment,
+            channel: 0,
+            epoch: token as u32,
+            token,
+            push: 1_000_000,
+            sequence: 1_000_000,
+            age_ns: 0,
+            size: 4,
+            index: 0,
+            writer: 1,
+            payload: &[],
+        }
+        .write_head(&mut head);
+        stranger.send_to(&[&head[..], b"open"].concat(), target).unwrap();
+        stranger.send_to(b"noise", target).unwrap();
+    }
+    let deadline = Deadline::after(PATIENCE);
+    while reader.statistics().unwrap().ignored < 50 {
+        assert!(!deadline.is_past());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    writer.write(b"shut still").unwrap();
+    assert_eq!(until(&mut reader, 2), b"shut still");
+}
+
+#[test]
+fn a_restarted_server_gets_its_memory_back() {
+    let mut world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("pump", 64)).unwrap();
+    let mut writer = near.map_writer("pump", QOS).unwrap();
+    let mut here = near.attach_reader("pump", on_write()).unwrap();
+    let mut there = far.attach_reader("pump", on_write()).unwrap();
+    writer.write(b"one").unwrap();
+    for reader in [&mut here, &mut there] {
+        assert_eq!(until(reader, 1), b"one");
+    }
+    // The reader's node: its replica is lost, and made anew.
+    world.far = None;
+    assert_eq!(until(&mut there, 1), b"one", "the memory outlives the server");
+    world.far = Some(world.start(1));
+    writer.write(b"two").unwrap();
+    assert_eq!(until(&mut there, 2), b"two");
+    // The writer's node: within it nothing stops; then the area is handed back, and other nodes find it again.
+    world.near = None;
+    writer.write(b"three").unwrap();
+    assert_eq!(until(&mut here, 3), b"three");
+    until_state(&mut there, State::WriterGone);
+    world.near = Some(world.start(0));
+    let deadline = Deadline::after(PATIENCE);
+    let mut again = loop {
+        match far.attach_reader("pump", on_write()) {
+            Ok(reader) => break reader,
+            Err(error) => assert!(!deadline.is_past(), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(until(&mut again, 3), b"three");
+    writer.write(b"four").unwrap();
+    assert_eq!(until(&mut again, 4), b"four");
+    assert_eq!(until(&mut here, 4), b"four");
+}
+
+#[test]
+fn rio_is_an_object_like_any_other() {
+    let world = World::new();
+    let near = world.library(0);
+    let (local, name) = Rio::activate(&world.app.orb, &near).unwrap();
+    assert!(name.starts_with("crm-") && name.contains(&std::process::id().to_string()));
+    world.app.orb.root_poa().unwrap().manager().activate().unwrap();
+    let use_it = |rio: &RIORef, name: &str| {
+        use isorb_crm::idl::rio::ReadLatestError;
+        rio.create_area(&area(name, 32)).unwrap();
+        let writer = rio.map_writer(name, QOS).unwrap();
+        let reader = rio.attach_reader(name, on_write()).unwrap();
+        assert!(matches!(rio.read_latest(reader, 0, 0), Err(ReadLatestError::NoValueYet(_))));
+        assert!(matches!(rio.read_next(reader, 1_000_000), Err(ReadLatestError::TimedOut(_))));
+        for n in 1..=3u64 {
+            assert_eq!(rio.write(writer, &[n as u8; 8]).unwrap(), n);
+        }
+        let (data, about) = rio.read_next(reader, 0).unwrap();
+        assert_eq!((&data[..], about.number, about.missed), (&[1; 8][..], 1, 0));
+        let (data, about) = rio.read_latest(reader, PATIENCE.as_nanos() as u64, 0).unwrap();
+        assert_eq!((&data[..], about.number, about.missed), (&[3; 8][..], 3, 1));
+        assert!(about.age < now_ns());
+        assert_eq!(rio.read_history(reader, 2).unwrap().0, [1; 8]);
+        assert!(matches!(rio.read_history(reader, 9), Err(ReadLatestError::Overwritten(_))));
+        assert!(
+            matches!(rio.read_latest(reader, 1, 1), Err(ReadLatestError::TimedOut(_))),
+            "older than a ns"
+        );
+        assert!(matches!(rio.read_latest(writer, 0, 0), Err(ReadLatestError::UnknownHandle(_))));
+        assert!(rio.write(writer, &[0; 33]).is_err());
+        assert_eq!(rio.get_statistics(reader).unwrap().values, 3);
+        rio.detach(writer).unwrap();
+        assert!(rio.detach(writer).is_err());
+        rio.destroy_area(name).unwrap();
+        assert!(matches!(rio.read_next(reader, PATIENCE.as_nanos() as u64), Err(ReadLatestError::Lost(_))));
+    };
+    use_it(&local, "by-call");
+    // Another process's view: by GIOP.
+    let far: RIORef = world.coordinator.orb.resolve(&local.object().to_string()).unwrap();
+    use_it(&far, "by-giop");
+}

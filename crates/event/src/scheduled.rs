@@ -1,0 +1,162 @@
+//! The run-time scheduler of `isorb-sched` at the channel's door.
+
+use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
+use isorb_rt::priority::Priority;
+use isorb_rt::sync::PiMutex;
+use isorb_sched::{Nanos, Order, RuntimeScheduler, Task, TaskId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Admits consumers by the analysis of a [`Plan`](isorb_sched::Plan), and puts them at the priority that the plan gives them.
+///
+/// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and [`period`](Quality::period); its deadline is what it
+/// declares, or the period. One that does not promise anything is promised nothing: it is put at the least urgent
+/// priority, where it takes what is left.
+///
+/// ```
+/// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter, Quality, Scheduled, Strategy};
+/// use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
+/// use std::{sync::Arc, time::Duration};
+///
+/// let ms = Nanos::from_ms;
+/// let plan = Plan::with_levels(Policy::RateMonotonic, &[ms(25), ms(100)], 1..=100)?;
+/// let scheduled = Scheduled::new(RuntimeScheduler::new(plan));
+/// let config = Config { levels: scheduled.levels(), scheduler: Arc::new(scheduled), ..Config::default() };
+/// let channel = Channel::new(config)?;
+///
+/// let declared = |cost, period| Quality {
+///     worst_case: Some(Duration::from_millis(cost)),
+///     period: Some(Duration::from_millis(period)),
+///     ..Quality::default()
+/// };
+/// let connect = |name, cost, period| {
+///     let qos = ConsumerQos::of(name, Filter::Everything).quality(declared(cost, period));
+///     channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| ()), qos)
+/// };
+/// let _radar = connect("radar", 10, 25)?;
+/// let _map = connect("map", 50, 100)?;
+/// let Err(ConnectError::NotAdmitted(why)) = connect("video", 15, 25) else { panic!("admitted") };
+/// assert!(why.to_string().contains("video cannot be admitted"), "{why}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Scheduled {
+    state: PiMutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    scheduler: RuntimeScheduler,
+    admitted: BTreeMap<u64, TaskId>,
+    next: u64,
+}
+
+impl Scheduled {
+    /// With this scheduler, and those that it has admitted already.
+    pub fn new(scheduler: RuntimeScheduler) -> Scheduled {
+        Scheduled { state: PiMutex::new(State { scheduler, admitted: BTreeMap::new(), next: 0 }) }
+    }
+
+    /// The levels that a channel needs for it: those of its plan, and the least urgent of all below them for those that declare
+    /// nothing.
+    pub fn levels(&self) -> Vec<Priority> {
+        let state = self.state.lock();
+        let mut levels: Vec<Priority> =
+            state.scheduler.queues().map(|queue| priority(queue.thread_priority)).collect();
+        levels.push(Priority::MIN);
+        levels.sort_unstable();
+        levels.dedup();
+        levels
+    }
+}
+
+impl RunTimeScheduler for Scheduled {
+    fn admit(&self, name: &str, q: &Quality) -> Result<(Placement, u64), NotAdmitted> {
+        let (Some(worst_case), Some(period)) = (q.worst_case, q.period) else {
+            let placement = Placement {
+                priority: Priority::MIN,
+                sub_priority: q.sub_priority,
+                deadline: q.deadline,
+                worst_case: q.worst_case,
+            };
+            return Ok((placement, 0));
+        };
+        let mut task = Task::new(name, nanos(worst_case), nanos(period))
+            .priority(q.priority.get().unsigned_abs().into());
+        if let Some(deadline) = q.deadline {
+            task = task.deadline(nanos(deadline));
+        }
+        let mut state = self.state.lock();
+        let connected = state.scheduler.connect(task).map_err(|refusal| NotAdmitted(refusal.to_string()))?;
+        state.next += 1;
+        let number = state.next;
+        state.admitted.insert(number, connected.id);
+        let d = connected.dispatch;
+        let placement = Placement {
+            priority: priority(d.thread_priority),
+            sub_priority: match d.order {
+                // Less is sooner there, more is sooner here.
+                Order::Arrival => SubPriority::Static(-i32::from(d.static_subpriority)),
+                Order::Deadline => SubPriority::Deadline,
+                Order::Laxity => SubPriority::Laxity,
+            },
+            deadline: Some(Duration::from_nanos(d.deadline.ns())),
+            worst_case: Some(worst_case),
+        };
+        Ok((placement, number))
+    }
+
+    fn leave(&self, number: u64) {
+        let mut state = self.state.lock();
+        if let Some(id) = state.admitted.remove(&number) {
+            state.scheduler.disconnect(id);
+        }
+    }
+}
+
+fn priority(of: u16) -> Priority {
+    i16::try_from(of).ok().and_then(Priority::new).unwrap_or(Priority::MAX)
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos::new(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_sched::{Plan, Policy};
+
+    fn quality(cost: u64, period: u64) -> Quality {
+        Quality {
+            worst_case: Some(Duration::from_millis(cost)),
+            period: Some(Duration::from_millis(period)),
+            ..Quality::default()
+        }
+    }
+
+    #[test]
+    fn the_admitted_get_what_the_plan_says_and_make_room_when_they_leave() {
+        let ms = Nanos::from_ms;
+        for (policy, expected) in [
+            (Policy::RateMonotonic, SubPriority::Static(0)),
+            (Policy::EarliestDeadline, SubPriority::Deadline),
+        ] {
+            let plan = Plan::with_levels(policy, &[ms(10), ms(100)], 10..=20).unwrap();
+            let scheduled = Scheduled::new(RuntimeScheduler::new(plan));
+            assert!(scheduled.levels().windows(2).all(|pair| pair[0] < pair[1]));
+            let (fast, number) = scheduled.admit("fast", &quality(6, 10)).unwrap();
+            assert_eq!((fast.priority.get(), fast.deadline), (20, Some(Duration::from_millis(10))));
+            match fast.sub_priority {
+                SubPriority::Static(_) => assert!(matches!(expected, SubPriority::Static(_))),
+                other => assert_eq!(other, expected),
+            }
+            let refused = scheduled.admit("more", &quality(6, 10)).unwrap_err();
+            assert!(refused.to_string().contains("more"), "{refused}");
+            scheduled.leave(number);
+            assert!(scheduled.admit("more", &quality(6, 10)).is_ok());
+            let (rest, _) = scheduled.admit("rest", &Quality::default()).unwrap();
+            assert_eq!(rest.priority, Priority::MIN);
+        }
+    }
+}

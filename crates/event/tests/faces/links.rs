@@ -1,0 +1,99 @@
+//! A federation over the ORB.
+
+use crate::{server, until};
+use isorb::Orb;
+use isorb_event::face::Neighbourhood;
+use isorb_event::federation::Federation;
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+struct Member {
+    orb: Orb,
+    channel: Channel,
+    federation: Federation,
+    neighbourhood: Neighbourhood,
+}
+
+fn member(id: u64) -> Member {
+    let (orb, channel) = server(Config { id, ..Config::default() });
+    let federation = Federation::new(&channel, Quality::default()).unwrap();
+    let neighbourhood = Neighbourhood::start(&orb, &federation, Duration::from_secs(5)).unwrap();
+    Member { orb, channel, federation, neighbourhood }
+}
+
+impl Member {
+    fn join(&self, other: &Member) -> isorb_event::federation::LinkId {
+        let port = other.orb.endpoint_addresses()[0].1;
+        let url = format!("corbaloc::127.0.0.1:{port}/EventFederation");
+        self.neighbourhood.join(&self.orb.string_to_object(&url).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
+    let ring: Vec<Member> = (1..=4).map(member).collect();
+    let links: Vec<_> = (0..4).map(|i| ring[i].join(&ring[(i + 1) % 4])).collect();
+    assert!(ring.iter().zip(links).all(|(member, link)| member.federation.is_up(link)));
+    until("everybody knows everybody", || ring.iter().all(|m| m.federation.known() == 3));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let consumer = move |events: &[Event<'_>]| {
+        for event in events {
+            seen.lock().unwrap().push((event.header.creation_time, event.data.octets.to_vec()));
+        }
+    };
+    let filter = Filter::any_of([Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]), Filter::of(22, 5)]);
+    let _c =
+        ring[2].channel.for_consumers().connect(Arc::new(consumer), ConsumerQos::of("far", filter)).unwrap();
+    let supplier = ring[0].channel.for_suppliers().connect().unwrap();
+    let push = |event_type, source, time| {
+        supplier.push(&Event::new(event_type, source).created(time).ttl(8).octets(b"data"));
+    };
+    let sent = || ring.iter().map(|m| m.federation.counts().forwarded).sum::<u64>();
+    until("the interest is known at the supplier", || {
+        push(22, 5, 0);
+        !log.lock().unwrap().is_empty()
+    });
+    until("all of them came", || {
+        let n = log.lock().unwrap().len();
+        std::thread::sleep(Duration::from_millis(30));
+        log.lock().unwrap().len() == n
+    });
+    log.lock().unwrap().clear();
+    let before = sent();
+    (0..50).for_each(|_| push(23, 5, 1));
+    (0..50).for_each(|_| push(22, 6, 1));
+    assert_eq!(sent(), before, "nobody wants these");
+    push(20, 1, 2);
+    push(21, 1, 3);
+    push(22, 5, 4);
+    until("three events", || log.lock().unwrap().len() >= 3);
+    std::thread::sleep(Duration::from_millis(50));
+    let got: Vec<_> = log.lock().unwrap().iter().map(|(time, data)| (*time, data.len())).collect();
+    assert_eq!(got, [(2, 4), (3, 4), (4, 4)]);
+}
+
+#[test]
+fn a_link_that_is_left_can_be_joined_again() {
+    let (a, b) = (member(1), member(2));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let consumer = move |events: &[Event<'_>]| seen.lock().unwrap().push(events[0].header.creation_time);
+    let qos = ConsumerQos::of("far", Filter::of(20, 0));
+    let _c = b.channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
+    let supplier = a.channel.for_suppliers().connect().unwrap();
+    for round in 1..=3 {
+        let link = a.join(&b);
+        until("an event arrives", || {
+            supplier.push(&Event::new(20, 1).created(round).ttl(1));
+            log.lock().unwrap().contains(&round)
+        });
+        a.federation.leave(link);
+        until("the neighbour has left too", || b.federation.known() == 0);
+        let before = a.federation.counts().forwarded;
+        supplier.push(&Event::new(20, 1).created(100).ttl(1));
+        assert_eq!(a.federation.counts().forwarded, before);
+    }
+    assert!(!log.lock().unwrap().contains(&100));
+}

@@ -1,0 +1,163 @@
+//! Dynamic scheduling (RT-CORBA 2.0, clause 3): a distributable thread, its scheduling segments, and the scheduler that is told of
+//! all of them.
+//!
+//! ```text
+//!   process A                                        process B
+//!   begin_scheduling_segment("track", deadline)
+//!     └ call ── id, segment, parameters ─────────►   the same distributable thread, scheduled by the same parameters
+//!            ◄───────────────── reply ───────────    and no longer
+//!   end_scheduling_segment("track")
+//! ```
+//!
+//! A thread becomes a distributable one when it begins its first segment. Its identity and its scheduling parameters go with its calls
+//! in a service context, so that a servant in another process works under them. What parameters mean is the [`Scheduler`]'s: two are
+//! supplied, [`FixedPriority`] and [`EarliestDeadline`].
+//!
+//! What this is not: a scheduler of its own beside the system's. The disciplines give threads native priorities.
+//!
+//! ```
+//! use isorb::rt::dynamic::{FixedPriority, Parameter, Scheduling};
+//! use isorb::{Config, Orb, rt::Priority};
+//! use std::sync::Arc;
+//!
+//! let scheduling = Scheduling::new(Arc::new(FixedPriority));
+//! let orb = Orb::with_config_and(Config::default(), |info| Ok(scheduling.register(info)?))?;
+//! let current = scheduling.current(&orb);
+//! current.begin_scheduling_segment("track", Some(Parameter::Priority(Priority::MIN)), None)?;
+//! assert_eq!(current.current_scheduling_segment_names(), ["track"]);
+//! // Calls go out as this distributable thread's.
+//! current.end_scheduling_segment("track")?;
+//! # Ok::<(), isorb::rt::dynamic::SchedulingError>(())
+//! ```
+//!
+//! # Real-time
+//! Beginning and ending segments allocates the segment's name; a call of a distributable thread allocates its context, and is served with
+//! one search in the table of threads. Use it where a segment is worth more than a microsecond.
+
+mod context;
+mod current;
+mod deadline;
+mod flow;
+mod scheduler;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+pub use current::Current;
+pub use deadline::EarliestDeadline;
+pub use scheduler::{FixedPriority, Scheduled, Scheduler};
+pub use threads::{DistributableThread, Guid, State};
+
+use crate::interceptor::{InitError, OrbInitInfo};
+use crate::{Orb, SystemException};
+use isorb_giop::{Completion, Kind};
+use isorb_rt::priority::Priority;
+use std::fmt;
+use std::sync::Arc;
+use threads::Threads;
+
+/// What a segment is scheduled by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// At this CORBA priority.
+    Priority(Priority),
+    /// To be done by a time.
+    Deadline {
+        /// On the monotonic clock of this machine ([`isorb_rt::time::now_ns`]), in nanoseconds. What travels is the time that is left,
+        /// so that no clocks need to agree; the way of the message is not counted.
+        at_ns: u64,
+        /// Decides between equal deadlines; higher goes first.
+        importance: i16,
+    },
+}
+
+/// Why a scheduling operation failed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SchedulingError {
+    /// `UNSUPPORTED_SCHEDULING_DISCIPLINE`: the scheduler does not know parameters of this kind.
+    UnsupportedDiscipline,
+    /// BAD_INV_ORDER for calls out of order, THREAD_CANCELLED, and what the scheduler gives.
+    System(SystemException),
+}
+
+impl From<SystemException> for SchedulingError {
+    fn from(exception: SystemException) -> SchedulingError {
+        SchedulingError::System(exception)
+    }
+}
+
+impl fmt::Display for SchedulingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SchedulingError::UnsupportedDiscipline => {
+                f.write_str("UNSUPPORTED_SCHEDULING_DISCIPLINE: the scheduler knows no such parameter")
+            }
+            SchedulingError::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SchedulingError {}
+
+/// Dynamic scheduling of an ORB: a scheduler, and the distributable threads that it is told of.
+#[derive(Clone)]
+pub struct Scheduling(Arc<Inner>);
+
+struct Inner {
+    scheduler: Arc<dyn Scheduler>,
+    threads: Threads,
+}
+
+impl Scheduling {
+    /// With this scheduler.
+    pub fn new(scheduler: Arc<dyn Scheduler>) -> Scheduling {
+        Scheduling(Arc::new(Inner { scheduler, threads: Threads::default() }))
+    }
+
+    /// Registers what carries distributable threads from process to process. Once, before the ORB is made; register it before
+    /// interceptors that call out themselves.
+    ///
+    /// # Errors
+    /// DuplicateName when it is registered already.
+    pub fn register(&self, info: &mut OrbInitInfo) -> Result<(), InitError> {
+        let flow = Arc::new(flow::Flow(self.clone()));
+        info.add_client_request_interceptor(flow.clone())?;
+        info.add_server_request_interceptor(flow)
+    }
+
+    /// The calling thread's face of it, in an ORB that it was registered with.
+    pub fn current(&self, orb: &Orb) -> Current {
+        Current::new(self.clone(), orb.clone())
+    }
+
+    /// The scheduler.
+    pub fn scheduler(&self) -> &Arc<dyn Scheduler> {
+        &self.0.scheduler
+    }
+
+    fn threads(&self) -> &Threads {
+        &self.0.threads
+    }
+}
+
+impl fmt::Debug for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduling")
+            .field("discipline", &self.0.scheduler.discipline())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn out_of_order(sentence: &'static str) -> SystemException {
+    SystemException::from(Kind::BadInvOrder).detail(sentence)
+}
+
+#[cold]
+fn cancelled() -> SystemException {
+    SystemException::new(Kind::ThreadCancelled, 0, Completion::Maybe)
+        .detail("the distributable thread was cancelled")
+}

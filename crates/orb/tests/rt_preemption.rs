@@ -1,0 +1,142 @@
+//! Lanes at work: on one processor, a request of the low lane computes, and one of the high lane comes.
+//!
+//! What is asserted is an order of events, not a time: the high request is served while the low one runs. The same scene with both
+//! lanes' priorities mapped to one must end the other way round, which shows that the test can tell.
+
+mod common;
+
+use common::rt::{far, lane, poa, server_with};
+use common::{Echo, EchoRef};
+use isorb::generated::*;
+use isorb::poa::PoaPolicies;
+use isorb::rt::policy::PriorityModel::ServerDeclared;
+use isorb::rt::{
+    Cpus, Priority, PriorityMapping, RealTimeConfig, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
+};
+use isorb::{Config, Orb};
+use isorb_rt::sched::{SchedClass, ThreadSpec, current_cpus};
+use isorb_rt::time::thread_cpu_ns;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// How long the low request computes; far less than the share that the kernel leaves to real-time threads.
+const BUSY_NS: u64 = 150_000_000;
+
+#[derive(Default)]
+struct Log {
+    events: Mutex<Vec<&'static str>>,
+    changed: Condvar,
+}
+
+impl Log {
+    fn add(&self, event: &'static str) {
+        self.events.lock().unwrap().push(event);
+        self.changed.notify_all();
+    }
+    fn wait(&self, event: &'static str) {
+        let events = self.events.lock().unwrap();
+        drop(self.changed.wait_while(events, |events| !events.contains(&event)).unwrap());
+    }
+}
+
+struct Scene(Arc<Log>);
+
+impl Echo for Scene {
+    fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        self.0.add("high");
+        Ok(())
+    }
+    fn sleep(&self, _: Upcall<'_>, _: u32) -> Result<u32> {
+        self.0.add("low begins");
+        let end = thread_cpu_ns() + BUSY_NS;
+        while thread_cpu_ns() < end {}
+        self.0.add("low ends");
+        Ok(0)
+    }
+    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
+        Ok(s)
+    }
+    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
+        Ok(o)
+    }
+    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
+        Ok(n)
+    }
+    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn fail(&self, _: Upcall<'_>, _: u32) -> Result<()> {
+        Ok(())
+    }
+    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
+        Ok("")
+    }
+}
+
+/// All priorities are one.
+struct Flat;
+
+impl PriorityMapping for Flat {
+    fn to_native(&self, _: Priority) -> Option<u8> {
+        Some(10)
+    }
+    fn to_corba(&self, _: u8) -> Option<Priority> {
+        Some(Priority::MIN)
+    }
+}
+
+const LOW: i16 = 1_000;
+const HIGH: i16 = 20_000;
+
+/// Plays the scene; the events in their order.
+fn play(cpu: usize, flat: bool, lanes: Vec<ThreadpoolLane>, options: ThreadpoolOptions) -> Vec<&'static str> {
+    let real_time = RealTimeConfig { cpus: vec![cpu], ..RealTimeConfig::default() };
+    let server = server_with(Config { real_time, ..Config::default() });
+    if flat {
+        server.rt().set_priority_mapping(Arc::new(Flat));
+    }
+    let pool = server.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();
+    let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, LOW);
+    let poa = poa(&server, "scene", policies);
+    let log = Arc::new(Log::default());
+    let low: EchoRef = poa.activate(Arc::new(Scene(log.clone()))).unwrap();
+    let high: EchoRef = poa.activate_with_priority(Arc::new(Scene(log.clone())), HIGH).unwrap();
+    let client = |object: &EchoRef| {
+        let object = far(&Orb::with_config(Config::default()), object);
+        object.text("connects").unwrap();
+        object
+    };
+    let (low, high) = (client(&low), client(&high));
+    // The clients are above all lanes, so that what decides is the server.
+    let spec = |name: &str| ThreadSpec::new(name).class(SchedClass::Fifo(90)).cpus(Cpus::one(cpu));
+    let heard = log.clone();
+    let second = spec("high-client").spawn(move || {
+        heard.wait("low begins");
+        high.ping().unwrap();
+    });
+    let first = spec("low-client").spawn(move || low.sleep(0).unwrap());
+    second.unwrap().join().unwrap();
+    first.unwrap().join().unwrap();
+    server.shutdown(true).unwrap();
+    let events = log.events.lock().unwrap();
+    events.clone()
+}
+
+#[test]
+fn a_high_request_is_served_while_a_low_one_computes() {
+    let may = std::thread::spawn(|| SchedClass::Fifo(90).set_current().is_ok()).join().unwrap();
+    if !may {
+        return println!("skipped: no right to real-time scheduling here");
+    }
+    let cpu = current_cpus().unwrap().iter().next().unwrap();
+    let lanes = || vec![lane(LOW, 1), lane(HIGH, 1)];
+    let buffered = || ThreadpoolOptions {
+        buffering: Some(RequestBuffering::default()),
+        allow_borrowing: true,
+        ..ThreadpoolOptions::default()
+    };
+    let preempted = ["low begins", "high", "low ends"];
+    assert_eq!(play(cpu, false, lanes(), ThreadpoolOptions::default()), preempted);
+    assert_eq!(play(cpu, false, lanes(), buffered()), preempted, "with a look-out, too");
+    let in_turn = ["low begins", "low ends", "high"];
+    assert_eq!(play(cpu, true, lanes(), ThreadpoolOptions::default()), in_turn, "the control");
+}

@@ -1,0 +1,166 @@
+//! The analysis against the machine: an admitted set, run by FIFO threads on one processor, is answered within the computed bounds; a refused set,
+//! forced in, misses.
+//!
+//! Work is counted on the thread's own CPU clock, so what a job computes is what it declares. What the machine adds (waking up, interrupts, a
+//! hypervisor) is measured before, during and after, and declared to the analysis as cost and blocking. Where the machine is disturbed
+//! more during the run than was declared, the run is made again, at most five times.
+
+use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, current_cpus};
+use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
+use isorb_sched::{Admission, AdmissionConfig, Analysis, Nanos, Preemption, Task, fixed_priority};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+/// Both tests want the same processor.
+static PROCESSOR: Mutex<()> = Mutex::new(());
+/// The native priority of the most urgent task.
+const TOP: u32 = 70;
+
+fn ms(ms: u64) -> Nanos {
+    Nanos::from_ms(ms)
+}
+
+/// What a task saw.
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    worst: u64,
+    missed: u64,
+    /// The longest time in which it was kept from running while it was busy.
+    gap: u64,
+}
+
+/// A FIFO thread on the last processor that we may use; `None` where that is not granted.
+fn urgent<R: Send + 'static>(
+    priority: u32,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Option<isorb_rt::sched::Thread<R>> {
+    let cpu = current_cpus().ok()?.iter().last()?;
+    let class = SchedClass::Fifo(u8::try_from(priority).ok()?);
+    let spec = ThreadSpec::new("execution").class(class).cpus(Cpus::one(cpu)).prefault(64 * 1024);
+    match spec.spawn(work) {
+        Ok(thread) => Some(thread),
+        Err(error) => {
+            println!("skipped: a FIFO thread is not granted here: {error}");
+            None
+        }
+    }
+}
+
+/// Computes for `cost` on this thread's CPU clock; the longest pause.
+fn compute(cost: u64) -> u64 {
+    let end = thread_cpu_ns() + cost;
+    let (mut gap, mut last) = (0, now_ns());
+    while thread_cpu_ns() < end {
+        let now = now_ns();
+        gap = gap.max(now - last);
+        last = now;
+    }
+    gap
+}
+
+/// Runs the tasks, released together, for `span`; what each saw.
+fn run(tasks: &[Task], span: u64) -> Option<Vec<Seen>> {
+    let start = now_ns() + 50 * MS;
+    let threads: Option<Vec<_>> = tasks
+        .iter()
+        .map(|task| {
+            let (cost, period, deadline) = (task.cost.ns(), task.period.ns(), task.deadline.ns());
+            urgent(task.priority, move || {
+                let mut seen = Seen::default();
+                for release in (start..start + span).step_by(usize::try_from(period).unwrap_or(usize::MAX)) {
+                    // A job that is released while the one before it runs begins when that is done.
+                    sleep_until(Deadline::after(Duration::from_nanos(release.saturating_sub(now_ns()))));
+                    seen.gap = seen.gap.max(compute(cost));
+                    let response = now_ns() - release;
+                    seen.worst = seen.worst.max(response);
+                    seen.missed += u64::from(response > deadline);
+                }
+                seen
+            })
+        })
+        .collect();
+    threads?.into_iter().map(|thread| thread.join().ok()).collect()
+}
+
+/// How late a thread wakes up, and how long it is stopped, at the top priority: the longest of a fifth of a second.
+fn noise() -> Option<u64> {
+    let thread = urgent(TOP + 1, || {
+        let mut longest = 0;
+        for _ in 0..20 {
+            let at = now_ns() + 2 * MS;
+            sleep_until(Deadline::after(Duration::from_nanos(at.saturating_sub(now_ns()))));
+            longest = longest.max(now_ns().saturating_sub(at)).max(compute(8 * MS));
+        }
+        longest
+    })?;
+    thread.join().ok()
+}
+
+/// The tasks as the analysis must see them on a machine with so much noise: each job may be disturbed once, and so may what it waits for.
+fn declared(tasks: &[Task], noise: u64) -> Analysis {
+    let disturbed: Vec<Task> = tasks
+        .iter()
+        .map(|task| {
+            Task { cost: task.cost.plus(Nanos::new(200_000)), ..task.clone() }.blocking(Nanos::new(4 * noise))
+        })
+        .collect();
+    fixed_priority(&disturbed, Preemption::Full).expect("they are tasks")
+}
+
+#[test]
+fn an_admitted_set_meets_its_bounds() {
+    let _alone = PROCESSOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut admission = Admission::new(AdmissionConfig::default());
+    let tasks = [
+        Task::new("fast", ms(10), ms(40)).priority(TOP),
+        Task::new("middle", ms(15), ms(70)).deadline(ms(60)).priority(TOP - 1),
+        Task::new("slow", ms(20), ms(140)).deadline(ms(120)).priority(TOP - 2),
+    ];
+    for task in &tasks {
+        admission.try_admit(task.clone()).unwrap();
+    }
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        let Some(before) = noise() else { return };
+        let Some(seen) = run(&tasks, 560 * MS) else { return };
+        let after = noise().unwrap_or(before);
+        // Nobody of the set keeps the most urgent one from running.
+        let noise = before.max(after).max(seen[0].gap);
+        let analysis = declared(&tasks, noise);
+        // The slow one waits for both others at the first release: the bounds are about something.
+        assert!(seen[2].worst >= 45 * MS, "{seen:?}");
+        let bounds: Vec<u64> =
+            analysis.verdicts.iter().map(|verdict| verdict.response.bound().map_or(0, Nanos::ns)).collect();
+        let within = seen.iter().zip(&bounds).all(|(seen, bound)| seen.worst <= *bound && seen.missed == 0);
+        println!("noise {}: bounds {bounds:?}, seen {seen:?}", Nanos::new(noise));
+        if within && analysis.schedulable() {
+            return;
+        }
+        told.push((noise, bounds, seen));
+    }
+    if told.iter().all(|(noise, _, _)| !declared(&tasks, *noise).schedulable()) {
+        println!("skipped: the machine is too noisy for any bound: {told:?}");
+        return;
+    }
+    panic!("responses are over their bounds: {told:?}");
+}
+
+/// 90 % of the processor, and too much all the same: the analysis says by how much, and the machine agrees.
+#[test]
+fn a_refused_set_misses_when_forced_in() {
+    let _alone = PROCESSOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let tasks = [
+        Task::new("fast", ms(20), ms(40)).priority(TOP),
+        Task::new("slow", ms(22), ms(55)).priority(TOP - 1),
+    ];
+    let mut admission = Admission::new(AdmissionConfig::default());
+    admission.try_admit(tasks[0].clone()).unwrap();
+    let refusal = admission.try_admit(tasks[1].clone()).unwrap_err();
+    assert!(
+        refusal.to_string().contains("it would take at least 62 ms, over its deadline of 55 ms"),
+        "{refusal}"
+    );
+    let Some(seen) = run(&tasks, 220 * MS) else { return };
+    assert!(seen[1].missed > 0 && seen[1].worst >= 62 * MS, "{seen:?}");
+}

@@ -1,0 +1,62 @@
+//! Certificates for tests, with the feature `testing`.
+
+use crate::TlsConfig;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An authority, in a folder with what it signs.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    folder: PathBuf,
+}
+
+impl Authority {
+    /// A new one, whose certificate is `authority.pem` in `folder`, which is made.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written to.
+    pub fn at(folder: &Path) -> io::Result<Authority> {
+        std::fs::create_dir_all(folder)?;
+        let key = KeyPair::generate().map_err(io::Error::other)?;
+        let mut params = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
+        // Of one name with what it signs, it would be taken for that.
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).map_err(io::Error::other)?;
+        std::fs::write(folder.join("authority.pem"), certificate.pem())?;
+        Ok(Authority { issuer: Issuer::new(params, key), folder: folder.into() })
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Signs a certificate for this machine as `localhost`, `127.0.0.1` and `name`: the files are `name.pem` and `name.key`, and are
+    /// replaced if they are there.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written to.
+    pub fn sign(&self, name: &str) -> io::Result<()> {
+        let key = KeyPair::generate().map_err(io::Error::other)?;
+        let names: Vec<String> = ["localhost", "127.0.0.1", name].map(str::to_owned).into();
+        let mut params = CertificateParams::new(names).map_err(io::Error::other)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.issuer).map_err(io::Error::other)?;
+        std::fs::write(self.folder.join(format!("{name}.pem")), certificate.pem())?;
+        std::fs::write(self.folder.join(format!("{name}.key")), key.serialize_pem())
+    }
+
+    /// Signs a certificate for `name`, and configures its owner.
+    ///
+    /// # Errors
+    /// As [`Authority::sign`].
+    pub fn member(&self, name: &str) -> io::Result<TlsConfig> {
+        self.sign(name)?;
+        let file = |suffix: &str| self.folder.join(format!("{name}.{suffix}"));
+        Ok(TlsConfig::new(file("pem"), file("key"), self.folder.join("authority.pem")))
+    }
+}

@@ -1,0 +1,89 @@
+//! Everything at once: starts the parts as processes, kills one plant, and waits for the displays.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A part; killed at the end.
+struct Part(Child);
+
+impl Part {
+    /// Starts a part and waits until it says that it is ready; gives what it said.
+    fn start(arguments: &[&str]) -> Result<(Part, String), Box<dyn Error>> {
+        let mut child =
+            Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().ok_or("no output")?;
+        let part = Part(child);
+        let mut line = String::new();
+        let mut output = BufReader::new(output);
+        output.read_line(&mut line)?;
+        let said = line
+            .trim()
+            .strip_prefix("READY ")
+            .ok_or_else(|| format!("{arguments:?} did not start"))?
+            .to_string();
+        // What it prints later is ours to print.
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                println!("{line}");
+            }
+        });
+        Ok((part, said))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The folder of the servers' sockets, removed at the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let folder = Folder(std::env::temp_dir().join(format!("isorb-plant-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0)?;
+    let socket = |name: &str| folder.0.join(name).display().to_string();
+    let (plants_socket, room_socket) = (socket("plants"), socket("room"));
+
+    let (_coordinator, url) = Part::start(&["coordinator"])?;
+    let (_plants_server, _) = Part::start(&["server", "plants", &plants_socket, &url])?;
+    let (_room_server, _) = Part::start(&["server", "room", &room_socket, &url])?;
+    let mut plants = Vec::new();
+    for number in ["1", "2", "3"] {
+        plants.push(Part::start(&["plant", number, "1", &plants_socket])?.0);
+    }
+    let mut displays = Vec::new();
+    for display in 0..10 {
+        // Plant 2 is started twice.
+        let (number, runs) = [("1", "1"), ("2", "2"), ("3", "1")][display % 3];
+        displays.push(Part::start(&["display", number, runs, &room_socket])?.0);
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    println!("plant 2 is killed");
+    drop(plants.remove(1));
+    std::thread::sleep(Duration::from_millis(1000));
+    println!("plant 2 is started again");
+    plants.push(Part::start(&["plant", "2", "2", &plants_socket])?.0);
+
+    let mut failed = 0;
+    for display in &mut displays {
+        failed += u32::from(!display.0.wait()?.success());
+    }
+    // Let the last lines come out.
+    std::thread::sleep(Duration::from_millis(100));
+    match failed {
+        0 => Ok(()),
+        failed => Err(format!("{failed} of {} displays failed", displays.len()).into()),
+    }
+}
