@@ -33,6 +33,7 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
+    #[cfg(feature = "segments")]
     pub(crate) fn segment_spin(&self) -> Duration {
         Duration::from_micros(self.segment_spin_us)
     }
