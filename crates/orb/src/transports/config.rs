@@ -1,5 +1,6 @@
 //! The table `[transport]` of the configuration.
 
+#[cfg(feature = "segments")]
 use std::time::Duration;
 
 /// Settings of the transports. All keys of the table `[transport]` in `isorb.toml` have the names of these fields.
