@@ -63,6 +63,26 @@ fn tao_overhead() {
 }
 
 #[test]
+fn tao_timeline() {
+    check("tao-timeline", &["threads", "upcalls", "single-threaded"], 3);
+}
+
+#[test]
+fn tao_latency() {
+    check("tao-latency", &["1-supplier", "2-suppliers", "10-suppliers", "raw-loop"], 4);
+}
+
+#[test]
+fn tao_spacing() {
+    check("tao-spacing", &["1-consumer", "20-consumers"], 9);
+}
+
+#[test]
+fn tao_dispatch_cost() {
+    check("tao-dispatch-cost", &["function", "method", "trait-object"], 1);
+}
+
+#[test]
 fn low_threads() {
     check("low-threads", &["lanes", "one-pool-control"], 3);
 }

@@ -307,8 +307,34 @@ fn a_restarted_server_gets_its_memory_back() {
     };
     assert_eq!(until(&mut again, 3), b"three");
     writer.write(b"four").unwrap();
-    assert_eq!(until(&mut again, 4), b"four");
-    assert_eq!(until(&mut here, 4), b"four");
+    // The one that was attached before, too: its channel was opened anew, into the memory it reads.
+    for reader in [&mut again, &mut here, &mut there] {
+        assert_eq!(until(reader, 4), b"four");
+    }
+    until_state(&mut there, State::Open);
+}
+
+#[test]
+fn readers_that_ask_for_the_same_share_a_replica() {
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("shared", 64)).unwrap();
+    let mut writer = near.map_writer("shared", QOS).unwrap();
+    let mut readers: Vec<AreaReader> =
+        (0..20).map(|_| far.attach_reader("shared", on_write()).unwrap()).collect();
+    let channels = || world.near.as_ref().unwrap().counts().3;
+    assert_eq!(channels(), 1);
+    let parity = far.attach_reader("shared", ReaderQoS { parity: 2, ..on_write() }).unwrap();
+    assert_eq!(channels(), 2);
+    writer.write(b"for all").unwrap();
+    readers.iter_mut().for_each(|reader| assert_eq!(until(reader, 1), b"for all"));
+    drop(parity);
+    readers.truncate(1);
+    assert_eq!(channels(), 1);
+    writer.write(b"for one").unwrap();
+    assert_eq!(until(&mut readers[0], 2), b"for one");
+    readers.clear();
+    assert_eq!(channels(), 0);
 }
 
 #[test]

@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Nanoseconds between two images.
 const PERIOD_NS: u64 = 10_000_000;
 
+/// How many images of a plant's last run a display waits for.
+const IMAGES: u32 = 400;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -91,7 +94,7 @@ fn plant(number: &str, run: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Shows a plant until it has seen 100 images of its last run. `runs` is how often the plant is started.
+/// Shows a plant until it has seen [`IMAGES`] images of its last run. `runs` is how often the plant is started.
 fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     let (plant, runs): (u32, u32) = (number.parse()?, runs.parse()?);
     let library = Library::connect(&orb()?, socket)?;
@@ -109,7 +112,7 @@ fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>>
     let mut octets = [0; SIZE];
     let (mut seen, mut of_last, mut gone, mut last) = (0_u64, 0, 0, (0, 0));
     let start = Instant::now();
-    while of_last < 100 {
+    while of_last < IMAGES {
         if start.elapsed() > Duration::from_secs(100) {
             return Err(format!("plant {plant}: {seen} images in 100 s, {of_last} of run {runs}").into());
         }

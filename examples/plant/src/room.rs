@@ -1,4 +1,4 @@
-//! Everything at once: starts the parts as processes, kills one plant, and waits for the displays.
+//! Everything at once: starts the parts as processes, kills one plant, then the server of its node, and waits for the displays.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};
@@ -57,7 +57,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let (plants_socket, room_socket) = (socket("plants"), socket("room"));
 
     let (_coordinator, url) = Part::start(&["coordinator"])?;
-    let (_plants_server, _) = Part::start(&["server", "plants", &plants_socket, &url])?;
+    let (plants_server, _) = Part::start(&["server", "plants", &plants_socket, &url])?;
     let (_room_server, _) = Part::start(&["server", "room", &room_socket, &url])?;
     let mut plants = Vec::new();
     for number in ["1", "2", "3"] {
@@ -75,6 +75,11 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     std::thread::sleep(Duration::from_millis(1000));
     println!("plant 2 is started again");
     plants.push(Part::start(&["plant", "2", "2", &plants_socket])?.0);
+
+    std::thread::sleep(Duration::from_millis(500));
+    println!("the plants' server is killed and started again");
+    drop(plants_server);
+    let (_plants_server, _) = Part::start(&["server", "plants", &plants_socket, &url])?;
 
     let mut failed = 0;
     for display in &mut displays {

@@ -10,7 +10,7 @@ use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series, times};
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, TCP and segments",
-    source: "Lankes, Jabs, Bemmerl (ROFES): figures 5 to 10",
+    source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 5 to 10",
     paper: PAPER,
     seconds: (45, 450),
     run,

@@ -9,7 +9,7 @@ use crate::figure::{Claim, Outcome, Row, Verdict, series};
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Jitter of a high client beside six low ones whose requests grow with its own, TCP and segments",
-    source: "Lankes, Jabs, Bemmerl (ROFES): figures 11 to 14",
+    source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 11 to 14",
     paper: PAPER,
     seconds: (45, 450),
     run,

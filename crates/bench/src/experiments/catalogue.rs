@@ -1,8 +1,8 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, demux, low_threads, network_load, paced, pi_mutex,
-    scope, server_work, tao_overhead, timer_resolution,
+    BenchError, Context, banded, banded_load, clients, demux, events, low_threads, network_load, paced,
+    pi_mutex, scope, server_work, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
 
@@ -37,6 +37,10 @@ impl Experiment {
 
 /// All, in the order of the papers.
 pub const ALL: &[Experiment] = &[
+    events::timeline::EXPERIMENT,
+    events::latency::EXPERIMENT,
+    events::spacing::EXPERIMENT,
+    events::dispatch_cost::EXPERIMENT,
     tao_overhead::EXPERIMENT,
     timer_resolution::EXPERIMENT,
     low_threads::EXPERIMENT,

@@ -10,7 +10,7 @@ use crate::stats::Samples;
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Round trips of 1 to 200 clients of a pool of two threads, memory in scopes and on the heap",
-    source: "Krishna, Schmidt, Raman, Klefstad (ZEN): figure 5",
+    source: "Krishna, Schmidt, Klefstad (ZEN): figure 5",
     paper: PAPER,
     seconds: (30, 120),
     run,

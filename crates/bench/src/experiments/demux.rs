@@ -24,7 +24,7 @@ use crate::subjects::isorb::generated::bench::TargetRef;
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time to find a servant at the end of 1 to 150 nested POAs",
-    source: "Krishna, Schmidt, Raman, Klefstad (ZEN): figure 3",
+    source: "Krishna, Schmidt, Klefstad (ZEN): figure 3",
     paper: PAPER,
     seconds: (6, 25),
     run,

@@ -7,6 +7,7 @@ mod clients;
 mod context;
 mod counted;
 mod demux;
+mod events;
 pub mod footprint;
 pub mod instructions;
 mod low_threads;
@@ -47,6 +48,8 @@ pub enum BenchError {
     NoPlacement,
     /// A thread that measures could not be started, or panicked.
     Thread(SpawnError),
+    /// An event channel refused something; its sentence.
+    Channel(String),
     /// There is no network lab.
     Lab(LabError),
     /// The ORB in this process refused.
@@ -64,6 +67,7 @@ impl fmt::Display for BenchError {
             BenchError::NoSubject => f.write_str("none of the subjects can run here"),
             BenchError::NoPlacement => f.write_str("the placement needs two processors, and there is one"),
             BenchError::Thread(error) => write!(f, "{error}"),
+            BenchError::Channel(why) => write!(f, "event channel: {why}"),
             BenchError::Lab(error) => write!(f, "no network lab: {error}"),
             BenchError::Orb(exception) => write!(f, "{exception}"),
             BenchError::Io(error) => write!(f, "{error}"),

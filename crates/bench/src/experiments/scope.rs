@@ -19,7 +19,7 @@ use crate::stats::Samples;
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     about: "Time to enter and to leave a scope, by the size of the request in it",
-    source: "Krishna, Schmidt, Raman, Klefstad (ZEN): figure 4",
+    source: "Krishna, Schmidt, Klefstad (ZEN): figure 4",
     paper: PAPER,
     seconds: (5, 25),
     run,

@@ -180,6 +180,8 @@ impl NodeServer {
         threads.push(named("crm-sessions", move || sessions.serve_sessions(listener))?);
         let watch = shared.clone();
         threads.push(named("crm-watch", move || watch.keep_watch())?);
+        let reopen = shared.clone();
+        threads.push(named("crm-reopen", move || reopen.keep_channels())?);
         Ok(NodeServer { shared, threads })
     }
 
@@ -233,6 +235,18 @@ impl Shared {
             Node { name: self.config.name.clone(), incarnation: self.incarnation, server: Some(me.clone()) };
         // A coordinator that is not there now is told by the watch, later.
         let _ = coordinator.register_node(&node, &self.held());
+    }
+
+    /// Twice a second: has a silent node come back? In a thread of its own, because calls to nodes that are gone take their time.
+    fn keep_channels(&self) {
+        let mut round = 0_u32;
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(50));
+            round = round.wrapping_add(1);
+            if round.is_multiple_of(10) {
+                self.reopen_silent();
+            }
+        }
     }
 
     /// Once a second: are we known, and do the ORB's channels live?

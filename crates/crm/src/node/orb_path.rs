@@ -103,6 +103,11 @@ impl Replicas {
         self.table.lock().replicas.remove(&number);
     }
 
+    /// Has it fallen silent?
+    pub fn is_gone(&self, number: u32) -> bool {
+        self.table.lock().replicas.get(&number).is_none_or(|replica| replica.gone)
+    }
+
     /// Shows a value; false where it is not for us or not new.
     pub fn push(&self, number: u32, token: u64, source: u64, epoch: u64, age_ns: u64, data: &[u8]) -> bool {
         let mut table = self.table.lock();

@@ -121,19 +121,18 @@ impl Shared {
                 return Ok(ticket);
             }
         }
-        let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
-        let node = coordinator.locate(name)?;
-        let Some(server) = node.server.filter(|_| node.name != self.config.name) else {
-            return Err(Error::unknown_area(name));
+        let known = self.shared_replica(name, &qos);
+        let replica = match known {
+            Some(replica) => replica,
+            None => Arc::new(self.open_replica(name, qos, self.locate(name)?, None)?),
         };
-        let replica = self.open_replica(name, qos, server)?;
         let mut tables = self.tables.lock();
         let descriptor = replica.segment.read_only_fd()?;
         let ticket = match self.ticket(&mut tables, session, name, What::Replica(replica.clone())) {
             Ok(ticket) => ticket,
             Err(error) => {
                 drop(tables);
-                self.close_replica(&replica);
+                self.close_unused(replica);
                 return Err(error);
             }
         };
@@ -164,7 +163,7 @@ impl Shared {
                 }
             }
             What::Local => {}
-            What::Replica(replica) => self.close_replica(&replica),
+            What::Replica(replica) => self.close_unused(replica),
         }
     }
 
@@ -232,7 +231,14 @@ impl Shared {
     }
 
     /// The reader's end: a replica, and an agent that fills it.
-    fn open_replica(&self, name: &str, qos: ReaderQoS, server: CRM_CommRef) -> Result<Replica, Error> {
+    /// With `before`, the replica that was filled until the writer's node fell silent goes on to be filled.
+    fn open_replica(
+        &self,
+        name: &str,
+        qos: ReaderQoS,
+        server: CRM_CommRef,
+        before: Option<&Segment>,
+    ) -> Result<Replica, Error> {
         let Some(me) = self.me.get() else { return Err(Error::unavailable("the server is starting")) };
         let fragment = self.config.fragment;
         let datagrams = qos.through == Path::PathUdp;
@@ -241,7 +247,11 @@ impl Shared {
         let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
             Error::wrong_size(&error.to_string(), qos.histories as usize, crate::memory::MAX_HISTORIES)
         })?;
-        let segment = Segment::create(name, geometry)?;
+        let segment = match before {
+            Some(segment) if segment.geometry() == geometry => segment.clone(),
+            Some(_) => return Err(Error::unavailable("the area has another size now")),
+            None => Segment::create(name, geometry)?,
+        };
         let parity = usize::from(qos.parity);
         let mut channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
         let grant = self.admit(name, &channel, &qos, first.writer.period, false)?;
@@ -283,15 +293,23 @@ impl Shared {
             match server.open_channel(name, qos, &offer, Some(me)) {
                 Ok(handle) => Ok(handle),
                 Err(error) => {
-                    self.forget(dispatcher, channel.id, datagrams);
+                    self.remove_receive(dispatcher, channel.id, datagrams);
                     Err(Error::from(error))
                 }
             }
         })();
         match opened {
-            Ok(handle) => {
-                Ok(Replica { segment, dispatcher, datagrams, channel: channel.id, server, handle, grant })
-            }
+            Ok(handle) => Ok(Replica {
+                qos,
+                segment,
+                dispatcher,
+                datagrams,
+                channel: channel.id,
+                server,
+                handle,
+                grant,
+                closed: AtomicBool::new(false),
+            }),
             Err(error) => {
                 self.give_back(grant.as_ref());
                 Err(error)
@@ -299,14 +317,98 @@ impl Shared {
         }
     }
 
+    /// The server of the node that holds an area.
+    fn locate(&self, name: &str) -> Result<CRM_CommRef, Error> {
+        let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
+        let node = coordinator.locate(name)?;
+        node.server.filter(|_| node.name != self.config.name).ok_or_else(|| Error::unknown_area(name))
+    }
+
+    /// A replica of this area with these wishes that another reader of this node has.
+    fn shared_replica(&self, name: &str, qos: &ReaderQoS) -> Option<Arc<Replica>> {
+        let tables = self.tables.lock();
+        tables.tickets.values().filter(|ticket| ticket.area == name).find_map(|ticket| match &ticket.what {
+            What::Replica(replica) if replica.qos == *qos => Some(replica.clone()),
+            _ => None,
+        })
+    }
+
+    /// Closes a replica unless another reader has it, too. Tickets are taken out and entered under the tables' lock.
+    fn close_unused(&self, replica: Arc<Replica>) {
+        let used = {
+            let tables = self.tables.lock();
+            // Somebody who is about to enter a ticket for it holds it, too.
+            Arc::strong_count(&replica) > 1 || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
+        };
+        if !used {
+            self.close_replica(&replica);
+        }
+    }
+
+    /// Opens channels anew whose writer's node was silent and is there again: its server was restarted, and knows nothing of them.
+    pub(super) fn reopen_silent(&self) {
+        let mut silent: Vec<(String, Arc<Replica>)> = Vec::new();
+        for ticket in self.tables.lock().tickets.values() {
+            if let What::Replica(replica) = &ticket.what
+                && self.is_silent(replica)
+                && !silent.iter().any(|(_, other)| Arc::ptr_eq(other, replica))
+            {
+                silent.push((ticket.area.clone(), replica.clone()));
+            }
+        }
+        for (name, before) in silent {
+            if !self.stop.load(Ordering::Acquire)
+                && let Some(replica) = self.reopen(&name, &before)
+            {
+                let replica = Arc::new(replica);
+                for ticket in self.tables.lock().tickets.values_mut() {
+                    if ticket.is_for(&before) {
+                        ticket.what = What::Replica(replica.clone());
+                    }
+                }
+                self.close_unused(replica);
+            }
+            self.close_unused(before);
+        }
+    }
+
+    fn is_silent(&self, replica: &Replica) -> bool {
+        replica.closed.load(Ordering::Acquire)
+            || match replica.datagrams {
+                true => self.dispatchers[replica.dispatcher]
+                    .receive_stats(replica.channel)
+                    .is_none_or(|stats| stats.is_silent),
+                false => self.orb_replicas.is_gone(replica.channel),
+            }
+    }
+
+    fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
+        // Its server must answer first: only then the memory is taken from the agent that fills it, and given to another.
+        let server = self.locate(name).ok()?;
+        server.describe(name, 0).ok()?;
+        self.forget(before);
+        self.open_replica(name, before.qos, server, Some(&before.segment)).ok()
+    }
+
     fn close_replica(&self, replica: &Replica) {
-        self.forget(replica.dispatcher, replica.channel, replica.datagrams);
-        self.give_back(replica.grant.as_ref());
+        if !self.forget(replica) {
+            return;
+        }
         // The writer's node may be gone, which is why we are here.
         let _ = replica.server.close_channel(replica.handle);
     }
 
-    fn forget(&self, dispatcher: usize, channel: u32, datagrams: bool) {
+    /// Ends this end of a channel; false if it was ended before.
+    fn forget(&self, replica: &Replica) -> bool {
+        if replica.closed.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
+        self.give_back(replica.grant.as_ref());
+        true
+    }
+
+    fn remove_receive(&self, dispatcher: usize, channel: u32, datagrams: bool) {
         if datagrams {
             self.dispatchers[dispatcher].remove_receive(channel);
         } else {

@@ -1,7 +1,7 @@
 //! What a server knows.
 
 use crate::admission::Grant;
-use crate::idl::{Area, CRM_CommRef};
+use crate::idl::{Area, CRM_CommRef, ReaderQoS};
 use crate::memory::Segment;
 use crate::plane::PushKey;
 use rustix::fd::OwnedFd;
@@ -50,12 +50,14 @@ pub(super) enum What {
     Writer,
     /// Reads the writer's own segment.
     Local,
-    Replica(Replica),
+    /// Shared by all readers of this node that ask for the same.
+    Replica(Arc<Replica>),
 }
 
 /// The reader's end of a channel.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Replica {
+    pub qos: ReaderQoS,
     pub segment: Segment,
     pub dispatcher: usize,
     /// None on the ORB's path.
@@ -65,6 +67,8 @@ pub(super) struct Replica {
     /// What the writer's node calls it.
     pub handle: u64,
     pub grant: Option<Grant>,
+    /// Its channel's number may be another's by now.
+    pub closed: AtomicBool,
 }
 
 /// The writer's end of a channel.
@@ -104,5 +108,12 @@ impl Tables {
     pub fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
+    }
+}
+
+impl Ticket {
+    /// Is it for this replica?
+    pub fn is_for(&self, replica: &Arc<Replica>) -> bool {
+        matches!(&self.what, What::Replica(other) if Arc::ptr_eq(other, replica))
     }
 }

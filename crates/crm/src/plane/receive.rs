@@ -21,6 +21,8 @@ pub struct ReceiveStats {
     pub worst_age_ns: u64,
     /// What readers are told.
     pub state: State,
+    /// Nothing comes from the writer's node.
+    pub is_silent: bool,
 }
 
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(super) struct Receive {
     state: State,
     stale: u64,
     silent: u64,
+    is_silent: bool,
 }
 
 #[derive(Debug)]
@@ -67,6 +70,7 @@ impl Receive {
             state: State::Open,
             stale: 0,
             silent: 0,
+            is_silent: false,
         })
     }
 
@@ -107,6 +111,7 @@ impl Receive {
             State::Open | State::Moved | State::Stale => State::Open,
             far => far,
         };
+        self.is_silent = silent;
         if state != self.state {
             self.state = state;
             self.stale += u64::from(state == State::Stale);
@@ -137,6 +142,7 @@ impl Receive {
             silent: self.silent,
             worst_age_ns: self.target.worst_age_ns,
             state: self.state,
+            is_silent: self.is_silent,
         }
     }
 }

@@ -170,17 +170,18 @@ impl Interceptors {
     /// Those at the client; `None` where there are none.
     #[inline]
     pub fn client(&self) -> Option<&ClientChain> {
-        self.client.as_ref()
+        // Known to be none, all that is done for them is left out of the program.
+        if cfg!(feature = "interceptors") { self.client.as_ref() } else { None }
     }
 
     /// Those at the server; `None` where there are neither any nor slots.
     #[inline]
     pub fn server(&self) -> Option<&ServerChain> {
-        self.server.as_ref()
+        if cfg!(feature = "interceptors") { self.server.as_ref() } else { None }
     }
 
     pub fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
-        &self.ior
+        if cfg!(feature = "interceptors") { &self.ior } else { &[] }
     }
 
     pub fn current(&self) -> PiCurrent {

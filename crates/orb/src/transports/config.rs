@@ -1,5 +1,6 @@
 //! The table `[transport]` of the configuration.
 
+#[cfg(feature = "segments")]
 use std::time::Duration;
 
 /// Settings of the transports. All keys of the table `[transport]` in `isorb.toml` have the names of these fields.
@@ -33,6 +34,7 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
+    #[cfg(feature = "segments")]
     pub(crate) fn segment_spin(&self) -> Duration {
         Duration::from_micros(self.segment_spin_us)
     }

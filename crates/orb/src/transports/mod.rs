@@ -7,7 +7,7 @@ pub(crate) mod secure;
 pub use config::TransportConfig;
 pub(crate) use route::{Published, Route, find};
 
-use isorb_transport::{Segments, Tcp, Transport, Unix};
+use isorb_transport::{Tcp, Transport};
 use std::sync::Arc;
 
 /// Stands for the transport of which addresses lie in the component of this number.
@@ -24,14 +24,17 @@ pub(crate) struct Transports {
 
 impl Transports {
     pub fn new(config: &TransportConfig, more: Vec<Arc<dyn Transport>>) -> Transports {
-        let unix = Unix { mode: config.socket_mode };
-        let segments = Segments {
+        let mut all: Vec<Arc<dyn Transport>> = Vec::new();
+        #[cfg(feature = "segments")]
+        all.push(Arc::new(isorb_transport::Segments {
             bytes: config.segment_bytes,
             spin: config.segment_spin(),
             mode: config.socket_mode,
             users: config.segment_users.clone(),
-        };
-        let mut all: Vec<Arc<dyn Transport>> = vec![Arc::new(segments), Arc::new(unix), Arc::new(Tcp)];
+        }));
+        #[cfg(feature = "unix")]
+        all.push(Arc::new(isorb_transport::Unix { mode: config.socket_mode }));
+        all.push(Arc::new(Tcp));
         all.extend(more);
         let order = order(&all, &config.protocols);
         Transports { all, order }

@@ -1,0 +1,156 @@
+//! How close together a supplier's events may come before the channel's own work slows them down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use isorb_event::{Channel, Config, ConsumerQos, Event};
+use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
+
+use super::super::catalogue::Experiment;
+use super::super::{BenchError, Context};
+use super::{refused, stamped, wanted};
+use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series};
+
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Effective over expected rate of events as the interval between them shrinks",
+    source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): figure 17",
+    paper: PAPER,
+    seconds: (14, 45),
+    run,
+};
+
+const NAME: &str = "tao-spacing";
+const PAPER: &str =
+    "events arrive at the rate at which they are made until the interval reaches the channel's own work";
+/// Events a second.
+const RATES: [u32; 9] = [50, 200, 1_000, 5_000, 20_000, 50_000, 200_000, 1_000_000, 5_000_000];
+const CONSUMERS: [(u64, &str); 2] = [(1, "1-consumer"), (20, "20-consumers")];
+/// As the paper's; at high rates more, so that there is something to measure.
+const EVENTS: u64 = 500;
+/// At lower rates the thread sleeps between events, at higher ones it waits for the clock: a sleep takes longer.
+const SLEEPS_BELOW: u32 = 5_000;
+
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    let rounds = cx.pick(1, 3);
+    let mut rows = Vec::new();
+    for (consumers, subject) in CONSUMERS {
+        for rate in RATES {
+            cx.step(format!("{NAME}: {subject}, {rate} a second"));
+            // The best of several: the channel is asked, not who else wants the processor.
+            let mut best = 0.0f64;
+            for _ in 0..rounds {
+                best = best.max(effective(cx, consumers, rate)?);
+            }
+            let ratio = best / f64::from(rate);
+            let values =
+                vec![("effective_per_s", best.round()), ("ratio", (ratio * 1000.0).round() / 1000.0)];
+            rows.push(Row { experiment: NAME, figure: "rate", subject, x: rate.into(), values });
+        }
+    }
+    let figures = vec![Figure {
+        id: "rate",
+        title: "Effective over expected rate",
+        x: "expected events a second",
+        y: "ratio",
+        draw: &["ratio"],
+        divide: 1.0,
+        log: false,
+    }];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome {
+        figures,
+        rows,
+        notes: vec![format!(
+            "{EVENTS} events at low rates, ten times as many at high ones; one process, without dispatching."
+        )],
+        verdict,
+    })
+}
+
+/// Events a second that arrived at all consumers.
+fn effective(cx: &Context<'_>, consumers: u64, rate: u32) -> Result<f64, BenchError> {
+    let channel = Channel::new(Config::default()).map_err(refused)?;
+    let seen = Arc::new(AtomicU64::new(0));
+    let mut connected = Vec::new();
+    for i in 0..consumers {
+        let count = seen.clone();
+        let consumer = move |events: &[Event<'_>]| {
+            count.fetch_add(events.len() as u64, Ordering::Relaxed);
+        };
+        let qos = ConsumerQos::of(format!("count-{i}"), wanted());
+        connected.push(channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
+    }
+    let supplier = channel.for_suppliers().connect().map_err(refused)?;
+    let events = if rate < SLEEPS_BELOW { EVENTS } else { 10 * EVENTS };
+    let elapsed = cx.on_thread(move || {
+        let interval = NS_PER_S / u64::from(rate);
+        let start = now_ns();
+        for k in 0..events {
+            let at = start + k * interval;
+            if rate < SLEEPS_BELOW {
+                sleep_until(Deadline::at_ns(at));
+            }
+            while now_ns() < at {
+                std::hint::spin_loop();
+            }
+            stamped(|event| supplier.push(event));
+        }
+        // The last event's interval belongs to it.
+        (now_ns() - start).max(events * interval)
+    })?;
+    drop(connected);
+    channel.destroy();
+    let arrived = seen.load(Ordering::Relaxed) / consumers;
+    Ok(arrived as f64 * NS_PER_S as f64 / elapsed as f64)
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    // The highest rate that is kept up to a twentieth.
+    let knee = |subject: &str| {
+        let kept = series(rows, "rate", subject, "ratio").into_iter().take_while(|&(_, ratio)| ratio >= 0.95);
+        kept.last().map_or(0.0, |(rate, _)| rate)
+    };
+    let [one, twenty] = CONSUMERS.map(|(_, subject)| knee(subject));
+    let last =
+        |subject: &str| series(rows, "rate", subject, "ratio").last().map_or(f64::NAN, |&(_, ratio)| ratio);
+    vec![
+        Claim::paper(
+            one >= 50.0 && twenty >= 50.0,
+            format!(
+                "rates are kept up to {one} a second with one consumer, {twenty} with twenty (the paper: 50)"
+            ),
+        ),
+        Claim::paper(
+            last(CONSUMERS[1].1) < 0.95,
+            format!(
+                "at the highest rate {:.2} of the events' rate is left with twenty consumers: there is a knee",
+                last(CONSUMERS[1].1)
+            ),
+        ),
+        Claim::aim(twenty >= 20_000.0, format!("with twenty consumers {twenty} a second (at least 20000)")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knee_is_found() {
+        let holds = |ratio: &dyn Fn(f64) -> f64| {
+            let mut rows = Vec::new();
+            for (_, subject) in CONSUMERS {
+                for rate in RATES {
+                    let values = vec![("ratio", ratio(rate.into()))];
+                    rows.push(Row { experiment: NAME, figure: "rate", subject, x: rate.into(), values });
+                }
+            }
+            Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
+        };
+        assert!(holds(&|rate| (300_000.0 / rate).min(1.0)));
+        assert!(!holds(&|_| 1.0), "no knee");
+        assert!(!holds(&|_| 0.5), "never kept");
+    }
+}
