@@ -155,5 +155,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }),
     ]);
     threaded.destroy();
+
+    println!("through one thread to one consumer");
+    let config = Config { limits, ..Config::with(Strategy::SingleThreaded) };
+    let flow = Channel::new(config)?;
+    let quality = Quality { queue: 512, overflow: isorb_event::Overflow::Block, ..Quality::default() };
+    let qos = ConsumerQos::of("flow", Filter::of(20, 1)).quality(quality);
+    let proxy = flow.for_consumers().connect(consumer(&sum), qos)?;
+    let supplier = flow.for_suppliers().connect()?;
+    const EVENTS: u64 = 2_000_000;
+    let start = now_ns();
+    (0..EVENTS).for_each(|_| sink(supplier.push(&event)));
+    while proxy.counts().pushed < EVENTS {
+        std::thread::yield_now();
+    }
+    println!("  {:.2} million events a second", EVENTS as f64 * 1e3 / (now_ns() - start) as f64);
+    flow.destroy();
+
+    println!("100,000 timers set");
+    let mut timers = isorb_rt::timers::TimerHeap::with_capacity(100_001);
+    let mut at = 1_u64;
+    // Points without an order, as periods of many consumers have none.
+    let mut point = move || {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        at >> 16
+    };
+    (0..100_000).for_each(|_| sink(timers.insert(point(), ())));
+    medians(&mut [("set and cancel one more", &mut || {
+        if let Ok(timer) = timers.insert(point(), ()) {
+            sink(timers.cancel(timer));
+        }
+    })]);
     Ok(())
 }

@@ -157,15 +157,7 @@ impl idl::Link for End {
     fn forward(&self, _: Upcall<'_>, events: &[idl::EventView<'_>]) -> Result<()> {
         if let Some(link) = self.link() {
             for e in events {
-                let header = Header {
-                    event_type: e.type_,
-                    source: e.source,
-                    ttl: e.ttl,
-                    creation_time: e.creation_time,
-                };
-                let data = Data { pad1: e.pad1, octets: e.payload, any: e.any_value };
-                let stamp = Stamp { channel: e.channel, sequence: e.number, link: 0 };
-                self.federation.received(link, &Event { header, data, stamp });
+                self.federation.received(link, &event_of(e));
             }
         }
         Ok(())
@@ -175,7 +167,7 @@ impl idl::Link for End {
         let Some(link) = self.link() else {
             return Err(Kind::Transient.into());
         };
-        let interests: Vec<Interest> = wanted.iter().map(read).collect::<Result<_>>()?;
+        let interests: Vec<Interest> = wanted.iter().map(read_interest).collect::<Result<_>>()?;
         self.federation.heard(link, &interests);
         Ok(())
     }
@@ -197,22 +189,12 @@ struct Far(OnceLock<LinkRef>);
 
 impl Link for Far {
     fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
-        let wanted: Vec<idl::Interest> = interests.iter().map(write).collect();
+        let wanted: Vec<idl::Interest> = interests.iter().map(write_interest).collect();
         self.0.get().ok_or(LinkDown)?.announce(&wanted).map_err(|_| LinkDown)
     }
 
     fn forward(&self, e: &Event<'_>) -> Result<(), LinkDown> {
-        let view = idl::EventView {
-            channel: e.stamp.channel,
-            number: e.stamp.sequence,
-            creation_time: e.header.creation_time,
-            type_: e.header.event_type,
-            source: e.header.source,
-            ttl: e.header.ttl,
-            pad1: e.data.pad1,
-            payload: e.data.octets,
-            any_value: e.data.any,
-        };
+        let view = view_of(e);
         self.0.get().ok_or(LinkDown)?.forward(&[view][..]).map_err(|_| LinkDown)
     }
 }
@@ -226,7 +208,31 @@ impl Drop for Far {
     }
 }
 
-fn read(interest: &idl::InterestView<'_>) -> Result<Interest> {
+/// An event as it is on the wire.
+pub(super) fn view_of<'a>(e: &Event<'a>) -> idl::EventView<'a> {
+    idl::EventView {
+        channel: e.stamp.channel,
+        number: e.stamp.sequence,
+        creation_time: e.header.creation_time,
+        type_: e.header.event_type,
+        source: e.header.source,
+        ttl: e.header.ttl,
+        pad1: e.data.pad1,
+        payload: e.data.octets,
+        any_value: e.data.any,
+    }
+}
+
+/// The event that came over the wire.
+pub(super) fn event_of<'a>(e: &idl::EventView<'a>) -> Event<'a> {
+    Event {
+        header: Header { event_type: e.type_, source: e.source, ttl: e.ttl, creation_time: e.creation_time },
+        data: Data { pad1: e.pad1, octets: e.payload, any: e.any_value },
+        stamp: Stamp { channel: e.channel, sequence: e.number, link: 0 },
+    }
+}
+
+pub(super) fn read_interest(interest: &idl::InterestView<'_>) -> Result<Interest> {
     let list: Vec<Dependency> = interest
         .filters
         .iter()
@@ -255,7 +261,7 @@ fn read(interest: &idl::InterestView<'_>) -> Result<Interest> {
     })
 }
 
-fn write(interest: &Interest) -> idl::Interest {
+pub(super) fn write_interest(interest: &Interest) -> idl::Interest {
     let groups: Vec<Filter> =
         interest.filters.chunks(crate::MAX_TERMS).map(|some| Filter::Disjunction(some.to_vec())).collect();
     let entry = |d: Dependency| idl::Entry {

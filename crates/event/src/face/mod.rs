@@ -9,6 +9,7 @@ mod control;
 mod cos;
 mod link;
 mod options;
+mod udp;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]
 pub mod standard {
@@ -25,3 +26,4 @@ pub mod stamped;
 pub use cos::StandardFace;
 pub use link::{LinkError, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
+pub use udp::{UdpGateway, UdpOptions};

@@ -1,5 +1,6 @@
 //! The channel as CORBA objects, called through the wire.
 
+mod datagrams;
 mod links;
 mod omniorb;
 mod real_time;

@@ -1,0 +1,214 @@
+//! Links of a federation by datagrams: to one neighbour, or to all that listen to a multicast group.
+//!
+//! A datagram has eight octets of its own and a CDR body: who sent it, and an event or an interest as
+//! `IsorbEvent` has them. Datagrams get lost, come twice, or come out of order; events are recognised by their numbers, and
+//! interests are told again with each tick. Nobody is authenticated: for networks whose machines are trusted.
+
+use super::isorb_link::isorb_event as idl;
+use super::link::{event_of, read_interest, view_of, write_interest};
+use crate::event::Event;
+use crate::federation::{Federation, Interest, Link, LinkDown, LinkId};
+use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
+use isorb_rt::sync::PiMutex;
+use isorb_scope::Region;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+const MAGIC: [u8; 4] = *b"isEv";
+const VERSION: u8 = 1;
+const EVENT: u8 = 1;
+const INTEREST: u8 = 2;
+const HEADER: usize = 8;
+/// The largest datagram of IPv4.
+const LARGEST: usize = 65_507;
+/// How often the receiving thread looks whether it should end.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Where datagrams come from and go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UdpOptions {
+    /// The address to listen at. For a group, its port with the unspecified address.
+    pub listen: SocketAddr,
+    /// The neighbour's address, or the group's.
+    pub to: SocketAddr,
+    /// For a group: the address of the interface that has it.
+    pub interface: Ipv4Addr,
+    /// For a group: how many routers a datagram may pass.
+    pub hops: u32,
+}
+
+impl UdpOptions {
+    /// One neighbour.
+    pub fn to_neighbour(listen: SocketAddr, to: SocketAddr) -> UdpOptions {
+        UdpOptions { listen, to, interface: Ipv4Addr::UNSPECIFIED, hops: 1 }
+    }
+
+    /// All that listen to this group, on the network of the interface with this address.
+    pub fn to_group(group: Ipv4Addr, port: u16, interface: Ipv4Addr) -> UdpOptions {
+        UdpOptions {
+            listen: (Ipv4Addr::UNSPECIFIED, port).into(),
+            to: (group, port).into(),
+            interface,
+            hops: 1,
+        }
+    }
+}
+
+/// A link by datagrams. Dropping it leaves the federation and ends its thread.
+pub struct UdpGateway {
+    federation: Federation,
+    link: LinkId,
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+}
+
+impl UdpGateway {
+    /// Opens the socket, joins the federation, starts a thread that receives.
+    ///
+    /// # Errors
+    /// What the system says to the socket, the group or the thread.
+    pub fn start(federation: &Federation, options: UdpOptions) -> io::Result<UdpGateway> {
+        let socket = open(&options)?;
+        let address = socket.local_addr()?;
+        let socket = Arc::new(socket);
+        let sender = Sender {
+            id: federation.id(),
+            socket: socket.clone(),
+            to: options.to,
+            buffer: PiMutex::new(Vec::with_capacity(LARGEST)),
+        };
+        let link = federation.join(Arc::new(sender));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (member, stopped) = (federation.clone(), stop.clone());
+        let body = move || receive(&member, link, &socket, &stopped);
+        let started = std::thread::Builder::new().name("event-udp".into()).spawn(body);
+        let gateway = UdpGateway { federation: federation.clone(), link, address, stop };
+        started.map(|_| gateway)
+    }
+
+    /// The link's number.
+    pub fn link(&self) -> LinkId {
+        self.link
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for UdpGateway {
+    fn drop(&mut self) {
+        self.stop.store(true, Release);
+        self.federation.leave(self.link);
+    }
+}
+
+impl fmt::Debug for UdpGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UdpGateway").field("address", &self.address).field("link", &self.link).finish()
+    }
+}
+
+fn open(options: &UdpOptions) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(options.listen), Type::DGRAM, Some(Protocol::UDP))?;
+    let group = match options.to.ip() {
+        IpAddr::V4(ip) if ip.is_multicast() => Some(ip),
+        _ => None,
+    };
+    if group.is_some() {
+        // Several channels of one machine may listen to the group.
+        socket.set_reuse_address(true)?;
+    }
+    socket.bind(&options.listen.into())?;
+    if let Some(group) = group {
+        socket.join_multicast_v4(&group, &options.interface)?;
+        socket.set_multicast_if_v4(&options.interface)?;
+        socket.set_multicast_ttl_v4(options.hops)?;
+        socket.set_multicast_loop_v4(true)?;
+    }
+    socket.set_read_timeout(Some(GLANCE))?;
+    Ok(socket.into())
+}
+
+struct Sender {
+    id: u64,
+    socket: Arc<UdpSocket>,
+    to: SocketAddr,
+    buffer: PiMutex<Vec<u8>>,
+}
+
+impl Sender {
+    /// Sends a datagram; the buffer is used again and again.
+    fn send<'v>(&self, kind: u8, body: impl Encode<'v>) -> Result<(), LinkDown> {
+        let mut held = self.buffer.lock();
+        let mut buffer = std::mem::take(&mut *held);
+        buffer.clear();
+        let mut e = Encoder::new(buffer, Text::DEFAULT);
+        e.raw(&MAGIC);
+        e.raw(&[VERSION, kind, u8::from(cfg!(target_endian = "little")), 0]);
+        e.put(self.id);
+        body.encode(&mut e);
+        let datagram = e.flatten().map_err(|_| LinkDown)?;
+        let sent = datagram.len() <= LARGEST && self.socket.send_to(&datagram, self.to).is_ok();
+        *held = datagram;
+        if sent { Ok(()) } else { Err(LinkDown) }
+    }
+}
+
+impl Link for Sender {
+    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
+        // A datagram each. Nobody answers, so one that was sent counts as told.
+        interests.iter().try_for_each(|interest| self.send(INTEREST, &write_interest(interest)))
+    }
+
+    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown> {
+        self.send(EVENT, view_of(event))
+    }
+}
+
+fn receive(federation: &Federation, link: LinkId, socket: &UdpSocket, stop: &AtomicBool) {
+    let mut room = vec![0; LARGEST];
+    let mut region = Region::new(LARGEST);
+    while !stop.load(Acquire) {
+        // A time-out, or an error that an earlier datagram met (its port is closed): look again.
+        let Ok((length, _)) = socket.recv_from(&mut room) else {
+            continue;
+        };
+        // What is no datagram of ours is dropped without a word: anybody may send here.
+        let _ = understand(federation, link, &mut room[..length], &mut region);
+    }
+}
+
+fn understand(federation: &Federation, link: LinkId, datagram: &mut [u8], region: &mut Region) -> Option<()> {
+    let (header, body) = datagram.split_at_mut_checked(HEADER)?;
+    if header[..4] != MAGIC || header[4] != VERSION {
+        return None;
+    }
+    let order = if header[6] & 1 == 1 { Order::Little } else { Order::Big };
+    let scope = region.enter();
+    let mut d = Decoder::new(body, order, Text::DEFAULT, &scope);
+    // The group brings back what one has sent oneself.
+    let sender: u64 = d.get().ok()?;
+    if sender == federation.id() {
+        return None;
+    }
+    match header[5] {
+        EVENT => {
+            let event = idl::EventView::decode(&mut d).ok()?;
+            federation.received(link, &event_of(&event));
+        }
+        INTEREST => {
+            let interest = idl::InterestView::decode(&mut d).ok()?;
+            federation.heard(link, &[read_interest(&interest).ok()?]);
+        }
+        _ => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,101 @@
+//! Federations by datagrams, on the loopback interface.
+
+use crate::until;
+use isorb_event::face::{UdpGateway, UdpOptions};
+use isorb_event::federation::Federation;
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, Quality};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+
+struct Member {
+    channel: Channel,
+    federation: Federation,
+    seen: Arc<Mutex<Vec<(u64, usize)>>>,
+    _consumer: ProxyPushSupplier,
+}
+
+fn member(id: u64, event_type: i32) -> Member {
+    let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
+    let federation = Federation::new(&channel, Quality::default()).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let consumer = move |events: &[Event<'_>]| {
+        log.lock().unwrap().extend(events.iter().map(|e| (e.header.creation_time, e.data.octets.len())));
+    };
+    let qos = ConsumerQos::of("far", Filter::of(event_type, 0));
+    let consumer = channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
+    Member { channel, federation, seen, _consumer: consumer }
+}
+
+/// Whoever is asked first: everybody tells everybody until all know all.
+fn acquaint(members: &[Member]) {
+    let others = members.len() - 1;
+    until("all know all", || {
+        members.iter().for_each(|m| m.federation.tick(isorb_rt::time::now_ns(), u64::MAX));
+        members.iter().all(|m| m.federation.known() == others)
+    });
+}
+
+fn free_port() -> SocketAddr {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
+    let (a, b) = (member(1, 21), member(2, 20));
+    let (here, there) = (free_port(), free_port());
+    let one = UdpGateway::start(&a.federation, UdpOptions::to_neighbour(here, there)).unwrap();
+    let _other = UdpGateway::start(&b.federation, UdpOptions::to_neighbour(there, here)).unwrap();
+    let members = [a, b];
+    acquaint(&members);
+    let [a, b] = &members;
+    let supplier = a.channel.for_suppliers().connect().unwrap();
+    let data = vec![7; 30_000];
+    supplier.push(&Event::new(20, 1).created(1).octets(&data));
+    until("one event", || !b.seen.lock().unwrap().is_empty());
+    let sent = a.federation.counts().forwarded;
+    supplier.push(&Event::new(22, 1).created(2));
+    assert_eq!(a.federation.counts().forwarded, sent, "nobody wants it");
+    let large = vec![7; 70_000];
+    supplier.push(&Event::new(20, 1).created(3).octets(&large));
+    assert_eq!(a.federation.counts().lost, 1, "larger than a datagram");
+    // Rubbish, cut and changed datagrams.
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for length in 0..60 {
+        let mut datagram = b"isEv\x01\x01\x01\x00".to_vec();
+        datagram.resize(8 + length, 0xff);
+        stranger.send_to(&datagram, there).unwrap();
+        datagram[5] = 2;
+        stranger.send_to(&datagram, there).unwrap();
+    }
+    supplier.push(&Event::new(20, 1).created(4));
+    until("the last event", || b.seen.lock().unwrap().len() == 2);
+    assert_eq!(*b.seen.lock().unwrap(), [(1, 30_000), (4, 0)]);
+    drop(one);
+    supplier.push(&Event::new(20, 1).created(5));
+    assert_eq!(b.seen.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_group_gets_one_datagram_for_all() {
+    let group = Ipv4Addr::new(239, 255, 77, (std::process::id() % 250) as u8 + 1);
+    let port = free_port().port();
+    let members: Vec<Member> = (1..=3).map(|id| member(id, 20)).collect();
+    let options = UdpOptions::to_group(group, port, Ipv4Addr::LOCALHOST);
+    let gateways: Result<Vec<_>, _> =
+        members.iter().map(|m| UdpGateway::start(&m.federation, options)).collect();
+    let _gateways = match gateways {
+        Ok(gateways) => gateways,
+        Err(error) => {
+            println!("skipped: no multicast on the loopback interface here: {error}");
+            return;
+        }
+    };
+    acquaint(&members);
+    let supplier = members[0].channel.for_suppliers().connect().unwrap();
+    (1..=5).for_each(|n| assert_eq!(supplier.push(&Event::new(20, 1).created(n).ttl(4)).taken, 2));
+    let expected: Vec<_> = (1..=5).map(|n| (n, 0)).collect();
+    until("five events each", || members.iter().all(|m| m.seen.lock().unwrap().len() >= 5));
+    members.iter().for_each(|m| assert_eq!(*m.seen.lock().unwrap(), expected));
+    assert_eq!(members[0].federation.counts().forwarded, 5, "one datagram for both");
+}
