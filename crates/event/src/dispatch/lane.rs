@@ -5,6 +5,8 @@ use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// The most levels of priority.
 pub(crate) const MAX_LEVELS: usize = 64;
@@ -15,6 +17,8 @@ pub(crate) struct Lane {
     state: PiMutex<State>,
     /// One a thread of the lane.
     parkers: Box<[Parker]>,
+    /// As in the state, for a look without the lock.
+    closed: AtomicBool,
 }
 
 struct State {
@@ -44,7 +48,7 @@ impl Lane {
             closed: false,
         };
         let parkers = (0..threads).map(|_| Parker::new()).collect();
-        Lane { first_level, state: PiMutex::new(state), parkers }
+        Lane { first_level, state: PiMutex::new(state), parkers, closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn reserve(&self, consumers: usize) {
@@ -105,11 +109,12 @@ impl Lane {
 
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
+        self.closed.store(true, Release);
         self.parkers.iter().for_each(Parker::unpark);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.lock().closed
+        self.closed.load(Acquire)
     }
 }
 
