@@ -1,13 +1,15 @@
 //! `isorb event-channel`: an event channel as a process.
 
 use isorb::{Config, Orb};
+use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
 use isorb_event::federation::Federation;
-use isorb_event::{Channel, Limits, Overflow, Quality, Strategy, ThreadSetup};
+use isorb_event::{Channel, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the channel dispatches.
@@ -132,7 +134,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         quality: quality.clone(),
         push_timeout: Duration::from_millis(args.push_timeout),
         threads: args.push_threads,
-        setup,
+        setup: setup.clone(),
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
         ..FaceOptions::default()
     };
@@ -145,8 +147,11 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let federation = match args.id {
         0 => None,
         _ => {
-            // A link that stalls loses events, and must not be thought to fail for good.
-            let federation = Federation::new(&channel, Quality { failures: 0, ..quality })?;
+            // A link that stalls loses events, and must not be thought to fail for good. It has a thread to stall.
+            let strategy = Strategy::Threads { per_level: args.join.len().clamp(1, 8) };
+            let dispatch = Queued::alone(strategy, &[Priority::MIN], &setup)?;
+            let dispatch = dispatch.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>);
+            let federation = Federation::with(&channel, Quality { failures: 0, ..quality }, dispatch)?;
             let timeout = Duration::from_millis(args.push_timeout);
             let neighbourhood = Neighbourhood::start(&orb, &federation, timeout)?;
             Some((federation, neighbourhood))

@@ -6,6 +6,7 @@ use super::{Interest, Link};
 use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
 use crate::channel::Channel;
 use crate::consumer::{Failure, PushConsumer};
+use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
 use crate::event::{Event, Stamp};
 use crate::filter::{Filter, MAX_TERMS};
@@ -51,6 +52,7 @@ struct Inner {
     channel: Channel,
     supplier: ProxyPushConsumer,
     quality: Quality,
+    dispatch: Option<Arc<dyn Dispatch>>,
     observer: AtomicU64,
     state: PiMutex<State>,
     subscribing: Turn,
@@ -88,11 +90,23 @@ struct Counters {
 
 impl Federation {
     /// Makes a channel a member. It needs a number of its own in the federation ([`Config::id`](crate::Config::id)). `quality` is that
-    /// of its gateways; give them a queue and a dispatcher where a link may be slow.
+    /// of its gateways, which the channel dispatches to as to any consumer.
     ///
     /// # Errors
     /// [`ConnectError`]; `Destroyed` also for a channel without a number.
     pub fn new(channel: &Channel, quality: Quality) -> Result<Federation, ConnectError> {
+        Federation::with(channel, quality, None)
+    }
+
+    /// As [`new`](Self::new), with a dispatcher for the gateways alone: a link that stalls then holds up nobody but its own queue.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with(
+        channel: &Channel,
+        quality: Quality,
+        dispatch: Option<Arc<dyn Dispatch>>,
+    ) -> Result<Federation, ConnectError> {
         if channel.id() == 0 {
             return Err(ConnectError::Destroyed);
         }
@@ -101,6 +115,7 @@ impl Federation {
             channel: channel.clone(),
             supplier: channel.for_suppliers().connect()?,
             quality,
+            dispatch,
             observer: AtomicU64::new(0),
             state: PiMutex::new(State {
                 own: Vec::new(),
@@ -327,7 +342,7 @@ impl Inner {
             filters: wanted.chunks(MAX_TERMS).map(|some| Filter::any_of(some.iter().cloned())).collect(),
             quality: self.quality.clone(),
             gateway: true,
-            ..ConsumerQos::default()
+            dispatch: self.dispatch.clone(),
         };
         Ok(vec![self.channel.for_consumers().connect(Arc::new(gateway), qos)?])
     }

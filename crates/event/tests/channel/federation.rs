@@ -203,3 +203,43 @@ fn channels_that_fall_silent_are_forgotten() {
     net.push(0, 20, 1);
     assert_eq!((net.crossed(), log.take().len()), (before, 0));
 }
+
+/// A link that does not take anything, until it is let go.
+struct Stalled(AtomicBool);
+
+impl Link for Stalled {
+    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+        Ok(())
+    }
+
+    fn forward(&self, _: &Event<'_>) -> Result<(), LinkDown> {
+        while !self.0.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Err(LinkDown)
+    }
+}
+
+#[test]
+fn a_link_that_stalls_holds_up_nobody() {
+    use isorb_event::dispatch::{Dispatch, Queued};
+    let config = Config { id: 1, ..Config::default() };
+    let setup = config.threads.clone();
+    let channel = Channel::new(config).unwrap();
+    let strategy = isorb_event::Strategy::Threads { per_level: 1 };
+    let dispatch = Queued::alone(strategy, &[isorb_event::Priority::MIN], &setup).unwrap().unwrap();
+    let quality = Quality { queue: 2, ..Quality::default() };
+    let dispatch: Arc<dyn Dispatch> = Arc::new(dispatch);
+    let federation = Federation::with(&channel, quality, Some(dispatch)).unwrap();
+    let stalled = Arc::new(Stalled(AtomicBool::new(false)));
+    let link = federation.join(stalled.clone());
+    let wanted = Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] };
+    federation.heard(link, &[wanted]);
+    let log = Log::default();
+    let _c = log.connect(&channel, wants(Filter::of(20, 0)));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    (1..=10).for_each(|n| assert_eq!(supplier.push(&event(20, 1, n)).taken, 2));
+    assert_eq!(log.take_times().concat(), (1..=10).collect::<Vec<_>>());
+    stalled.0.store(true, Ordering::SeqCst);
+    federation.leave(link);
+}
