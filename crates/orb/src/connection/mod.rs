@@ -660,13 +660,19 @@ impl Connection {
         }
     }
 
+    /// Has the poller of the connection's lane report what there is, though it was reported before.
     #[cold]
-    fn report_again(&self) {
-        if self.missed.swap(false, Ordering::SeqCst)
-            && let Some((poller, token)) = &*self.watch.lock()
-        {
+    pub fn report(&self) {
+        if let Some((poller, token)) = &*self.watch.lock() {
             // What can be written to is ready, so there is an event, whether or not more has arrived.
             let _ = poller.modify(self.stream.fd(), *token, Interest::BOTH, Trigger::Edge);
+        }
+    }
+
+    #[cold]
+    fn report_again(&self) {
+        if self.missed.swap(false, Ordering::SeqCst) {
+            self.report();
         }
     }
 }

@@ -258,7 +258,10 @@ impl Member {
     /// Sends a reply as far as the peer takes it. When it cannot be sent, the connection breaks.
     pub fn send(&self, message: &Message<'_>) {
         if self.connection.send_or_keep(message) == Ok(false) {
-            self.stuffed.store(true, Ordering::Release);
+            self.stuffed.store(true, Ordering::SeqCst);
+            // Where several threads are busy with the connection, the peer may have made room before that was known here, and the event
+            // that said so found nothing to flush: have it reported once more.
+            self.connection.report();
         }
     }
 
