@@ -38,6 +38,8 @@ pub struct Options {
     pub utf8: bool,
     /// Whether connections are used both ways.
     pub bidir: bool,
+    /// Whether isorb's server serves by the lanes of a real-time POA.
+    pub rt: bool,
     /// What is left for the ORB.
     pub orb_args: Vec<String>,
 }
@@ -59,6 +61,7 @@ impl Options {
                 "--tls" => o.tls = args.next()?,
                 "--utf8" => o.utf8 = true,
                 "--bidir" => o.bidir = true,
+                "--rt" if role == Role::Server => o.rt = true,
                 other if other.starts_with("--") => return None,
                 _ => o.orb_args.push(arg),
             }

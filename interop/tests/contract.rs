@@ -64,6 +64,11 @@ fn small_fragments() {
 }
 
 #[test]
+fn lanes_of_a_real_time_poa() {
+    passes("real-time", 7);
+}
+
+#[test]
 fn a_missing_peer_is_a_failure_unless_allowed() {
     let nowhere = |allow| {
         let mut command = matrix(&["--peer", "omniorb", "--mode", "no such mode"]);

@@ -18,6 +18,7 @@ pub const MODES: &[&str] = &[
     "fragments",
     "lane-fragments",
     "tls",
+    "real-time",
 ];
 
 /// What is sent in pieces where fragments are small.
@@ -66,6 +67,9 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
         // Python's omniORB is the C++ one below, and has no package of this transport.
         "tls" if server != Peer::OmniOrbPy && client != Peer::OmniOrbPy => {
             p.both(&format!("--tls {certificates}")).only("scalars,strings,sequences,oneways,large,parallel")
+        }
+        "real-time" if own_server => {
+            p.server(true, "--rt").only("scalars,strings,sequences,oneways,large,parallel,timeouts")
         }
         _ => return None,
     };

@@ -8,7 +8,10 @@ use crate::cases::naming::{component, context_at};
 use crate::generated::interop::*;
 use crate::options::Options;
 use isorb::cos_naming::naming_context::BindNewContextError;
-use isorb::{Object, Orb, Poa, Reference, Result, Serves, Upcall};
+use isorb::poa::PoaPolicies;
+use isorb::rt::policy::{PriorityBand, PriorityModel};
+use isorb::rt::{Priority, ThreadpoolLane, ThreadpoolOptions, UpcallMemory};
+use isorb::{Kind, Object, Orb, Poa, Reference, Result, Serves, SystemException, Upcall};
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{Read, Write};
@@ -16,7 +19,14 @@ use std::sync::Arc;
 use suite::GroupError;
 
 #[derive(Default)]
-struct Root(HashMap<&'static str, Object>);
+struct Root {
+    groups: HashMap<&'static str, Object>,
+    /// The priority that requests of clients without one have.
+    priority: Option<i16>,
+}
+
+/// What the real-time server runs requests at that come without a priority.
+const SERVER_PRIORITY: i16 = 100;
 
 impl Suite for Root {
     fn peer<'u>(&'u self, _: Upcall<'u>) -> Result<&'u str> {
@@ -25,8 +35,13 @@ impl Suite for Root {
     fn unsupported<'u>(&'u self, _: Upcall<'u>) -> Result<NamesView<'u>> {
         Ok(&[])
     }
-    fn group<'u>(&'u self, _: Upcall<'u>, name: &'u str) -> Result<Option<&'u Object>, GroupError> {
-        match self.0.get(name) {
+    fn group<'u>(&'u self, cx: Upcall<'u>, name: &'u str) -> Result<Option<&'u Object>, GroupError> {
+        let priority = cx.priority().map(Priority::get);
+        if priority != self.priority {
+            let sentence = format!("a request runs at {priority:?}, not {:?}", self.priority);
+            return Err(SystemException::from(Kind::Internal).detail(sentence).into());
+        }
+        match self.groups.get(name) {
             Some(object) => Ok(Some(object)),
             None => Err(NoSuchGroup { name: name.to_owned() }.into()),
         }
@@ -45,7 +60,7 @@ impl Root {
     {
         let reference: R = poa.activate(Arc::new(servant)).map_err(internal)?;
         for name in names {
-            self.0.insert(name, reference.object().clone());
+            self.groups.insert(name, reference.object().clone());
         }
         Ok(())
     }
@@ -92,8 +107,9 @@ impl Root {
 /// Why it could not start.
 pub fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     let orb = options.orb()?;
-    let poa = orb.root_poa()?;
-    let suite: SuiteRef = poa.activate(Arc::new(Root::groups(&poa)?))?;
+    let poa = if options.rt { real_time(&orb)? } else { orb.root_poa()? };
+    let priority = options.rt.then_some(SERVER_PRIORITY);
+    let suite: SuiteRef = poa.activate(Arc::new(Root { priority, ..Root::groups(&poa)? }))?;
     orb.register_corbaloc_key("Interop", suite.object());
     poa.manager().activate()?;
     if !options.ns.is_empty() {
@@ -112,6 +128,21 @@ pub fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
     });
     orb.run();
     Ok(())
+}
+
+/// A POA of a thread pool with two lanes, whose clients propagate their priority and have a band for each lane.
+fn real_time(orb: &Orb) -> Result<Poa, Box<dyn Error>> {
+    let lanes = [ThreadpoolLane::new(SERVER_PRIORITY, 4), ThreadpoolLane::new(10_000, 1)];
+    // What case large sends fits no region.
+    let options = ThreadpoolOptions { memory: Some(UpcallMemory::Heap), ..ThreadpoolOptions::default() };
+    let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options)?;
+    let bands = [PriorityBand { low: 0, high: 9_999 }, PriorityBand { low: 10_000, high: 32_767 }];
+    let policies = PoaPolicies::new()
+        .threadpool(pool)
+        .priority_model(PriorityModel::ClientPropagated, SERVER_PRIORITY)
+        .priority_bands(bands);
+    let root = orb.root_poa()?;
+    Ok(root.create_poa("real time", Some(&root.manager()), policies)?)
 }
 
 /// Binds in naming, making the contexts on the way.
