@@ -1,0 +1,94 @@
+//! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a server killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ISORB: &str = env!("CARGO_BIN_EXE_isorb");
+
+/// A process of the service; killed at the end as `kill -9` does it.
+struct Process(Child, String);
+
+impl Process {
+    fn start(args: &[&str]) -> Process {
+        let mut child = Command::new(ISORB).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let what = ready.trim().strip_prefix("READY ").expect("it says READY").to_string();
+        Process(child, what)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn crm(args: &[&str]) -> (bool, String, String) {
+    let output = Command::new(ISORB).arg("crm").args(args).output().unwrap();
+    let text = |octets| String::from_utf8(octets).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn values_go_from_node_to_node() {
+    let folder = Folder(std::env::temp_dir().join(format!("isorb-cli-crm-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let (a, b, store) = (folder.file("a"), folder.file("b"), folder.file("store.redb"));
+    let coordinator = Process::start(&["crm-coordinator", "--port", "0", "--store", &store]);
+    let url = coordinator.1.clone();
+    let near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let _far = Process::start(&["crm-server", "--name", "b", "--socket", &b, "--coordinator", &url]);
+
+    let (good, output, error) =
+        crm(&["--socket", &a, "write", "plant/1", "pressure 3.2", "--create", "1024"]);
+    assert!(good && output == "1\n", "{output}{error}");
+    for node in [&a, &b] {
+        let (good, output, error) =
+            crm(&["--socket", node, "dump", "plant/1", "--raw", "--patience", "60000"]);
+        assert!(good && output == "pressure 3.2", "{output}{error}");
+    }
+    let (_, output, _) = crm(&["--socket", &b, "dump", "plant/1", "--patience", "60000"]);
+    assert_eq!(output, "00000000  70 72 65 73 73 75 72 65 20 33 2e 32              pressure 3.2\n");
+    let (_, output, _) = crm(&["--socket", &a, "ls"]);
+    assert!(output.contains("plant/1") && output.contains("1 values"), "{output}");
+    let (_, output, _) = crm(&["--coordinator", &url, "ls"]);
+    assert!(output.contains("on a") && output.contains("node b") && output.contains("answers"), "{output}");
+    let (good, _, error) = crm(&["--socket", &a, "write", "plant/1", &"x".repeat(1025)]);
+    assert!(!good && error.contains("1025") && error.contains("1024"), "{error}");
+    let (good, _, error) = crm(&["--socket", &b, "dump", "nothing"]);
+    assert!(!good && error.contains("there is no area nothing"), "{error}");
+
+    // A server that was killed with an area that nobody writes has lost it; it starts at the same place, and says so to the coordinator.
+    drop(near);
+    let _near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let start = Instant::now();
+    loop {
+        let (good, output, error) = crm(&["--socket", &a, "write", "plant/1", "again", "--create", "64"]);
+        if good {
+            assert_eq!(output, "1\n");
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{error}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (_, output, error) = crm(&["--socket", &b, "dump", "plant/1", "--raw", "--patience", "60000"]);
+    assert_eq!(output, "again", "{error}");
+}
