@@ -14,7 +14,13 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[test]
 fn pushing_and_receiving_allocate_nothing() {
     assert!(allocations_during(|| Box::new(1)) > 0, "the allocator counts");
-    let config = PlaneConfig { pushes: 4, receives: 4, heartbeat_ns: 1_000_000, refresh_ns: 3_000_000 };
+    let config = PlaneConfig {
+        pushes: 4,
+        receives: 4,
+        heartbeat_ns: 1_000_000,
+        refresh_ns: 3_000_000,
+        link_bytes_per_s: 0,
+    };
     let (mut near, mut far) = (Plane::new(config), Plane::new(config));
     let peer = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut lines = Vec::new();

@@ -262,7 +262,13 @@ mod tests {
     fn a_value_crosses_real_sockets() {
         let config = DispatcherConfig {
             udp: SocketAddr::from(([127, 0, 0, 1], 0)),
-            plane: PlaneConfig { pushes: 8, receives: 8, heartbeat_ns: 20_000_000, refresh_ns: 100_000_000 },
+            plane: PlaneConfig {
+                pushes: 8,
+                receives: 8,
+                heartbeat_ns: 20_000_000,
+                refresh_ns: 100_000_000,
+                link_bytes_per_s: 0,
+            },
             class: SchedClass::Other,
         };
         let near = Dispatcher::start(&config, 0).unwrap();

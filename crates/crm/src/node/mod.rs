@@ -149,6 +149,10 @@ impl NodeServer {
     ) -> Result<NodeServer, Error> {
         let listener = crate::passing::listen_at(&config.socket)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", config.socket.display())))?;
+        let mut config = config;
+        // The dispatching threads share the link; a little less than its rate, so that the queue behind them stays short.
+        let threads = config.dispatchers.max(1) as u64;
+        config.dispatcher.plane.link_bytes_per_s = config.admission.link_bits_per_s / 8 / 100 * 95 / threads;
         let dispatchers = (0..config.dispatchers.max(1))
             .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::unavailable))
             .collect::<Result<Vec<_>, _>>()?;

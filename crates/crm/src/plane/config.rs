@@ -15,12 +15,21 @@ pub struct PlaneConfig {
     pub heartbeat_ns: u64,
     /// A value that does not change is pushed again after so long, for readers who lost it; 0 for never.
     pub refresh_ns: u64,
+    /// Bytes a second of the link, for all agents together; 0 for no limit. Datagrams wait here, where the most urgent goes first, instead of
+    /// in the queue of the network interface, where all are equal and the last are dropped.
+    pub link_bytes_per_s: u64,
 }
 
 impl Default for PlaneConfig {
     /// 4,096 agents of each kind, a heartbeat each 100 ms, a refresh each second.
     fn default() -> PlaneConfig {
-        PlaneConfig { pushes: 4096, receives: 4096, heartbeat_ns: 100_000_000, refresh_ns: 1_000_000_000 }
+        PlaneConfig {
+            pushes: 4096,
+            receives: 4096,
+            heartbeat_ns: 100_000_000,
+            refresh_ns: 1_000_000_000,
+            link_bytes_per_s: 0,
+        }
     }
 }
 

@@ -30,10 +30,10 @@ pub use push::PushStats;
 pub use queue::Band;
 pub use receive::ReceiveStats;
 
-use crate::wire::{ChannelError, Datagram, Outcome};
+use crate::wire::{ChannelError, Datagram, Outcome, Pacer};
 use core::fmt;
 use isorb_rt::timers::{TimerHandle, TimerHeap};
-use push::{Advance, Push};
+use push::{Advance, Push, WIRE_OVERHEAD};
 use queue::DualQueue;
 use receive::Receive;
 use std::net::SocketAddr;
@@ -81,6 +81,7 @@ pub struct Plane {
     receives: Vec<Slot<Receive>>,
     queue: DualQueue,
     timers: TimerHeap<Timer>,
+    link: Pacer,
     strays: u64,
 }
 
@@ -144,6 +145,7 @@ impl Plane {
             receives: Vec::with_capacity(config.receives),
             queue: DualQueue::new(config.pushes),
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
+            link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
         }
     }
@@ -282,6 +284,11 @@ impl Plane {
         if let Some(step) = self.heartbeat(now_ns, out) {
             return step;
         }
+        let free_at = self.link.ready_at(now_ns);
+        if free_at > now_ns && self.queue.holds_any() {
+            let until = self.timers.next_at().map_or(free_at, |timer| timer.min(free_at));
+            return Step::Idle { until_ns: Some(until) };
+        }
         while let Some((index, band)) = self.queue.pop() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
@@ -290,6 +297,7 @@ impl Plane {
                 Advance::Datagram { len, last } => {
                     let to = push.spec.to;
                     self.queue.charge(index, len);
+                    self.link.sent(now_ns, len + WIRE_OVERHEAD);
                     if last {
                         self.finish(index as u32, now_ns);
                     } else {
@@ -423,6 +431,7 @@ impl Plane {
                 self.requeue(index as u32);
             }
             if let Some(len) = made {
+                self.link.sent(now_ns, len + WIRE_OVERHEAD);
                 return Some(Step::Send { to, len, push: key, band: Band::Upper });
             }
         }
@@ -483,6 +492,11 @@ impl Plane {
             }
         }
     }
+}
+
+/// What may go at once: two frames, or what a thread of the ordinary class may oversleep (50 us), with some to spare.
+fn link_burst(bytes_per_s: u64) -> usize {
+    usize::try_from(bytes_per_s / 5_000).unwrap_or(usize::MAX).max(3_000)
 }
 
 fn place<T>(slots: &mut Vec<Slot<T>>, capacity: usize, agent: T) -> Result<(u32, u32), PlaneError> {

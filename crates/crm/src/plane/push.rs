@@ -294,5 +294,5 @@ impl Push {
 }
 
 /// UDP 8, IPv4 20, Ethernet 38.
-const WIRE_OVERHEAD: usize = 66;
+pub(super) const WIRE_OVERHEAD: usize = 66;
 const _: () = assert!(HEADER == 64);

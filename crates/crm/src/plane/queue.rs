@@ -91,6 +91,11 @@ impl DualQueue {
         self.agents[agent].order = 0;
     }
 
+    /// May an agent be ready? True for an empty queue at times, never false for one that is not.
+    pub fn holds_any(&self) -> bool {
+        self.bands.iter().any(|band| !band.is_empty())
+    }
+
     /// Takes out the agent that goes next.
     pub fn pop(&mut self) -> Option<(usize, Band)> {
         for band in [Band::Upper, Band::Middle, Band::Lower] {

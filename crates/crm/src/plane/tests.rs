@@ -30,7 +30,13 @@ struct Line {
 
 impl World {
     fn new(ns_per_byte: u64) -> World {
-        let config = PlaneConfig { pushes: 16, receives: 16, heartbeat_ns: 100 * MS, refresh_ns: 1000 * MS };
+        let config = PlaneConfig {
+            pushes: 16,
+            receives: 16,
+            heartbeat_ns: 100 * MS,
+            refresh_ns: 1000 * MS,
+            link_bytes_per_s: 0,
+        };
         let now = 1_000 * MS;
         World {
             near: Plane::new(config),
@@ -333,4 +339,35 @@ fn tables_are_bounded() {
     assert!(world.near.push_stats(lines[3].push).is_none(), "a stale name finds nothing");
     assert_eq!(world.far.received(FROM, &[0; 10], world.now), None);
     assert_eq!(world.far.strays(), 1);
+}
+
+#[test]
+fn on_a_full_link_the_most_urgent_waits_for_one_datagram_at_most() {
+    let mut world = World::new(0);
+    // A megabyte a second: a datagram of 1130 bytes takes 1.13 ms, and the burst three.
+    world.near = Plane::new(PlaneConfig {
+        pushes: 16,
+        receives: 16,
+        heartbeat_ns: 1_000 * MS,
+        refresh_ns: 0,
+        link_bytes_per_s: 1_000_000,
+    });
+    let mut bulk = world.line(50_000, Mode::OnWrite, None, None);
+    let mut urgent = world.line(1_000, Mode::OnWrite, guarantee(100 * MS, 20 * MS, 20 * MS), None);
+    for round in 1..=10u64 {
+        world.write(&mut bulk, &[round as u8; 50_000]);
+        world.run(world.now + 37 * MS);
+        world.write(&mut urgent, &[round as u8; 1_000]);
+        world.write(&mut bulk, &[round as u8; 50_000]);
+        world.run(world.now + 63 * MS);
+        assert_eq!(latest(&mut urgent).unwrap().0, round);
+    }
+    let stats = world.near.push_stats(urgent.push).unwrap();
+    assert!(stats.worst_response_ns < 2 * MS, "{stats:?}");
+    let sent: u64 =
+        [bulk.push, urgent.push].iter().map(|key| world.near.push_stats(*key).unwrap().octets).sum();
+    assert!(
+        (800_000..1_010_000).contains(&sent),
+        "the link is used and not overrun: {sent} octets in a second"
+    );
 }

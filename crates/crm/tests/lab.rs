@@ -1,0 +1,125 @@
+//! Two nodes in two network namespaces with a link of 10 Mbit/s: what is admitted is executed, what is not is refused.
+//!
+//! Skipped with a message where there is no right to make namespaces.
+
+use isorb::{Config, Orb, Reference};
+use isorb_crm::coordinator::{Coordinator, MemoryStore};
+use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::{AreaWriter, Error, Library};
+use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LINK_KBIT: u32 = 10_000;
+
+/// An ORB with its endpoint in a host.
+fn orb(host: &Host) -> Orb {
+    let address = host.address();
+    host.run(move || {
+        let config = Config { endpoints: vec![format!("{address}:0")], ..Config::default() };
+        let orb = Orb::with_config(config);
+        orb.root_poa().unwrap();
+        let background = orb.clone();
+        std::thread::spawn(move || background.run());
+        orb
+    })
+    .unwrap()
+}
+
+fn node(host: &Host, name: &str, glob: &str) -> (NodeServer, Library) {
+    let orb = orb(host);
+    let socket = std::env::temp_dir().join(format!("isorb-crm-lab-{}-{name}.socket", std::process::id()));
+    let mut config = ServerConfig::new(name, &socket);
+    config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
+    config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+    // The machine may be busy for long.
+    config.silence = Duration::from_secs(30);
+    // In the host: the threads and sockets that are made are the host's.
+    host.run(|| {
+        let server =
+            NodeServer::start(&orb, config, Some(orb.resolve::<Glob_CommRef>(glob).unwrap())).unwrap();
+        let library = Library::connect(&orb, &socket).unwrap();
+        (server, library)
+    })
+    .unwrap()
+}
+
+#[test]
+fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
+    let spec = LinkSpec { rate_kbit: LINK_KBIT, sorting: Sorting::one_queue() };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    let coordinator = orb(lab.left());
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let ((_near_server, near), (_far_server, far)) =
+        (node(lab.left(), "near", &glob), node(lab.right(), "far", &glob));
+
+    // 4 KiB every 100 ms are a third of a megabit: some twenty fit.
+    let wish = ReaderQoS {
+        how: Mode::PushOnWrite,
+        period: 0,
+        deadline: 100_000_000,
+        histories: 1,
+        guaranteed: true,
+        through: Path::PathUdp,
+        parity: 0,
+    };
+    let mut lines = Vec::new();
+    let mut admit = |name: String| -> Result<(), Error> {
+        // Calls are made from within the host: they open connections.
+        let make = || -> Result<AreaWriter, Error> {
+            near.create_area(&Area { name: name.clone(), size: 4096, histories: 1 })?;
+            near.map_writer(&name, WriterQoS { period: 100_000_000 })
+        };
+        let writer = lab.left().run(make).unwrap().unwrap();
+        let reader = lab.right().run(|| far.attach_reader(&name, wish)).unwrap()?;
+        lines.push((writer, reader));
+        Ok(())
+    };
+    let refusal =
+        (0..100).find_map(|number| admit(format!("rt-{number}")).err()).expect("the link has an end");
+    let Error::NotAdmitted(refusal) = refusal else { panic!("{refusal}") };
+    assert!(refusal.reason.contains("link") && refusal.reason.contains("node near"), "{}", refusal.reason);
+    assert!((8..25).contains(&lines.len()), "{} channels of 0.34 Mbit/s in 10", lines.len());
+
+    // Best effort that would fill the link many times over.
+    let make = || -> Result<AreaWriter, Error> {
+        near.create_area(&Area { name: "bulk".into(), size: 60_000, histories: 1 })?;
+        near.map_writer("bulk", WriterQoS { period: 0 })
+    };
+    let mut bulk = lab.left().run(make).unwrap().unwrap();
+    let best_effort = ReaderQoS { guaranteed: false, ..wish };
+    let mut bulk_reader = lab.right().run(|| far.attach_reader("bulk", best_effort)).unwrap().unwrap();
+
+    let start = Instant::now();
+    let (mut value, mut rounds) = (vec![0; 60_000], 0_u64);
+    while start.elapsed() < Duration::from_secs(3) {
+        rounds += 1;
+        for (writer, _) in &mut lines {
+            writer.write(&[rounds as u8; 4096]).unwrap();
+        }
+        for _ in 0..10 {
+            bulk.write(&vec![rounds as u8; 60_000]).unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    for (writer, reader) in &mut lines {
+        let sample = reader.latest(&mut value).unwrap();
+        assert!(value[..sample.len].iter().all(|octet| *octet == sample.source as u8), "torn");
+        let statistics = lab.right().run(|| reader.statistics()).unwrap().unwrap();
+        // How many rounds come late depends on the machine; that the last one is there does not.
+        assert_eq!(sample.source, writer.sequence(), "{statistics:?}");
+        assert!(statistics.values > rounds / 2, "{statistics:?} of {rounds}");
+    }
+    let sample = bulk_reader.latest(&mut value).unwrap();
+    assert!(sample.len == 60_000 && value[1..].iter().all(|octet| *octet == value[0]), "torn");
+    println!(
+        "{} guaranteed channels, {rounds} rounds; bulk {} of {}",
+        lines.len(),
+        sample.sequence,
+        bulk.sequence()
+    );
+}
