@@ -108,7 +108,8 @@ pub trait Listener: Send + Sync + Debug {
     /// The next connection.
     ///
     /// # Errors
-    /// What the operating system gave; `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
+    /// What the operating system gave; `PermissionDenied` for a peer that may not connect, after which the next may;
+    /// `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>>;
 
     /// Where it listens, in the form that [`Transport::connect`] takes: a host as given, a port as taken.

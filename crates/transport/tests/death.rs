@@ -14,7 +14,10 @@ fn the_peer() {
     let Ok(orders) = std::env::var("ISORB_PEER") else { return };
     let parts: Vec<&str> = orders.split('|').collect();
     let [transport, address, octets] = parts[..] else { panic!("transport|address|octets") };
-    let stream = by_name(transport).connect(address, Some(PATIENCE)).unwrap();
+    let stream = match by_name(transport).connect(address, Some(PATIENCE)) {
+        Ok(stream) => stream,
+        Err(error) => return println!("refused: {:?}", error.kind()),
+    };
     let octets: usize = octets.parse().unwrap();
     send_all(&*stream, &pattern(octets, 3)).unwrap();
     println!("ready");
@@ -171,4 +174,39 @@ fn what_is_no_greeting_ends_that_connection_only() {
     let (near, far) = isorb_transport::conformance::connect(&Segments::default(), &*listener);
     send_all(&*near, b"fine").unwrap();
     assert_eq!(receive(&*far, 4, 4).unwrap(), b"fine");
+}
+
+#[test]
+fn another_users_process_is_refused_unless_it_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root can start a process of another user");
+    }
+    const NOBODY: u32 = 65534;
+    use std::os::unix::process::CommandExt;
+    for named in [false, true] {
+        let users = if named { vec![NOBODY] } else { Vec::new() };
+        let segments = Segments { mode: 0o666, users, ..Segments::default() };
+        // Where every user may look.
+        let path = format!("/tmp/isorb-users-{}-{named}", std::process::id());
+        let listener = segments.listen(&path).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "the_peer", "--nocapture"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = command.env("ISORB_PEER", format!("segment|{path}|1")).uid(NOBODY).spawn();
+        let mut peer = match started {
+            Ok(child) => Peer(child),
+            Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
+        };
+        if named {
+            // The peer is of another user too, and does not know this one: it is the one that refuses.
+            let stream = listener.accept(Wait::Block).unwrap();
+            assert_eq!(receive(&*stream, 1, 1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            let mut said = String::new();
+            peer.0.stdout.as_mut().unwrap().read_to_string(&mut said).unwrap();
+            assert!(said.contains("refused: PermissionDenied"), "{said}");
+        } else {
+            let refused = listener.accept(Wait::Block).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            assert!(refused.to_string().contains(&NOBODY.to_string()), "{refused}");
+        }
+    }
 }

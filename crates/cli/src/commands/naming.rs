@@ -65,7 +65,11 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         })
         .collect();
     let mut output = std::io::stdout();
-    writeln!(output, "READY corbaloc:{}/NameService", addresses.join(","))?;
+    match addresses.is_empty() {
+        // It listens by other transports only, whose addresses are in the reference.
+        true => writeln!(output, "READY {}", service.object())?,
+        false => writeln!(output, "READY corbaloc:{}/NameService", addresses.join(","))?,
+    }
     output.flush()?;
     orb.run();
     Ok(())

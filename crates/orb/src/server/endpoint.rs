@@ -9,6 +9,7 @@ use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_transport::{Listener, Wait};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -203,6 +204,10 @@ fn accept(orb: &Orb, door: &Door) {
                 }
             }
             Err(_) if endpoints.closed.load(Ordering::Acquire) => return,
+            // A peer that may not connect: its own affair, and no reason to keep others waiting.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                crate::log::note(format_args!("accept: {error}"));
+            }
             // Out of descriptors, or the client left before it was accepted: others may do better in a moment.
             Err(error) => {
                 crate::log::note(format_args!("accept: {error}"));

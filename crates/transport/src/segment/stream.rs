@@ -384,3 +384,7 @@ impl Drop for SegmentStream {
         self.shutdown();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! A peer that holds the real segments and does with them what it likes.
+
+use super::*;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+/// Two ends in this process; the second is the hostile one.
+fn pair() -> (SegmentStream, SegmentStream) {
+    let (near, far) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let terms = || Terms { bytes: 4096, users: Vec::new() };
+    let spin = Duration::from_micros(5);
+    let near = SegmentStream::accepted(near, terms(), spin).unwrap();
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| {
+            let deadline = Deadline::after(Duration::from_secs(60));
+            SegmentStream::connect(far, terms(), spin, "far".into(), deadline).unwrap()
+        });
+        while !far.is_finished() {
+            assert_eq!(near.recv(&mut [0], Wait::No).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        }
+        let far = far.join().unwrap();
+        (near, far)
+    })
+}
+
+/// Writes into the segment of the other side.
+fn scribble(far: &SegmentStream, word: Word, value: u32) {
+    far.ring.get().unwrap().outward().store(word, value);
+}
+
+#[test]
+fn a_head_that_cannot_be_is_an_error() {
+    for wait in [Wait::No, Wait::Block] {
+        let (near, far) = pair();
+        scribble(&far, Word::Head, 5000);
+        assert_eq!(near.recv(&mut [0; 9], wait).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+    // Also for who sleeps already, and whom the liar wakes.
+    let (near, far) = pair();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| near.recv(&mut [0; 9], Wait::Block));
+        std::thread::sleep(Duration::from_millis(5));
+        scribble(&far, Word::Head, u32::MAX);
+        far.ring.get().unwrap().outward().wake(Word::Head);
+        far.ring.get().unwrap().outward().ring();
+        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), io::ErrorKind::InvalidData);
+    });
+}
+
+#[test]
+fn a_credit_that_cannot_be_is_an_error_and_a_frozen_one_a_time_out() {
+    let (near, far) = pair();
+    near.set_send_timeout(Some(Duration::from_millis(20))).unwrap();
+    let block = [IoSlice::new(&[1; 4096])];
+    assert_eq!(near.send(&block, Wait::Block).unwrap(), 4096);
+    assert_eq!(near.send(&block, Wait::No).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(near.send(&block, Wait::Block).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    scribble(&far, Word::Credit, 4097);
+    for wait in [Wait::No, Wait::Block] {
+        assert_eq!(near.send(&block, wait).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
+
+#[test]
+fn whatever_a_peer_writes_and_when_nothing_worse_than_an_error_comes_of_it() {
+    let stop = AtomicBool::new(false);
+    let mut errors = 0;
+    std::thread::scope(|scope| {
+        let (peers, hostile) = std::sync::mpsc::channel::<Arc<SegmentStream>>();
+        let stop = &stop;
+        scope.spawn(move || {
+            let mut x = 88172645463325252u64;
+            let mut peer: Option<Arc<SegmentStream>> = None;
+            while !stop.load(Acquire) {
+                peer = hostile.try_recv().ok().or(peer);
+                let Some(peer) = &peer else { continue };
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                let outward = peer.ring.get().unwrap().outward();
+                let value = if x & 64 == 0 { (x >> 32) as u32 } else { (x >> 32) as u32 % 6000 };
+                match x % 8 {
+                    0 => outward.store(Word::Credit, value),
+                    1 => outward.store(Word::Reader, value),
+                    2 => outward.store(Word::Writer, value),
+                    3 => outward.store(Word::Processor, value),
+                    4 => outward.write(value % 4000, &x.to_ne_bytes()),
+                    5 => outward.ring(),
+                    6 => outward.wake(Word::Head),
+                    _ => outward.store(Word::Head, value),
+                }
+            }
+        });
+        for round in 0..300 {
+            let (near, far) = pair();
+            if round % 3 == 0 {
+                near.watched();
+            }
+            peers.send(Arc::new(far)).unwrap();
+            near.set_recv_timeout(Some(Duration::from_millis(1))).unwrap();
+            near.set_send_timeout(Some(Duration::from_millis(1))).unwrap();
+            let wait = if round % 2 == 0 { Wait::Block } else { Wait::No };
+            for _ in 0..50 {
+                let mut into = [0; 700];
+                let ended = |error: io::Error| !matches!(error.kind(), io::ErrorKind::WouldBlock);
+                if near.recv(&mut into, wait).map(|n| assert!(n <= 700)).is_err_and(ended)
+                    || near
+                        .send(&[IoSlice::new(&[3; 900])], wait)
+                        .map(|n| assert!(n <= 900))
+                        .is_err_and(ended)
+                {
+                    errors += 1;
+                    break;
+                }
+            }
+        }
+        stop.store(true, Release);
+    });
+    assert!(errors > 0, "the hostile peer did nothing");
+}
