@@ -1,7 +1,18 @@
 //! Reflective memory: a writer's memory appears in its readers' memories, on this node and on others.
 //!
-//! CReMeS (Chung, González, Ramamritham, Shen, RTSS 2000) on isorb. Inside a node, processes share the memory itself
-//! ([`memory`]); between nodes, agents push it by UDP ([`wire`]) or through the ORB.
+//! CReMeS (Chung, González, Ramamritham, Shen, RTSS 2000) on isorb. Inside a node, processes share the memory itself ([`memory`]); between
+//! nodes, agents push it by UDP ([`wire`]) or through the ORB. It is for state of which the latest value counts; it is no queue.
+//!
+//! ```text
+//!  application: Library, Rio ── local socket, Lib_Comm ──► node: NodeServer ── CRM_Comm ──► other nodes
+//!        │ maps                                              │ dispatching threads      ╲
+//!        ▼                                                   ▼                           Glob_Comm: coordinator
+//!  memory: areas ◄───────────────────────────────────── plane: agents, dual priority ── admission
+//!                                                            └ wire: datagrams, parity, pacing
+//! ```
+//!
+//! [`memory`], [`wire`], [`plane`] and [`admission`] know no socket, thread or clock and can be used alone. The service uses nothing of the
+//! ORB that is not public. `docs/reflective-memory.md` teaches it.
 #![forbid(unsafe_code)]
 
 pub mod admission;
