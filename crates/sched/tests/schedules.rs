@@ -308,3 +308,10 @@ fn names_for_static_scheduling() {
     assert_eq!(file.objects.get("gps"), Some(&90));
     assert!(file.schedule().unwrap().tasks.is_empty());
 }
+
+#[test]
+fn the_example_of_the_documentation_holds() {
+    let page = include_str!("../../../docs/scheduling.md");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert!(scheduled(example).schedulable());
+}

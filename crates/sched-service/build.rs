@@ -1,0 +1,5 @@
+//! Compiles the interface of the scheduling service.
+
+fn main() {
+    isorb_idl_rust::Build::new().include("../../idl").compile("../../idl/RtecScheduler.idl");
+}

@@ -1,0 +1,155 @@
+//! The scheduling services as a client has them, over a connection.
+
+use isorb::poa::PoaPolicies;
+use isorb::rt::policy::PriorityModel;
+use isorb::{Config, Kind, Orb, Reference};
+use isorb_sched::file::ScheduleFile;
+use isorb_sched::schedule::Config as ScheduleConfig;
+use isorb_sched_service::rtec_scheduler::scheduler::{
+    ComputeSchedulingError, CreateError, DispatchConfigurationError, GetError, LastScheduledPriorityError,
+    PriorityError,
+};
+use isorb_sched_service::rtec_scheduler::{
+    Anomaly_Severity, Criticality_t, Dependency_Type_t, Dispatching_Type_t, Importance_t, Info_Type_t,
+    SchedulerRef,
+};
+use isorb_sched_service::{ClientScheduler, NameError, SchedulerService, ServerScheduler};
+use std::sync::Arc;
+
+const MS: u64 = 10_000;
+
+/// A service, and a reference to it from another ORB.
+fn service() -> (Orb, SchedulerRef) {
+    let orb = Orb::init(["-ORBEndPoint".into(), "127.0.0.1:0".into()]).unwrap();
+    let servant = SchedulerService::new(ScheduleConfig::default(), 8);
+    let poa = orb.root_poa().unwrap();
+    let reference: SchedulerRef = poa.activate(Arc::new(servant)).unwrap();
+    poa.manager().activate().unwrap();
+    let client = Orb::with_config(Config::default());
+    let far = client.resolve(&reference.object().to_string()).unwrap();
+    (orb, far)
+}
+
+fn set(scheduler: &SchedulerRef, handle: i32, cost: u64, period: i32) -> Result<(), GetError> {
+    let (medium, important) = (Criticality_t::MediumCriticality, Importance_t::HighImportance);
+    scheduler.set(handle, medium, cost, cost, 0, period, important, 0, 0, Info_Type_t::Operation)
+}
+
+#[test]
+fn a_configuration_run() {
+    let (_orb, scheduler) = service();
+    let imu = scheduler.create("imu").unwrap();
+    let gps = scheduler.create("gps").unwrap();
+    let display = scheduler.create("display").unwrap();
+    assert_eq!(
+        scheduler.create("imu").unwrap_err(),
+        CreateError::from(isorb_sched_service::rtec_scheduler::DUPLICATE_NAME {})
+    );
+    assert_eq!((scheduler.lookup("gps").unwrap(), scheduler.lookup("radar").unwrap()), (gps, 0));
+    set(&scheduler, imu, 2 * MS, 330_000).unwrap();
+    set(&scheduler, gps, 5 * MS, 2_000_000).unwrap();
+    set(&scheduler, display, 4 * MS, 0).unwrap();
+    assert!(matches!(set(&scheduler, 99, 1, 1), Err(GetError::UNKNOWN_TASK(_))));
+    assert!(
+        matches!(set(&scheduler, imu, 1, -1), Err(GetError::System(error)) if error.kind == Kind::BadParam)
+    );
+    scheduler.add_dependency(display, imu, 1, Dependency_Type_t::OneWayCall).unwrap();
+    assert!(matches!(scheduler.priority(imu), Err(PriorityError::NOT_SCHEDULED(_))));
+    assert!(matches!(scheduler.last_scheduled_priority(), Err(LastScheduledPriorityError::NOT_SCHEDULED(_))));
+
+    let (infos, queues, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    assert_eq!(infos.iter().map(|info| &*info.entry_point).collect::<Vec<_>>(), ["imu", "gps", "display"]);
+    let found = &infos[2];
+    assert_eq!((found.priority, found.preemption_priority, found.dependencies[0].rt_info), (99, 0, imu));
+    assert_eq!(found.importance, Importance_t::HighImportance);
+    assert_eq!(
+        queues.iter().map(|queue| (queue.preemption_priority, queue.thread_priority)).collect::<Vec<_>>(),
+        [(0, 99), (1, 98)]
+    );
+    assert!(anomalies.is_empty());
+    assert_eq!(scheduler.priority(gps).unwrap(), (98, 0, 1));
+    assert_eq!(scheduler.entry_point_priority("imu").unwrap(), (99, 0, 0));
+    assert_eq!(scheduler.dispatch_configuration(1).unwrap(), (98, Dispatching_Type_t::StaticDispatching));
+    assert!(matches!(
+        scheduler.dispatch_configuration(2),
+        Err(DispatchConfigurationError::UNKNOWN_PRIORITY_LEVEL(_))
+    ));
+    assert_eq!(scheduler.last_scheduled_priority().unwrap(), 1);
+    assert_eq!(scheduler.get(gps).unwrap().worst_case_execution_time, 5 * MS);
+
+    // What changes makes the schedule old.
+    scheduler.remove_dependency(display, imu, 1, Dependency_Type_t::OneWayCall).unwrap();
+    assert!(matches!(scheduler.priority(gps), Err(PriorityError::NOT_SCHEDULED(_))));
+    let (_, queues, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    assert!(queues.is_empty());
+    assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyFatal);
+    assert_eq!(
+        anomalies[0].description,
+        "display: its period is zero, and no operation releases or calls it"
+    );
+}
+
+#[test]
+fn what_cannot_be_scheduled() {
+    let (_orb, scheduler) = service();
+    for (number, period) in [100_000, 200_000, 300_000].into_iter().enumerate() {
+        let handle = scheduler.create(&format!("o{number}")).unwrap();
+        set(&scheduler, handle, 5 * MS, period).unwrap();
+    }
+    for (first, last) in [(1, 2), (5, 4), (-1, 9), (1, 40_000)] {
+        let refused = scheduler.compute_scheduling(first, last).unwrap_err();
+        assert!(
+            matches!(refused, ComputeSchedulingError::INSUFFICIENT_THREAD_PRIORITY_LEVELS(_)),
+            "{first} to {last}"
+        );
+    }
+    set(&scheduler, 1, 8 * MS, 100_000).unwrap();
+    let refused = scheduler.compute_scheduling(1, 9).unwrap_err();
+    assert!(matches!(refused, ComputeSchedulingError::UTILIZATION_BOUND_EXCEEDED(_)));
+    // 90 %, and the least urgent is late.
+    set(&scheduler, 1, 4 * MS, 100_000).unwrap();
+    set(&scheduler, 2, 8 * MS, 200_000).unwrap();
+    set(&scheduler, 3, 3 * MS, 270_000).unwrap();
+    let (_, _, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
+    assert!(anomalies.is_empty());
+    set(&scheduler, 3, 5 * MS, 270_000).unwrap();
+    let (_, _, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
+    assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyError);
+    assert!(anomalies[0].description.starts_with("o2: its response is >= "), "{}", anomalies[0].description);
+    for number in 3..8 {
+        scheduler.create(&format!("o{number}")).unwrap();
+    }
+    assert!(
+        matches!(scheduler.create("more"), Err(CreateError::System(error)) if error.kind == Kind::ImpLimit)
+    );
+}
+
+#[test]
+fn priorities_by_name() {
+    let file = ScheduleFile::parse(
+        "s.toml",
+        "[[activity]]\nname = 'guidance'\npriority = 180\n[[object]]\nname = 'gps'\npriority = 90",
+    )
+    .unwrap();
+    let orb = Orb::init(["-ORBEndPoint".into(), "127.0.0.1:0".into()]).unwrap();
+    let client = ClientScheduler::new(&orb, &file);
+    client.schedule_activity("guidance").unwrap();
+    assert_eq!(orb.rt_current().the_priority().unwrap().get(), 180);
+    let unknown = client.schedule_activity("lunch").unwrap_err();
+    assert_eq!(unknown, NameError::UnknownName("lunch".into()));
+    assert_eq!(unknown.to_string(), "the schedule file has no priority for lunch");
+    assert_eq!(orb.rt_current().the_priority().unwrap().get(), 180);
+
+    let server = ServerScheduler::new(&file);
+    assert_eq!(server.priority("gps").unwrap(), 90);
+    let policies = PoaPolicies::default().priority_model(PriorityModel::ServerDeclared, 10);
+    let poa = orb.root_poa().unwrap().create_poa("rt", None, policies).unwrap();
+    let servant = || Arc::new(SchedulerService::new(ScheduleConfig::default(), 8));
+    let object: SchedulerRef = server.schedule_object(&poa, servant(), "gps").unwrap();
+    assert!(object.object().to_string().starts_with("IOR:"));
+    let refused: Result<SchedulerRef, _> = server.schedule_object(&poa, servant(), "radar");
+    assert_eq!(refused.map(|_| ()).unwrap_err(), NameError::UnknownName("radar".into()));
+    // A POA whose priorities come with the requests gives objects none.
+    let refused: Result<SchedulerRef, _> = server.schedule_object(&orb.root_poa().unwrap(), servant(), "gps");
+    assert!(matches!(refused.map(|_| ()), Err(NameError::Activate(_))));
+}
