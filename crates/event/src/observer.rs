@@ -1,6 +1,7 @@
 //! Those who want to know what consumers want.
 
 use crate::filter::Filter;
+use std::collections::HashSet;
 
 /// Told what the channel's consumers want, whenever that changes (`RtecEventChannelAdmin::Observer`): gateways subscribe to it elsewhere.
 pub trait Observer: Send + Sync {
@@ -10,14 +11,29 @@ pub trait Observer: Send + Sync {
     fn wanted(&self, version: u64, wanted: &[Filter]);
 }
 
-/// A filter's questions about single events: of which it is made, if time-outs are left out.
-pub(crate) fn parts(filter: &Filter, into: &mut Vec<Filter>) {
-    match filter {
-        Filter::Conjunction(filters) | Filter::Disjunction(filters) => {
-            filters.iter().for_each(|filter| parts(filter, into));
+/// What filters ask of single events, each question once, in order; time-outs are left out.
+#[derive(Default)]
+pub(crate) struct Union<'a> {
+    seen: HashSet<&'a Filter>,
+    all: Vec<&'a Filter>,
+}
+
+impl<'a> Union<'a> {
+    pub(crate) fn add(&mut self, filter: &'a Filter) {
+        match filter {
+            Filter::Conjunction(filters) | Filter::Disjunction(filters) => {
+                filters.iter().for_each(|filter| self.add(filter));
+            }
+            Filter::Interval(_) | Filter::Deadline(_) => {}
+            filter => {
+                if self.seen.insert(filter) {
+                    self.all.push(filter);
+                }
+            }
         }
-        Filter::Interval(_) | Filter::Deadline(_) => {}
-        filter if into.contains(filter) => {}
-        filter => into.push(filter.clone()),
+    }
+
+    pub(crate) fn into_filters(self) -> Vec<Filter> {
+        self.all.into_iter().cloned().collect()
     }
 }

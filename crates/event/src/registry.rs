@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::correlation::Registration;
 use crate::filter::{Filter, Pattern};
 use crate::modules::Row;
-use crate::observer::{Observer, parts};
+use crate::observer::{Observer, Union};
 use crate::table::{Hit, Tables};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,9 +77,9 @@ impl Registry {
 
     /// The union of what consumers want that are not gateways.
     pub(crate) fn wanted(&self) -> Vec<Filter> {
-        let mut wanted = Vec::new();
+        let mut wanted = Union::default();
         let entries = self.consumers.values().filter(|entry| !entry.gateway && !entry.suspended);
-        entries.flat_map(|entry| &entry.filters).for_each(|filter| parts(filter, &mut wanted));
-        wanted
+        entries.flat_map(|entry| &entry.filters).for_each(|filter| wanted.add(filter));
+        wanted.into_filters()
     }
 }

@@ -130,9 +130,18 @@ fn timed(object: &Object, timeout: Duration) -> Object {
 struct Door(Arc<Shared>);
 
 impl idl::Neighbour for Door {
-    fn join<'u>(&'u self, cx: Upcall<'u>, _: u64, back: Option<&LinkRef>) -> Result<Option<&'u LinkRef>> {
+    fn join<'u>(
+        &'u self,
+        cx: Upcall<'u>,
+        channel: u64,
+        back: Option<&LinkRef>,
+    ) -> Result<Option<&'u LinkRef>> {
         let back = back.ok_or(Kind::BadParam)?;
         let shared = &self.0;
+        if channel == shared.federation.id() {
+            let why = format!("a channel with the number {channel} is here already");
+            return Err(SystemException::from(Kind::BadParam).detail(why));
+        }
         let far = Far(OnceLock::from(LinkRef::from_object(timed(back.object(), shared.timeout))));
         let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
         let own: LinkRef = shared.poa.activate(end.clone())?;

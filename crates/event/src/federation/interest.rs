@@ -2,6 +2,7 @@
 
 use super::LinkId;
 use crate::filter::Filter;
+use crate::observer::Union;
 use std::collections::BTreeMap;
 
 /// What the consumers of one channel want.
@@ -13,8 +14,16 @@ pub struct Interest {
     pub version: u64,
     /// Over how many links it has come.
     pub hops: u32,
-    /// Questions about single events, any of which makes an event wanted.
+    /// Questions about single events, any of which makes an event wanted; at most [`MAX_FILTERS`].
     pub filters: Vec<Filter>,
+}
+
+/// The most filters of an interest. Who wants more is sent everything, which is more than wanted but never less.
+pub const MAX_FILTERS: usize = 4096;
+
+/// These filters, or everything if they are too many.
+pub(super) fn limited(filters: Vec<Filter>) -> Vec<Filter> {
+    if filters.len() > MAX_FILTERS { vec![Filter::Everything] } else { filters }
 }
 
 /// All that was heard, by channel and by the link over which it came.
@@ -33,7 +42,8 @@ struct Heard {
 impl Interests {
     /// Notes what was heard. Says whether it is news, to be passed on; `limit` channels are known at most.
     pub(super) fn note(&mut self, link: LinkId, interest: Interest, now: u64, limit: usize) -> bool {
-        if !self.heard.contains_key(&interest.origin) && self.heard.len() >= limit
+        if interest.filters.len() > MAX_FILTERS
+            || !self.heard.contains_key(&interest.origin) && self.heard.len() >= limit
             || self.silent.get(&interest.origin).is_some_and(|version| *version >= interest.version)
         {
             return false;
@@ -87,16 +97,9 @@ impl Interests {
 
     /// The union of what is wanted beyond a link, in a stable order.
     pub(super) fn beyond(&self, link: LinkId) -> Vec<Filter> {
-        let mut filters = Vec::new();
-        for (way, interest) in self.best() {
-            if way == link {
-                for filter in &interest.filters {
-                    if !filters.contains(filter) {
-                        filters.push(filter.clone());
-                    }
-                }
-            }
-        }
-        filters
+        let mut union = Union::default();
+        let there = self.best().filter(|(way, _)| *way == link);
+        there.flat_map(|(_, interest)| &interest.filters).for_each(|filter| union.add(filter));
+        limited(union.into_filters())
     }
 }

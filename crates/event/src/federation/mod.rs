@@ -15,7 +15,7 @@ mod interest;
 mod node;
 mod seen;
 
-pub use interest::Interest;
+pub use interest::{Interest, MAX_FILTERS};
 pub use node::{Federation, FederationCounts, LinkId};
 
 use crate::event::Event;

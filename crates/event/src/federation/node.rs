@@ -1,6 +1,6 @@
 //! A channel's place in a federation.
 
-use super::interest::Interests;
+use super::interest::{Interests, limited};
 use super::seen::Seen;
 use super::{Interest, Link};
 use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
@@ -348,11 +348,12 @@ impl Inner {
     }
 
     fn own_changed(self: &Arc<Self>, wanted: &[Filter]) {
+        let wanted = limited(wanted.to_vec());
         let mut state = self.state.lock();
         if state.own == wanted && state.version != 0 {
             return;
         }
-        state.own = wanted.to_vec();
+        state.own = wanted;
         state.version += 1;
         let own = state.known(self.id, None).swap_remove(0);
         let links = state.all_links(None);

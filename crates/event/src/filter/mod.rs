@@ -32,7 +32,7 @@ pub const MAX_DEPTH: usize = 16;
 /// ]);
 /// assert!(navigation.check().is_ok());
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Filter {
     /// Events of this type from this source; 0 is any.
     Event {

@@ -243,3 +243,24 @@ fn a_link_that_stalls_holds_up_nobody() {
     stalled.0.store(true, Ordering::SeqCst);
     federation.leave(link);
 }
+
+#[test]
+fn who_wants_too_much_is_sent_everything() {
+    use isorb_event::federation::MAX_FILTERS;
+    let net = Net::new(2, line(2));
+    let log = Log::default();
+    let many: Vec<Filter> = (0..=MAX_FILTERS as i32).map(|i| Filter::of(1_000 + i, 1)).collect();
+    let _c: Vec<_> = many
+        .chunks(isorb_event::MAX_TERMS * 16)
+        .map(|some| {
+            let filters = some.chunks(isorb_event::MAX_TERMS).map(|some| Filter::any_of(some.to_vec()));
+            log.connect(
+                &net.channels[1],
+                ConsumerQos { filters: filters.collect(), ..ConsumerQos::default() },
+            )
+        })
+        .collect();
+    net.push(0, 1_000 + MAX_FILTERS as i32, 1);
+    net.push(0, 20, 2);
+    assert_eq!((log.take_times(), net.nodes[0].counts().forwarded), (vec![vec![1]], 2));
+}

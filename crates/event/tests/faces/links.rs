@@ -97,3 +97,15 @@ fn a_link_that_is_left_can_be_joined_again() {
     }
     assert!(!log.lock().unwrap().contains(&100));
 }
+
+#[test]
+fn a_neighbour_with_the_same_number_is_refused() {
+    let (a, b) = (member(7), member(7));
+    let port = b.orb.endpoint_addresses()[0].1;
+    let url = format!("corbaloc::127.0.0.1:{port}/EventFederation");
+    let refused = a.neighbourhood.join(&a.orb.string_to_object(&url).unwrap());
+    assert!(
+        matches!(refused, Err(isorb_event::face::LinkError::System(e)) if e.kind == isorb::Kind::BadParam)
+    );
+    assert_eq!((a.federation.known(), b.federation.known()), (0, 0));
+}
