@@ -16,7 +16,7 @@ macro_rules! files {
     };
 }
 
-files!("orb.idl" "CosNaming.idl" "TimeBase.idl" "IOP.idl" "GIOP.idl" "CONV_FRAME.idl" "Messaging.idl" "PortableServer.idl" "BiDirPolicy.idl" "RTCORBA.idl" "RtecBase.idl" "RtecEventComm.idl" "RtecEventChannelAdmin.idl" "CosEventComm.idl" "CosEventChannelAdmin.idl" "IsorbEvent.idl");
+files!("orb.idl" "CosNaming.idl" "TimeBase.idl" "IOP.idl" "GIOP.idl" "CONV_FRAME.idl" "Messaging.idl" "PortableServer.idl" "BiDirPolicy.idl" "RTCORBA.idl" "RtecBase.idl" "RtecEventComm.idl" "RtecEventChannelAdmin.idl" "CosEventComm.idl" "CosEventChannelAdmin.idl" "IsorbEvent.idl" "ReflectiveMemory.idl");
 
 #[cfg(test)]
 mod tests {
