@@ -68,6 +68,11 @@ fn tao_timeline() {
 }
 
 #[test]
+fn tao_utilisation() {
+    check("tao-utilisation", &["channel-high", "channel-low", "bare-low", "single-threaded-high"], 5);
+}
+
+#[test]
 fn tao_latency() {
     check("tao-latency", &["1-supplier", "2-suppliers", "10-suppliers", "raw-loop"], 4);
 }

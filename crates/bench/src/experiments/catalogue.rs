@@ -38,6 +38,7 @@ impl Experiment {
 /// All, in the order of the papers.
 pub const ALL: &[Experiment] = &[
     events::timeline::EXPERIMENT,
+    events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,
     events::spacing::EXPERIMENT,
     events::dispatch_cost::EXPERIMENT,

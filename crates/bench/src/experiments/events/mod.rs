@@ -2,8 +2,10 @@
 
 pub mod dispatch_cost;
 pub mod latency;
+mod pairs;
 pub mod spacing;
 pub mod timeline;
+pub mod utilisation;
 
 use isorb_event::{Event, Filter};
 use isorb_rt::time::now_ns;

@@ -1,20 +1,14 @@
 //! Suppliers and consumers at 40, 20 and 10 Hz whose slowest consumer works longer than the fastest's period: who meets his deadlines
 //! under which dispatching.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, Strategy, ThreadSetup, dispatch};
-use isorb_rt::priority::Linear;
-use isorb_rt::sched::{Cpus, NativeRange, SchedClass, ThreadSpec};
-use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
+use isorb_event::Strategy;
+use isorb_rt::time::NS_PER_S;
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
-use super::{SOURCE, age, refused};
+use super::pairs::{Pair, count, through_channel};
 use crate::contention::calibrate_work;
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at};
-use crate::load::work;
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -44,15 +38,23 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         (CONTROL, Strategy::SingleThreaded),
     ] {
         cx.step(format!("{NAME}: {subject}"));
-        for ((hz, ..), met) in PAIRS.into_iter().zip(play(cx, strategy, unit, ms)?) {
-            let (due, in_time, latest) = met;
-            let percent = 100.0 * in_time as f64 / due.max(1) as f64;
+        let pairs = PAIRS.map(|(hz, work_ms, priority)| Pair {
+            hz,
+            work: (f64::from(work_ms) * unit).round() as i32,
+            priority,
+        });
+        for (pair, ages) in pairs.iter().zip(through_channel(cx, strategy, &pairs, ms)?) {
+            let period = NS_PER_S / u64::from(pair.hz);
+            let in_time = ages.iter().filter(|&&age| age <= period).count();
+            let due = count(pair, ms).max(1);
+            let percent = 100.0 * in_time as f64 / due as f64;
+            let latest = ages.iter().copied().max().unwrap_or(0);
             let values = vec![
                 ("due", due as f64),
                 ("in_time_percent", (percent * 10.0).round() / 10.0),
                 ("latest_ms", latest as f64 / 1e6),
             ];
-            rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: hz.into(), values });
+            rows.push(Row { experiment: NAME, figure: "deadlines", subject, x: pair.hz.into(), values });
         }
     }
     let figures = vec![Figure {
@@ -66,82 +68,10 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     }];
     let works = PAIRS.map(|(hz, ms, _)| format!("{ms} ms at {hz} Hz")).join(", ");
     let notes = vec![format!(
-        "Consumers work {works}, on one processor. With 'upcalls' they offer to give way every half millisecond."
+        "Consumers work {works}, on one processor. With 'upcalls' they offer to give way after every thousand units of work."
     )];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
-}
-
-/// Of one consumer: events that came in time, and the age of the latest when it was done.
-#[derive(Default)]
-struct Met {
-    in_time: AtomicU64,
-    latest: AtomicU64,
-}
-
-/// Of each pair: events due, in time, and the age of the latest in nanoseconds.
-fn play(
-    cx: &Context<'_>,
-    strategy: Strategy,
-    unit: f64,
-    ms: u32,
-) -> Result<Vec<(u64, u64, u64)>, BenchError> {
-    let mut levels: Vec<Priority> =
-        PAIRS.iter().filter_map(|&(_, _, priority)| Priority::new(priority)).collect();
-    levels.sort_unstable();
-    let mut threads = ThreadSetup::default().on(Cpus::one(cx.cpu()));
-    if cx.fifo.is_some() {
-        threads.mapping = NativeRange::new(1, 45).map(|range| Arc::new(Linear(range)) as _);
-    }
-    let channel = Channel::new(Config { levels, threads, ..Config::with(strategy) }).map_err(refused)?;
-    let mut connected = Vec::new();
-    let mut suppliers = Vec::new();
-    let met: [Arc<Met>; 3] = Default::default();
-    let start = now_ns() + 20_000_000;
-    for ((hz, work_ms, priority), met) in PAIRS.into_iter().zip(&met) {
-        let event_type = 16 + i32::from(priority);
-        let period = NS_PER_S / u64::from(hz);
-        let (met, pieces, piece) = (met.clone(), work_ms * 2, (unit / 2.0).round() as i32);
-        let consumer = move |events: &[Event<'_>]| {
-            for _ in 0..pieces {
-                work(piece);
-                dispatch::yield_now();
-            }
-            if let Some(age) = events.first().and_then(age) {
-                met.in_time.fetch_add(u64::from(age <= period), Ordering::Relaxed);
-                met.latest.fetch_max(age, Ordering::Relaxed);
-            }
-        };
-        let mut qos = ConsumerQos::of(format!("{hz} Hz"), Filter::of(event_type, SOURCE));
-        if let Some(priority) = Priority::new(priority) {
-            qos.quality.priority = priority;
-        }
-        connected.push(channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
-        let supplier = channel.for_suppliers().connect().map_err(refused)?;
-        // Above every consumer, and away in microseconds.
-        let class = if cx.fifo.is_some() { SchedClass::Fifo(60) } else { SchedClass::Other };
-        let spec = ThreadSpec::new(format!("supplier-{hz}")).class(class).cpus(Cpus::one(cx.cpu()));
-        let count = u64::from(ms) * u64::from(hz) / 1000;
-        let thread = spec.spawn(move || {
-            for k in 0..count {
-                let at = start + k * period;
-                sleep_until(Deadline::at_ns(at));
-                // Its age counts from when it was due.
-                supplier.push(&Event::new(event_type, SOURCE).octets(&at.to_ne_bytes()));
-            }
-            // The last event has its period.
-            sleep_until(Deadline::at_ns(start + count * period));
-            count
-        });
-        suppliers.push(thread.map_err(BenchError::Thread)?);
-    }
-    let due: Vec<u64> = suppliers.into_iter().map(|thread| thread.join().unwrap_or(0)).collect();
-    drop(connected);
-    channel.destroy();
-    let results = due.into_iter().zip(&met);
-    Ok(results
-        .map(|(due, met)| (due, met.in_time.load(Ordering::Relaxed), met.latest.load(Ordering::Relaxed)))
-        .collect())
 }
 
 fn judge(rows: &[Row]) -> Vec<Claim> {

@@ -1,0 +1,148 @@
+//! Suppliers that push at fixed rates, each to a consumer that works: through a channel, and as bare threads.
+
+use std::sync::{Arc, Mutex};
+
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, Strategy, ThreadSetup, dispatch};
+use isorb_rt::priority::{Linear, PriorityMapping};
+use isorb_rt::sched::{Cpus, NativeRange, SchedClass, ThreadSpec};
+use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
+
+use super::super::{BenchError, Context};
+use super::{SOURCE, age, refused};
+use crate::load::work;
+
+/// A supplier and its consumer.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// Events a second.
+    pub hz: u32,
+    /// Work of the consumer for an event, as [`work`] counts.
+    pub work: i32,
+    /// CORBA priority of the consumer; below [`ORDINARY_BELOW`] it is an ordinary thread.
+    pub priority: i16,
+}
+
+/// Consumers of lower priority run in the ordinary class.
+pub const ORDINARY_BELOW: i16 = 1_000;
+/// A consumer offers to give way after so many units of work.
+const PIECE: i32 = 1_000;
+
+/// Spreads priorities over native ones that leave the kernel's own threads above; the lowest are ordinary.
+struct Spread;
+
+impl PriorityMapping for Spread {
+    fn to_native(&self, corba: Priority) -> Option<u8> {
+        if corba.get() < ORDINARY_BELOW { None } else { linear().to_native(corba) }
+    }
+
+    fn to_corba(&self, native: u8) -> Option<Priority> {
+        linear().to_corba(native)
+    }
+}
+
+fn linear() -> Linear {
+    Linear(NativeRange::new(1, 45).unwrap_or_default())
+}
+
+/// The ages of events when their consumers were done with them, in nanoseconds; one list a pair. An event's age counts from when it
+/// was due.
+pub type Ages = Vec<Vec<u64>>;
+
+/// Through a channel, on the processor that contenders share.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn through_channel(
+    cx: &Context<'_>,
+    strategy: Strategy,
+    pairs: &[Pair],
+    ms: u32,
+) -> Result<Ages, BenchError> {
+    let mut levels: Vec<Priority> = pairs.iter().filter_map(|pair| Priority::new(pair.priority)).collect();
+    levels.sort_unstable();
+    let mut threads = ThreadSetup::default().on(Cpus::one(cx.cpu()));
+    if cx.fifo.is_some() {
+        threads.mapping = Some(Arc::new(Spread));
+    }
+    let channel = Channel::new(Config { levels, threads, ..Config::with(strategy) }).map_err(refused)?;
+    let mut connected = Vec::new();
+    let mut suppliers = Vec::new();
+    let seen: Vec<Arc<Mutex<Vec<u64>>>> =
+        pairs.iter().map(|pair| Arc::new(Mutex::new(Vec::with_capacity(count(pair, ms))))).collect();
+    let start = now_ns() + 20_000_000;
+    for (i, (&pair, seen)) in pairs.iter().zip(&seen).enumerate() {
+        let event_type = 16 + i32::try_from(i).unwrap_or(0);
+        let seen = seen.clone();
+        let consumer = move |events: &[Event<'_>]| {
+            let mut left = pair.work;
+            while left > 0 {
+                work(left.min(PIECE));
+                left -= PIECE;
+                dispatch::yield_now();
+            }
+            // Nobody else wants the lock before the run has ended.
+            if let (Some(age), Ok(mut seen)) = (events.first().and_then(age), seen.lock()) {
+                seen.push(age);
+            }
+        };
+        let mut qos = ConsumerQos::of(format!("{} Hz", pair.hz), Filter::of(event_type, SOURCE));
+        if let Some(priority) = Priority::new(pair.priority) {
+            qos.quality.priority = priority;
+        }
+        connected.push(channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
+        let supplier = channel.for_suppliers().connect().map_err(refused)?;
+        // Above every consumer, and away in microseconds.
+        let class = if cx.fifo.is_some() { SchedClass::Fifo(60) } else { SchedClass::Other };
+        let spec = ThreadSpec::new(format!("supplier-{}", pair.hz)).class(class).cpus(Cpus::one(cx.cpu()));
+        let thread = spec.spawn(move || {
+            let period = NS_PER_S / u64::from(pair.hz);
+            let count = count(&pair, ms) as u64;
+            for k in 0..count {
+                let at = start + k * period;
+                sleep_until(Deadline::at_ns(at));
+                supplier.push(&Event::new(event_type, SOURCE).octets(&at.to_ne_bytes()));
+            }
+            // The last event has its period.
+            sleep_until(Deadline::at_ns(start + count * period));
+        });
+        suppliers.push(thread.map_err(BenchError::Thread)?);
+    }
+    suppliers.into_iter().for_each(|thread| drop(thread.join()));
+    drop(connected);
+    channel.destroy();
+    Ok(seen.iter().map(|seen| seen.lock().map_or_else(|_| Vec::new(), |seen| seen.clone())).collect())
+}
+
+/// As threads that do the consumers' work themselves, at the same native priorities.
+///
+/// # Errors
+/// [`BenchError::Thread`].
+pub fn bare(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchError> {
+    let start = now_ns() + 20_000_000;
+    let mut threads = Vec::new();
+    for &pair in pairs {
+        let native = Priority::new(pair.priority).and_then(|priority| Spread.to_native(priority));
+        let class = native.filter(|_| cx.fifo.is_some()).map_or(SchedClass::Other, SchedClass::Fifo);
+        let spec = ThreadSpec::new(format!("bare-{}", pair.hz)).class(class).cpus(Cpus::one(cx.cpu()));
+        let thread = spec.spawn(move || {
+            let period = NS_PER_S / u64::from(pair.hz);
+            let releases = (0..count(&pair, ms) as u64).map(|k| start + k * period);
+            let end = start + count(&pair, ms) as u64 * period;
+            let mut ages = Vec::with_capacity(count(&pair, ms));
+            // What is not begun when the run ends is not done, as with a channel that is destroyed.
+            for at in releases.take_while(|_| now_ns() < end) {
+                sleep_until(Deadline::at_ns(at));
+                work(pair.work);
+                ages.push(now_ns().saturating_sub(at));
+            }
+            ages
+        });
+        threads.push(thread.map_err(BenchError::Thread)?);
+    }
+    Ok(threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect())
+}
+
+/// Events of a pair in a run.
+pub fn count(pair: &Pair, ms: u32) -> usize {
+    usize::try_from(u64::from(ms) * u64::from(pair.hz) / 1000).unwrap_or(0)
+}
