@@ -2,10 +2,14 @@
 //! overrides at every scope, allocate nothing once each of their connections was used.
 
 use isorb::interceptor::{IorInfo, IorInterceptor};
+use isorb::poa::PoaPolicies;
 use isorb::rt::policy::{
     PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy, TcpProperties, to_component,
 };
-use isorb::rt::{ClassSelectors, Overrides, RealTime, RealTimeConfig, set_thread_overrides};
+use isorb::rt::{
+    ClassSelectors, Overrides, RealTime, RealTimeConfig, ThreadpoolLane, ThreadpoolOptions,
+    set_thread_overrides,
+};
 use isorb::{Concurrency, Config, Orb, Reference, Result};
 use isorb_rt::alloc_count::{CountingAllocator, process_allocations};
 use isorb_tests::Parrot;
@@ -58,6 +62,26 @@ fn subject(
     (name, far, thread, vec![client, server])
 }
 
+/// The priorities of all calls, and of the lanes of [`laned`].
+const PRIORITIES: [i16; 4] = [0, 9, 50, 32767];
+
+/// A server with a lane for each priority, of so many threads.
+fn laned(name: &'static str, bands: &[PriorityBand], threads: u32) -> Subject {
+    let server = Orb::with_config(config(Concurrency::Connection));
+    let client = Orb::with_config(config(Concurrency::Connection));
+    let lanes = PRIORITIES.map(|priority| ThreadpoolLane::new(priority, threads));
+    let options = ThreadpoolOptions::default();
+    let pool = server.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();
+    let policies = PoaPolicies::new().threadpool(pool).priority_model(PriorityModel::ClientPropagated, 0);
+    let policies = if bands.is_empty() { policies } else { policies.priority_bands(bands) };
+    let root = server.root_poa().unwrap();
+    root.manager().activate().unwrap();
+    let poa = root.create_poa("lanes", Some(&root.manager()), policies).unwrap();
+    let near: PathRef = poa.activate(Arc::new(Parrot::default())).unwrap();
+    let far = client.resolve(&near.object().to_string()).unwrap();
+    (name, far, None, vec![client, server])
+}
+
 #[test]
 fn the_steady_state_allocates_nothing_whatever_the_policies() {
     let propagated = || {
@@ -88,13 +112,16 @@ fn the_steady_state_allocates_nothing_whatever_the_policies() {
             subject("banded by the reference, private", vec![propagated()], &[bands(), private()], &[]),
             subject("no model, banded by the thread", vec![], &[], &[bands()]),
             subject("all at once", vec![propagated()], &[bands()], &[tcp(), private()]),
+            laned("lanes", &[], 1),
+            laned("lanes of two threads", &[], 2),
+            laned("lanes and bands", &[band(0, 9), band(10, 32767)], 1),
             self::subject("in one ORB", concurrency, vec![propagated(), bands()], &[], &[], true),
         ];
         for (name, path, thread, orbs) in subjects {
             let current = orbs[0].rt_current();
             let call = || {
                 orbs[0].scope(|scope| {
-                    for priority in [0, 9, 50, 32767] {
+                    for priority in PRIORITIES {
                         current.set_the_priority(priority)?;
                         let before = thread.clone().map(set_thread_overrides);
                         path.ping()?;

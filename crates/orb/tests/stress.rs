@@ -101,6 +101,10 @@ impl Client<'_> {
 }
 
 fn run(config: &Config, steady: bool) {
+    let Config { concurrency, bidirectional, connections_per_server, .. } = config;
+    println!(
+        "{concurrency:?}, bidirectional {bidirectional}, {connections_per_server} connections, steady {steady}"
+    );
     let (server, url) = serve(config.clone());
     let (client, _) = serve(config.clone());
     let echo: EchoRef = client.string_to_object(&url).unwrap().unchecked_narrow();
