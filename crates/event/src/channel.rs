@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::counters::Counts;
 use crate::dispatch::{Direct, Dispatch, Queued, Route, Strategy};
 use crate::error::{StartError, SwapError};
+use crate::latency::Latencies;
 use crate::modules::{Configuration, Rack, Replaceable, Row};
 use crate::observer::Observer;
 use crate::trace::Trace;
@@ -139,6 +140,15 @@ impl<R: Rack> Channel<R> {
         self.core.status()
     }
 
+    /// The times of these consumers, by the numbers that [`consumers`](Self::consumers) has; `None` where there is no such consumer, or the
+    /// channel was made without [`Config::latencies`](crate::Config::latencies).
+    ///
+    /// # Real-time
+    /// Allocates, and holds up nobody but who connects or leaves; disturbs no event.
+    pub fn latencies(&self, consumers: &[u32]) -> Vec<Option<Latencies>> {
+        self.core.latencies(consumers)
+    }
+
     /// How many table look-ups an event costs at this moment.
     pub fn lookups(&self) -> usize {
         self.core.view.read().tables.classes()
@@ -203,6 +213,10 @@ pub struct ConsumerStatus {
     pub suspended: bool,
     /// How many pushes wait for it.
     pub waiting: usize,
+    /// How many may.
+    pub queue: usize,
+    /// From an event's arrival to its return, where it has a deadline.
+    pub deadline: Option<Duration>,
     /// What happened so far.
     pub counts: Counts,
 }

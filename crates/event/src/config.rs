@@ -72,6 +72,9 @@ pub struct Config {
     pub block: Duration,
     /// Whether the trace records from the start.
     pub trace: bool,
+    /// Whether each consumer has histograms of its times (1 KiB each), which count while the trace is on. See
+    /// [`Channel::latencies`](crate::Channel::latencies).
+    pub latencies: bool,
     /// Whether pushes are counted by consumer. Losses and failures always are.
     pub counting: bool,
     /// Its number in a federation: unique there, and not 0, which is none.
@@ -95,6 +98,7 @@ impl Default for Config {
             own_threads: true,
             block: Duration::from_millis(100),
             trace: false,
+            latencies: false,
             counting: true,
             id: 0,
             clock: Arc::new(Monotonic),

@@ -6,6 +6,7 @@ use crate::counters::{Counters, Counts, count};
 use crate::dispatch::Dispatch;
 use crate::event::{Current, Event, NoCopy};
 use crate::kernel::Kernel;
+use crate::latency::{Counted, Latencies};
 use crate::placement::{Containment, Placement, Quality, SubPriority};
 use crate::trace::{Record, What};
 use isorb_rt::priority::Priority;
@@ -38,6 +39,7 @@ pub(crate) struct Connection {
     pub name: String,
     pub quality: Quality,
     pub counters: Counters,
+    latencies: Option<Box<Counted>>,
     placement: Placement,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
@@ -84,6 +86,7 @@ impl Connection {
             id,
             name,
             counters: Counters::default(),
+            latencies: kernel.latencies.then(|| Box::new(Counted::new())),
             placement,
             consumer,
             own_dispatch,
@@ -124,6 +127,15 @@ impl Connection {
 
     pub(crate) fn counts(&self) -> Counts {
         self.counters.read()
+    }
+
+    /// None where the channel keeps none.
+    pub(crate) fn latencies(&self) -> Option<Latencies> {
+        self.latencies.as_ref().map(|counted| counted.read())
+    }
+
+    pub(crate) fn deadline(&self) -> Option<std::time::Duration> {
+        self.placement.deadline
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -348,6 +360,12 @@ impl Connection {
             self.failed();
         } else {
             self.succeeded();
+        }
+        if let Some(latencies) = &self.latencies
+            && self.kernel.trace.is_on()
+        {
+            let deadline = self.placement.deadline.map(|deadline| deadline.as_nanos() as u64);
+            latencies.count(since, begin, *now, deadline);
         }
         if let Some(deadline) = self.placement.deadline {
             let deadline = since.saturating_add(deadline.as_nanos() as u64);

@@ -11,6 +11,7 @@ use crate::dispatch::{Dispatch, Route, ThreadSetup, Work};
 use crate::error::StartError;
 use crate::event::{Current, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
+use crate::latency::Latencies;
 use crate::modules::{Modules, Rack};
 use crate::placement::RunTimeScheduler;
 use crate::registry::Registry;
@@ -58,6 +59,7 @@ impl<R: Rack> Core<R> {
             levels.into(),
             config.block,
             config.counting,
+            config.latencies,
             limits.consumers,
         ));
         let timers = Arc::new(Timers::new(kernel.levels.len(), limits.timers));
@@ -211,9 +213,16 @@ impl<R: Rack> Core<R> {
             level: entry.connection.level(),
             suspended: entry.suspended,
             waiting: entry.connection.waiting(),
+            queue: entry.connection.quality.queue.max(1),
+            deadline: entry.connection.deadline(),
             counts: entry.connection.counts(),
         };
         registry.consumers.values().map(status).collect()
+    }
+
+    pub(crate) fn latencies(&self, consumers: &[u32]) -> Vec<Option<Latencies>> {
+        let registry = self.registry.lock();
+        consumers.iter().map(|id| registry.consumers.get(id)?.connection.latencies()).collect()
     }
 }
 

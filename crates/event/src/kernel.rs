@@ -19,6 +19,8 @@ pub(crate) struct Kernel {
     /// How long a supplier waits for room in a queue that blocks.
     pub block: Duration,
     pub counting: bool,
+    /// Consumers have histograms.
+    pub latencies: bool,
     /// Consumers that the channel is to disconnect when it comes to it.
     leaving: PiMutex<Vec<u32>>,
     /// Wakes whoever does so.
@@ -35,10 +37,22 @@ impl Kernel {
         levels: Box<[Priority]>,
         block: Duration,
         counting: bool,
+        latencies: bool,
         consumers: usize,
     ) -> Kernel {
         let leaving = PiMutex::new(Vec::with_capacity(consumers));
-        Kernel { clock, trace, events, sets, levels, block, counting, leaving, sweeper: Parker::new() }
+        Kernel {
+            clock,
+            trace,
+            events,
+            sets,
+            levels,
+            block,
+            counting,
+            latencies,
+            leaving,
+            sweeper: Parker::new(),
+        }
     }
 
     /// The level that serves a priority: the most urgent one that is not above it, or the lowest.

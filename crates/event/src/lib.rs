@@ -55,6 +55,7 @@ pub mod face;
 pub mod federation;
 mod filter;
 mod kernel;
+pub mod latency;
 mod modules;
 mod observer;
 mod placement;
@@ -77,6 +78,7 @@ pub use event::{Data, Event, Header, Stamp};
 pub use filter::{Dependency, Filter, MAX_DEPTH, MAX_TERMS, Malformed, encode, parse};
 pub use isorb_rt::priority::Priority;
 pub use isorb_rt::queue::Overflow;
+pub use latency::{Histogram, Latencies};
 pub use modules::{
     Choice, Configuration, Fixed, FixedBroadcaster, FixedDiscriminator, FixedFiltering, Modules, Rack,
     Replaceable, Row, With, Without,

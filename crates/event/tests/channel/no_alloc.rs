@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 fn rounds(config: Config) {
-    let (channel, clock) = still(Config { trace: true, ..config });
+    let (channel, clock) = still(Config { trace: true, latencies: true, ..config });
     let pushes = Arc::new(AtomicU64::new(0));
     let connect = |filter: Filter, quality: Quality| {
         let pushes = pushes.clone();
