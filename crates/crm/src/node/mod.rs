@@ -17,11 +17,13 @@ mod orb_path;
 mod servants;
 mod sessions;
 mod setup;
+mod status;
 mod tables;
 
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
 pub(crate) use setup::idl_state;
+pub use status::{AreaStatus, NodeStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;
 use crate::admission::{NodeAdmission, NodeConfig};

@@ -1,0 +1,181 @@
+//! What a server knows and counts, for tools.
+
+use super::NodeServer;
+use super::tables::{Replica, What};
+use crate::memory::{Segment, State};
+use crate::plane::ReceiveStats;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A node's server at one moment.
+#[derive(Clone, Debug)]
+pub struct NodeStatus {
+    /// The node's name.
+    pub name: String,
+    /// Processes with a session.
+    pub sessions: usize,
+    /// Bytes of all segments that the server made, and how many there may be.
+    pub bytes: (usize, usize),
+    /// Guaranteed channels that were admitted here, at either end.
+    pub guaranteed: usize,
+    /// What is given away to them of the dispatching processor and of the link, and what may be: parts of 1.
+    pub cpu: (f64, f64),
+    /// See `cpu`.
+    pub link: (f64, f64),
+    /// The areas of this node, by name.
+    pub areas: Vec<AreaStatus>,
+    /// The areas of other nodes that are read here, by name.
+    pub replicas: Vec<ReplicaStatus>,
+}
+
+/// An area of this node.
+#[derive(Clone, Debug)]
+pub struct AreaStatus {
+    /// Its name.
+    pub name: String,
+    /// Bytes of the largest value.
+    pub size: u32,
+    /// Values that it keeps.
+    pub histories: u32,
+    /// The latest value and the state.
+    pub value: ValueStatus,
+    /// Has it a writer?
+    pub has_writer: bool,
+    /// What its writer promised, in nanoseconds; 0 for nothing.
+    pub period_ns: u64,
+    /// Readers on this node.
+    pub readers: usize,
+    /// Where it is pushed to: the nodes' names, in order, with each whether the channel is guaranteed.
+    pub pushed_to: Vec<(String, bool)>,
+}
+
+/// A channel's end at the reader's node.
+#[derive(Clone, Debug)]
+pub struct ReplicaStatus {
+    /// The area's name.
+    pub name: String,
+    /// Bytes of the largest value.
+    pub size: usize,
+    /// The latest value that arrived, and the state.
+    pub value: ValueStatus,
+    /// Readers that share it.
+    pub readers: usize,
+    /// Was it admitted with a guarantee?
+    pub guaranteed: bool,
+    /// What its readers asked for, in nanoseconds; 0 for nothing.
+    pub deadline_ns: u64,
+    /// What was counted; none on the ORB's path.
+    pub counts: Option<ReceiveStats>,
+    /// Does it come as datagrams? If not, on the ORB's path.
+    pub datagrams: bool,
+    /// What the writer's node calls the channel.
+    pub handle: u64,
+}
+
+/// What can be seen of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ValueStatus {
+    /// The number of the latest value; 0 for none.
+    pub sequence: u64,
+    /// How old it is, in nanoseconds; none where there is none, or it could not be read while the writer wrote on.
+    pub age_ns: Option<u64>,
+    /// The state, unless the memory cannot be trusted.
+    pub state: Option<State>,
+}
+
+impl ValueStatus {
+    fn of(segment: &Segment) -> ValueStatus {
+        let sample = segment.reader().ok().and_then(|mut reader| reader.read_with(|_| ()).ok());
+        let sequence = || segment.reader().map_or(0, |reader| reader.sequence());
+        ValueStatus {
+            sequence: sample.as_ref().map_or_else(sequence, |(_, sample)| sample.sequence),
+            age_ns: sample.map(|(_, sample)| sample.age_ns()),
+            state: segment.state(),
+        }
+    }
+}
+
+impl NodeServer {
+    /// What the server knows and counts at this moment, of at most so many areas and as many replicas (those that come first by
+    /// name), and how many of both were left out.
+    ///
+    /// # Real-time
+    /// A control path: allocates, and takes the locks that set-up takes. A dispatching thread is waited for as long as it looks after
+    /// its agents, and may wait (with priority inheritance) for one agent's counters to be copied.
+    pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
+        let shared = &self.shared;
+        let (guaranteed, cpu, link) = {
+            let admission = shared.admission.lock();
+            let (cpu, link) = admission.utilisation();
+            (admission.len(), cpu.fraction(), link.fraction())
+        };
+        let mut areas = Vec::new();
+        let mut replicas = Vec::new();
+        let (sessions, bytes, left_out) = {
+            let tables = shared.tables.lock();
+            let mut readers: HashMap<&str, usize> = HashMap::new();
+            let mut remote: HashMap<*const Replica, (&str, &Arc<Replica>, usize)> = HashMap::new();
+            for ticket in tables.tickets.values() {
+                match &ticket.what {
+                    What::Writer => {}
+                    What::Local => *readers.entry(&ticket.area).or_default() += 1,
+                    What::Replica(replica) => {
+                        remote.entry(Arc::as_ptr(replica)).or_insert((&ticket.area, replica, 0)).2 += 1;
+                    }
+                }
+            }
+            let mut pushed: HashMap<&str, Vec<(String, bool)>> = HashMap::new();
+            for channel in tables.channels.values() {
+                let to = (channel.to.node.clone(), channel.grant.is_some());
+                pushed.entry(&channel.area).or_default().push(to);
+            }
+            let mut entries: Vec<_> = tables.areas.iter().collect();
+            entries.sort_by_key(|(name, _)| *name);
+            let mut remote: Vec<_> = remote.into_values().collect();
+            remote.sort_by_key(|(name, replica, _)| (*name, replica.handle));
+            let left_out = entries.len().saturating_sub(limit) + remote.len().saturating_sub(limit);
+            areas.extend(entries.into_iter().take(limit).map(|(name, entry)| {
+                let mut pushed_to = pushed.remove(name.as_str()).unwrap_or_default();
+                pushed_to.sort();
+                AreaStatus {
+                    name: name.clone(),
+                    size: entry.what.size,
+                    histories: entry.what.histories,
+                    value: ValueStatus::of(&entry.segment),
+                    has_writer: entry.writer.is_some(),
+                    period_ns: entry.period_ns,
+                    readers: readers.get(name.as_str()).copied().unwrap_or(0),
+                    pushed_to,
+                }
+            }));
+            // Under the tables' lock: a replica that somebody else holds at the moment its last reader leaves would not be closed.
+            replicas.extend(remote.into_iter().take(limit).map(|(name, replica, readers)| {
+                let dispatcher = &shared.dispatchers[replica.dispatcher];
+                ReplicaStatus {
+                    name: name.to_owned(),
+                    size: replica.segment.geometry().size(),
+                    value: ValueStatus::of(&replica.segment),
+                    readers,
+                    guaranteed: replica.grant.is_some(),
+                    deadline_ns: replica.qos.deadline,
+                    counts: replica.datagrams.then(|| dispatcher.receive_stats(replica.channel)).flatten(),
+                    datagrams: replica.datagrams,
+                    handle: replica.handle,
+                }
+            }));
+            (tables.sessions.len(), tables.bytes, left_out)
+        };
+        let config = &shared.config;
+        let status = NodeStatus {
+            name: config.name.clone(),
+            sessions,
+            bytes: (bytes, config.limits.bytes),
+            guaranteed,
+            cpu: (cpu, config.admission.cpu_share),
+            link: (link, config.admission.link_share),
+            areas,
+            replicas,
+        };
+        (status, left_out)
+    }
+}
