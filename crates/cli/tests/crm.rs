@@ -92,3 +92,82 @@ fn values_go_from_node_to_node() {
     let (_, output, error) = crm(&["--socket", &b, "dump", "plant/1", "--raw", "--patience", "60000"]);
     assert_eq!(output, "again", "{error}");
 }
+
+#[test]
+fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
+    let folder = Folder(std::env::temp_dir().join(format!("isorb-cli-crm-page-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let (a, b) = (folder.file("a"), folder.file("b"));
+    let coordinator = Process::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let url = coordinator.1.clone();
+    let serve = |name: &str, socket: &str| {
+        let arguments =
+            ["crm-server", "--name", name, "--socket", socket, "--coordinator", &url, "--admin", "0"];
+        let mut child = Command::new(ISORB).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let (ready, page) = (lines.next().unwrap(), lines.next().unwrap());
+        let address = page.strip_prefix("ADMIN http://").unwrap().trim_end_matches('/').to_owned();
+        (Process(child, ready), address)
+    };
+    let (_near, near_page) = serve("a", &a);
+    let (_far, far_page) = serve("b", &b);
+    let (good, _, error) = crm(&["--socket", &a, "write", "plant/1", "3.2", "--create", "64"]);
+    assert!(good, "{error}");
+    // Somebody at the other node who reads until the end of the test.
+    let watch = Command::new(ISORB)
+        .args(["crm", "--socket", &b, "watch", "plant/1"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let watch = Process(watch, String::new());
+
+    let until = |what: &str, page: &str, so: &dyn Fn(&serde_json::Value) -> bool| {
+        let start = Instant::now();
+        loop {
+            let state = state(page);
+            if so(&state) {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}: {state}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    until("the area and where it goes", &near_page, &|state| {
+        let area = &state["areas"][0];
+        state["kind"] == "reflective-memory"
+            && state["name"] == "a"
+            && area["name"] == "plant/1"
+            && area["values"] == 1
+            && area["age_ns"].as_u64() > Some(0)
+            && area["pushed_to"][0][0] == "b"
+    });
+    until("the replica", &far_page, &|state| {
+        let replica = &state["replicas"][0];
+        replica["name"] == "plant/1"
+            && replica["values"] == 1
+            && replica["readers"] == 1
+            && replica["datagrams"] == true
+            && replica["lost"].is_u64()
+            && replica["worst_age_ns"].is_u64()
+    });
+    // A look does not keep what nobody reads.
+    drop(watch);
+    until("the replica goes with its reader", &far_page, &|state| {
+        state["replicas"].as_array().is_some_and(Vec::is_empty)
+    });
+    until("and so does the channel", &near_page, &|state| {
+        state["areas"][0]["pushed_to"].as_array().is_some_and(Vec::is_empty)
+    });
+}
+
+fn state(address: &str) -> serde_json::Value {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(format!("GET /state HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    serde_json::from_str(body).unwrap()
+}

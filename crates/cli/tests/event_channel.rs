@@ -1,6 +1,6 @@
 //! `isorb event-channel` in processes of its own: alone, federated, and after a process was killed.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -126,4 +126,49 @@ fn a_neighbour_needs_a_number() {
         .unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("--id"));
+}
+
+/// What a service's page says, asked with `curl`'s means: one request, all that comes.
+fn state(address: &str) -> serde_json::Value {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(format!("GET /state HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    serde_json::from_str(body).unwrap()
+}
+
+#[test]
+fn the_page_shows_what_remote_consumers_get() {
+    let orb = orb();
+    let mut process = Command::new(env!("CARGO_BIN_EXE_isorb"))
+        .args(["event-channel", "--real-time", "off", "--admin", "0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let (ready, page) = (lines.next().unwrap(), lines.next().unwrap());
+    let (url, _) = ready.strip_prefix("READY ").unwrap().rsplit_once('/').unwrap();
+    let port = url.rsplit_once(':').unwrap().1.to_owned();
+    let process = Process { child: process, port };
+    let address = page.strip_prefix("ADMIN http://").unwrap().trim_end_matches('/').to_owned();
+    assert!(address.starts_with("127.0.0.1:"), "loopback, unless told otherwise: {address}");
+
+    let channel = process.channel(&orb);
+    let consumer = consume(&orb, &channel, 20);
+    let supplier = supply(&channel);
+    until("events come", || {
+        supplier.push(&vec![event(20, 1)]).unwrap();
+        !consumer.0.lock().unwrap().is_empty()
+    });
+    until("the page has them", || {
+        let state = state(&address);
+        let row = &state["consumers"][0];
+        state["kind"] == "event-channel"
+            && row["pushed"].as_u64() > Some(0)
+            && row["response"]["count"].as_u64() > Some(0)
+    });
 }

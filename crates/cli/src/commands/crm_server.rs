@@ -1,6 +1,8 @@
 //! `isorb crm-server` and `isorb crm-coordinator`: reflective memory's processes.
 
+use super::admin::{self, AdminArgs};
 use isorb::{Config, Orb, Reference};
+use isorb_admin::MemorySource;
 use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_crm::idl::Glob_CommRef;
 use isorb_crm::node::{NodeServer, ServerConfig, default_socket};
@@ -43,6 +45,8 @@ pub struct ServerArgs {
     /// Milliseconds of silence after which a node counts as dead.
     #[arg(long, value_name = "MS", default_value_t = 350)]
     silence: u64,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 /// One a system: knows which areas there are and where.
@@ -78,8 +82,9 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
         None => None,
     };
     let socket = config.socket.clone();
-    let _server = NodeServer::start(&orb, config, coordinator)?;
-    ready(&socket.display())?;
+    let server = Arc::new(NodeServer::start(&orb, config, coordinator)?);
+    let page = args.admin.start(MemorySource::new(Arc::downgrade(&server)))?;
+    ready(&socket.display(), &admin::line(page.as_ref()))?;
     orb.run();
     Ok(())
 }
@@ -95,8 +100,8 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
     let urls: Vec<String> =
         orb.endpoint_addresses().iter().map(|(host, port)| format!(":1.2@{host}:{port}")).collect();
     match urls.is_empty() {
-        true => ready(coordinator.object().object())?,
-        false => ready(&format_args!("corbaloc:{}/ReflectiveMemory", urls.join(",")))?,
+        true => ready(coordinator.object().object(), "")?,
+        false => ready(&format_args!("corbaloc:{}/ReflectiveMemory", urls.join(",")), "")?,
     }
     orb.run();
     Ok(())
@@ -115,10 +120,10 @@ fn orb(arguments: Vec<String>, host: IpAddr, port: u16) -> Result<Orb, Box<dyn E
     Ok(orb)
 }
 
-/// Whoever reads the line finds a service.
-fn ready(what: &dyn std::fmt::Display) -> std::io::Result<()> {
+/// Whoever reads the first line finds a service.
+fn ready(what: &dyn std::fmt::Display, more: &str) -> std::io::Result<()> {
     let mut output = std::io::stdout();
-    writeln!(output, "READY {what}")?;
+    write!(output, "READY {what}\n{more}")?;
     output.flush()
 }
 

@@ -1,6 +1,8 @@
 //! `isorb event-channel`: an event channel as a process.
 
+use super::admin::{self, AdminArgs};
 use isorb::{Config, Orb};
+use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
 use isorb_event::federation::Federation;
@@ -85,6 +87,8 @@ pub struct Args {
     /// Writes the reference of the real-time channel to a file.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 /// How often a federation's members say that they are there, and for how long they are believed.
@@ -116,6 +120,9 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         limits: Limits { events: args.events, payload: args.payload, ..Limits::default() },
         threads: setup.clone(),
         id: args.id,
+        // The page shows how long events take.
+        trace: args.admin.is_wanted(),
+        latencies: args.admin.is_wanted(),
         ..isorb_event::Config::default()
     })?;
     let orb = Orb::with_config(config);
@@ -166,8 +173,10 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             false => format!(":1.2@{host}:{port}"),
         })
         .collect();
+    let page = args.admin.start(ChannelSource::new(&channel, args.events))?;
     let mut output = std::io::stdout();
-    writeln!(output, "READY corbaloc:{}/EventService", addresses.join(","))?;
+    let page_line = admin::line(page.as_ref());
+    write!(output, "READY corbaloc:{}/EventService\n{page_line}", addresses.join(","))?;
     output.flush()?;
     if let Some((federation, neighbourhood)) = federation {
         let (orb, join) = (orb.clone(), args.join.clone());

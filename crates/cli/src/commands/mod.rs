@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+pub mod admin;
 pub mod crm;
 pub mod crm_server;
 pub mod demo;

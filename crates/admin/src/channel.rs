@@ -1,0 +1,230 @@
+//! The numbers of an event channel.
+
+use crate::Source;
+use crate::rate::per_second;
+use isorb_event::{Channel, ConsumerStatus, Counts, Histogram, Latencies, Rack, Replaceable};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Consumers that the page shows: the most urgent ones, then those that connected first.
+const SHOWN: usize = 256;
+
+/// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel keeps them
+/// ([`Config::latencies`](isorb_event::Config::latencies)) and its trace is on.
+pub struct ChannelSource<R: Rack = Replaceable> {
+    channel: Channel<R>,
+    copies: usize,
+    before: Option<(Instant, HashMap<u32, Counts>)>,
+}
+
+impl<R: Rack> ChannelSource<R> {
+    /// About this channel, which has room for so many copies of events ([`Limits::events`](isorb_event::Limits::events)).
+    pub fn new(channel: &Channel<R>, copies: usize) -> ChannelSource<R> {
+        ChannelSource { channel: channel.clone(), copies, before: None }
+    }
+}
+
+impl<R: Rack> std::fmt::Debug for ChannelSource<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelSource").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+impl<R: Rack> Source for ChannelSource<R> {
+    fn sample(&mut self) -> String {
+        let now = Instant::now();
+        let mut consumers = self.channel.consumers();
+        consumers.sort_by_key(|c| (std::cmp::Reverse(c.level), c.id));
+        let left_out = consumers.len().saturating_sub(SHOWN);
+        consumers.truncate(SHOWN);
+        let ids: Vec<u32> = consumers.iter().map(|c| c.id).collect();
+        let latencies = self.channel.latencies(&ids);
+        let no_counts = HashMap::new();
+        let (ns, before) = match &self.before {
+            Some((at, counts)) => (now.duration_since(*at).as_nanos() as u64, counts),
+            None => (0, &no_counts),
+        };
+        let rows = consumers
+            .iter()
+            .zip(&latencies)
+            .map(|(status, latencies)| row(status, latencies.as_ref(), before.get(&status.id), ns));
+        let view = View {
+            kind: "event-channel",
+            id: self.channel.id(),
+            tracing: self.channel.trace().is_on(),
+            copies: self.copies,
+            free_copies: self.channel.free_copies(),
+            lookups: self.channel.lookups(),
+            left_out,
+            consumers: rows.collect(),
+        };
+        let text = json(&view);
+        self.before = Some((now, consumers.into_iter().map(|c| (c.id, c.counts)).collect()));
+        text
+    }
+}
+
+/// JSON of what cannot fail to be JSON.
+pub(crate) fn json(view: &impl Serialize) -> String {
+    serde_json::to_string(view).unwrap_or_else(|_| "{}".to_owned())
+}
+
+#[derive(Serialize)]
+struct View {
+    kind: &'static str,
+    id: u64,
+    tracing: bool,
+    copies: usize,
+    free_copies: usize,
+    lookups: usize,
+    left_out: usize,
+    consumers: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: u32,
+    name: String,
+    priority: i16,
+    level: u8,
+    suspended: bool,
+    waiting: usize,
+    queue: usize,
+    deadline_ns: Option<u64>,
+    /// Pushes and losses a second, since the numbers before.
+    push_rate: Option<f64>,
+    loss_rate: Option<f64>,
+    pushed: u64,
+    queued: u64,
+    /// Lost, refused, not kept or skipped.
+    lost: u64,
+    failed: u64,
+    missed: u64,
+    overruns: u64,
+    timeouts: u64,
+    late_intervals: u64,
+    least_laxity_ns: Option<i64>,
+    response: Option<Times>,
+    waited: Option<Times>,
+    laxity: Option<Times>,
+}
+
+/// A histogram: the buckets that are not empty, each with the time it ends at (none for the last), and figures from them.
+#[derive(Serialize)]
+struct Times {
+    count: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    buckets: Vec<(Option<u64>, u64)>,
+}
+
+impl Times {
+    fn of(histogram: &Histogram) -> Times {
+        let all = histogram.0.iter().enumerate().filter(|(_, n)| **n > 0);
+        Times {
+            count: histogram.count(),
+            p50_ns: histogram.quantile(0.5),
+            p99_ns: histogram.quantile(0.99),
+            buckets: all.map(|(bucket, n)| (Histogram::end(bucket), *n)).collect(),
+        }
+    }
+}
+
+fn lost(counts: &Counts) -> u64 {
+    [counts.dropped, counts.refused, counts.not_kept, counts.skipped]
+        .iter()
+        .fold(0, |a, b| a.saturating_add(*b))
+}
+
+fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&Counts>, ns: u64) -> Row {
+    let counts = &status.counts;
+    // One that was not there before has no rate yet.
+    let rate = |of: fn(&Counts) -> u64| before.and_then(|before| per_second(of(before), of(counts), ns));
+    Row {
+        id: status.id,
+        name: status.name.clone(),
+        priority: status.priority.get(),
+        level: status.level,
+        suspended: status.suspended,
+        waiting: status.waiting,
+        queue: status.queue,
+        deadline_ns: status.deadline.map(|deadline| u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)),
+        push_rate: rate(|counts| counts.pushed),
+        loss_rate: rate(lost),
+        pushed: counts.pushed,
+        queued: counts.queued,
+        lost: lost(counts),
+        failed: counts.failed,
+        missed: counts.missed,
+        overruns: counts.overruns,
+        timeouts: counts.timeouts,
+        late_intervals: counts.late_intervals,
+        least_laxity_ns: latencies.and_then(|l| l.least_laxity),
+        response: latencies.map(|l| Times::of(&l.response)),
+        waited: latencies.map(|l| Times::of(&l.waited)),
+        // Without a deadline there is none.
+        laxity: latencies.filter(|_| status.deadline.is_some()).map(|l| Times::of(&l.laxity)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_event::{Config, ConsumerQos, Event, Filter, Quality};
+    use serde_json::Value;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn sample<R: Rack>(source: &mut ChannelSource<R>) -> Value {
+        let text = source.sample();
+        assert!(!text.contains('\n'), "one line, as server-sent events need it");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn the_numbers_are_the_channels() {
+        let config = Config { trace: true, latencies: true, ..Config::default() };
+        let channel = Channel::new(config).unwrap();
+        let mut source = ChannelSource::new(&channel, 1024);
+        let view = sample(&mut source);
+        assert_eq!((&view["kind"], &view["free_copies"]), (&"event-channel".into(), &1024.into()));
+        assert_eq!(view["consumers"], Value::Array(vec![]));
+
+        let quality = Quality { deadline: Some(Duration::from_secs(3600)), queue: 7, ..Quality::default() };
+        let qos = ConsumerQos::of("<b>\n\"display\"", Filter::of(20, 1)).quality(quality);
+        let _display = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), qos).unwrap();
+        let supplier = channel.for_suppliers().connect().unwrap();
+        assert_eq!(sample(&mut source)["consumers"][0]["push_rate"], Value::Null, "new");
+        for _ in 0..5 {
+            supplier.push(&Event::new(20, 1));
+        }
+        let view = sample(&mut source);
+        let row = &view["consumers"][0];
+        assert_eq!((&row["name"], &row["pushed"]), (&"<b>\n\"display\"".into(), &5.into()));
+        assert_eq!((&row["queue"], &row["missed"]), (&7.into(), &0.into()));
+        assert!(row["push_rate"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!((&row["response"]["count"], &row["laxity"]["count"]), (&5.into(), &5.into()));
+        assert!(row["least_laxity_ns"].as_i64().unwrap() > 0);
+        let sum: u64 =
+            row["response"]["buckets"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).sum();
+        assert_eq!(sum, 5);
+    }
+
+    #[test]
+    fn a_channel_with_many_consumers_shows_the_most_urgent() {
+        let channel = Channel::new(Config::default()).unwrap();
+        let connect = |priority: i16| {
+            let quality =
+                Quality { priority: isorb_event::Priority::new(priority).unwrap(), ..Quality::default() };
+            let qos = ConsumerQos::of(priority.to_string(), Filter::of(20, 1)).quality(quality);
+            channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), qos).unwrap()
+        };
+        let mut proxies: Vec<_> = (0..SHOWN + 3).map(|_| connect(0)).collect();
+        proxies.push(connect(30_000));
+        let view = sample(&mut ChannelSource::new(&channel, 1024));
+        assert_eq!((&view["left_out"], &view["consumers"][0]["name"]), (&4.into(), &"30000".into()));
+        assert_eq!(view["consumers"].as_array().unwrap().len(), SHOWN);
+        assert_eq!(view["consumers"][0]["response"], Value::Null, "none are kept");
+    }
+}

@@ -1,0 +1,240 @@
+//! One connection: a head is read, an answer is written, and that was it.
+
+use crate::board::Board;
+use crate::request::{self, Asked, MAX_HEAD, Refusal, Request};
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const PAGE: &str = include_str!("page/page.html");
+const SCRIPT: &str = include_str!("page/page.js");
+const STYLE: &str = include_str!("page/page.css");
+
+/// Nothing from elsewhere, nothing written into the page, nobody's frame.
+const HEADERS: &str = "Connection: close\r\n\
+    Cache-Control: no-store\r\n\
+    Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+    Cross-Origin-Resource-Policy: same-origin\r\n\
+    Referrer-Policy: no-referrer\r\n\
+    X-Content-Type-Options: nosniff\r\n";
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub board: Board,
+    pub hosts: Vec<String>,
+    pub interval: Duration,
+    /// How long a client may take for its head, and for taking an answer.
+    pub patience: Duration,
+    pub connections: AtomicUsize,
+    /// Of those, the ones that stay open for events.
+    pub streams: AtomicUsize,
+    pub max_streams: usize,
+}
+
+/// A place among a bounded number, given back at the end.
+pub(crate) struct Place<'c>(&'c AtomicUsize);
+
+impl<'c> Place<'c> {
+    pub fn take(used: &'c AtomicUsize, limit: usize) -> Option<Place<'c>> {
+        let more = |n: usize| (n < limit).then_some(n + 1);
+        used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Place(used))
+    }
+
+    /// Given back by somebody else, with [`adopt`](Self::adopt).
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+
+    pub fn adopt(used: &'c AtomicUsize) -> Place<'c> {
+        Place(used)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Serves one client to the end. What goes wrong with its socket concerns nobody else.
+pub(crate) fn serve(mut stream: TcpStream, shared: &Shared) {
+    let deadline = Instant::now() + shared.patience;
+    let _ = stream.set_nodelay(true);
+    let asked = match read_head(&mut stream, deadline) {
+        Ok(Some(head)) => request::parse(&head, &shared.hosts),
+        Ok(None) => return,
+        Err(refusal) => Err(refusal),
+    };
+    let deadline = Instant::now() + shared.patience;
+    let done = match asked {
+        Ok(request) => answer(&mut stream, request, shared, deadline),
+        Err(refusal) => refuse(&mut stream, refusal, deadline),
+    };
+    if done.is_ok() {
+        part(&mut stream, shared.patience.min(Duration::from_millis(200)));
+    }
+}
+
+/// Says to a client for whom there is no place that there is none. Waits for nothing.
+pub(crate) fn turn_away(stream: &mut TcpStream) {
+    if stream.set_nonblocking(true).is_ok() {
+        let _ = stream.write(&refusal(Refusal::Busy));
+    }
+}
+
+/// The head, with its empty line; `None` where the client has gone or sent nothing.
+fn read_head(stream: &mut TcpStream, deadline: Instant) -> Result<Option<Vec<u8>>, Refusal> {
+    let mut head = Vec::with_capacity(1024);
+    let mut piece = [0; 1024];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Refusal::TooSlow);
+        }
+        if stream.set_read_timeout(Some(left)).is_err() {
+            return Ok(None);
+        }
+        match stream.read(&mut piece) {
+            Ok(0) => return Ok(None),
+            Ok(read) => head.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+            Err(_) => return Ok(None),
+        }
+        match request::end_of_head(&head) {
+            Some(end) if end <= MAX_HEAD => {
+                head.truncate(end);
+                return Ok(Some(head));
+            }
+            None if head.len() < MAX_HEAD => {}
+            _ => return Err(Refusal::TooLarge),
+        }
+    }
+}
+
+fn answer(
+    stream: &mut TcpStream,
+    request: Request,
+    shared: &Shared,
+    deadline: Instant,
+) -> std::io::Result<()> {
+    let body = |stream: &mut TcpStream, kind: &str, body: &str| {
+        let mut text = String::with_capacity(HEADERS.len() + body.len() + 128);
+        let _ = write!(
+            text,
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{HEADERS}\r\n",
+            body.len()
+        );
+        if !request.head_only {
+            text.push_str(body);
+        }
+        write_by(stream, text.as_bytes(), deadline)
+    };
+    match request.what {
+        Asked::Page => body(stream, "text/html; charset=utf-8", PAGE),
+        Asked::Script => body(stream, "text/javascript; charset=utf-8", SCRIPT),
+        Asked::Style => body(stream, "text/css; charset=utf-8", STYLE),
+        Asked::State => {
+            let news = shared.board.look(shared.interval).next(shared.patience);
+            let deadline = Instant::now() + shared.patience;
+            match news {
+                Some(text) => write_state(stream, &text, request.head_only, deadline),
+                None => refuse(stream, Refusal::NoNews, deadline),
+            }
+        }
+        Asked::Events => match Place::take(&shared.streams, shared.max_streams) {
+            Some(_place) => events(stream, request, shared),
+            None => refuse(stream, Refusal::Busy, deadline),
+        },
+    }
+}
+
+fn write_state(
+    stream: &mut TcpStream,
+    text: &str,
+    head_only: bool,
+    deadline: Instant,
+) -> std::io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{HEADERS}\r\n",
+        text.len()
+    );
+    write_by(stream, head.as_bytes(), deadline)?;
+    if head_only { Ok(()) } else { write_by(stream, text.as_bytes(), deadline) }
+}
+
+/// Sends the numbers as they come, until the client has gone, or does not take them in time.
+fn events(stream: &mut TcpStream, request: Request, shared: &Shared) -> std::io::Result<()> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{HEADERS}\r\nretry: 2000\n\n");
+    let head = match request.head_only {
+        true => &head[..head.len() - "retry: 2000\n\n".len()],
+        false => &head,
+    };
+    write_by(stream, head.as_bytes(), Instant::now() + shared.patience)?;
+    if request.head_only {
+        return Ok(());
+    }
+    let mut looker = shared.board.look(shared.interval);
+    while !shared.board.is_stopped() {
+        // A source that hangs makes no news; a comment finds out whether the client is there.
+        let text = match looker.next(shared.interval + shared.patience) {
+            Some(news) => format!("data: {news}\n\n"),
+            None => ":\n\n".to_owned(),
+        };
+        write_by(stream, text.as_bytes(), Instant::now() + shared.patience)?;
+    }
+    Ok(())
+}
+
+fn refusal(refusal: Refusal) -> Vec<u8> {
+    let (status, sentence) = refusal.answer();
+    let allow = if refusal == Refusal::Method { "Allow: GET, HEAD\r\n" } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{allow}{HEADERS}\r\n{sentence}\n",
+        sentence.len() + 1
+    )
+    .into_bytes()
+}
+
+fn refuse(stream: &mut TcpStream, why: Refusal, deadline: Instant) -> std::io::Result<()> {
+    write_by(stream, &refusal(why), deadline)
+}
+
+/// Writes all of it before the deadline, however small the pieces are that the client takes.
+fn write_by(stream: &mut TcpStream, mut octets: &[u8], deadline: Instant) -> std::io::Result<()> {
+    while !octets.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(octets) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => octets = &octets[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Ends the connection so that the client gets the answer: a socket that is closed with octets unread resets the connection, and the answer is
+/// lost on the way. So a little of what still comes is read, for a moment.
+fn part(stream: &mut TcpStream, patience: Duration) {
+    let until = Instant::now() + patience;
+    if stream.shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let mut piece = [0; 4096];
+    for _ in 0..16 {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return;
+        }
+        if !stream.read(&mut piece).is_ok_and(|read| read > 0) {
+            return;
+        }
+    }
+}

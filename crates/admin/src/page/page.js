@@ -1,0 +1,209 @@
+'use strict';
+// Shows what /events says. Whatever has a name from elsewhere is written as text, never as markup.
+
+const $ = (id) => document.getElementById(id);
+
+function make(tag, text, attributes = {}) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+const nothing = '–';
+const count = (n) => (n === null || n === undefined ? nothing : n.toLocaleString('en'));
+const rate = (n) => (n === null || n === undefined ? nothing : n.toLocaleString('en', { maximumFractionDigits: n < 10 ? 1 : 0 }));
+const part = (n) => `${(n * 100).toFixed(1)} %`;
+
+function time(ns) {
+  if (ns === null || ns === undefined) return nothing;
+  const size = Math.abs(ns);
+  for (const [unit, length] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
+    if (size >= length) return `${(ns / length).toPrecision(3)} ${unit}`;
+  }
+  return `${ns} ns`;
+}
+
+// Of a histogram the end of a bucket is known: what is said to be so long was shorter than that.
+function under(times, figure) {
+  if (!times || times.count === 0) return nothing;
+  return times[figure] === null ? '> 4 min' : `< ${time(times[figure])}`;
+}
+
+// Buckets double; all tables have the same axis, 2^6 ns to 2^38 ns, so that rows can be compared.
+const SVG = 'http://www.w3.org/2000/svg';
+const [FIRST, LAST, WIDTH, HEIGHT] = [6, 39, 4, 22];
+function histogram(times) {
+  if (!times || times.count === 0) return document.createTextNode(nothing);
+  const svg = document.createElementNS(SVG, 'svg');
+  svg.setAttribute('width', (LAST - FIRST + 1) * WIDTH);
+  svg.setAttribute('height', HEIGHT);
+  svg.setAttribute('role', 'img');
+  const bars = new Map();
+  for (const [end, n] of times.buckets) {
+    const bucket = end === null ? LAST : Math.min(LAST, Math.max(FIRST, Math.round(Math.log2(end))));
+    bars.set(bucket, (bars.get(bucket) ?? 0) + n);
+  }
+  const most = Math.max(...bars.values());
+  for (const [bucket, n] of bars) {
+    const height = Math.max(1, (Math.log1p(n) / Math.log1p(most)) * HEIGHT);
+    const bar = document.createElementNS(SVG, 'rect');
+    bar.setAttribute('x', (bucket - FIRST) * WIDTH);
+    bar.setAttribute('y', HEIGHT - height);
+    bar.setAttribute('width', WIDTH - 1);
+    bar.setAttribute('height', height);
+    svg.append(bar);
+  }
+  const title = document.createElementNS(SVG, 'title');
+  title.textContent = times.buckets
+    .map(([end, n]) => `${end === null ? 'longer' : `under ${time(end)}`}: ${count(n)}`)
+    .join('\n');
+  svg.prepend(title);
+  return svg;
+}
+
+// A column: heading, its name for tests and styles, what is shown, and when it is bad news.
+const column = (heading, field, show, bad = () => false) => ({ heading, field, show, bad });
+const counted = (heading, field, isBad = false) =>
+  column(heading, field, (row) => count(row[field]), (row) => isBad && row[field] > 0);
+
+const CONSUMERS = [
+  column('Consumer', 'name', (c) => `${c.name || 'unnamed'} (${c.id})${c.suspended ? ', suspended' : ''}`),
+  counted('Priority', 'priority'),
+  column('Pushes/s', 'push_rate', (c) => rate(c.push_rate)),
+  counted('Pushes', 'pushed'),
+  column('Waiting', 'waiting', (c) => `${count(c.waiting)} of ${count(c.queue)}`, (c) => c.waiting >= c.queue),
+  column('Losses/s', 'loss_rate', (c) => rate(c.loss_rate), (c) => c.loss_rate > 0),
+  counted('Lost', 'lost', true),
+  counted('Failed', 'failed', true),
+  column('Deadline', 'deadline', (c) => time(c.deadline_ns)),
+  counted('Missed', 'missed', true),
+  counted('Overruns', 'overruns', true),
+  column('Least laxity', 'least_laxity', (c) => time(c.least_laxity_ns), (c) => c.least_laxity_ns < 0),
+  column('Laxity', 'laxity', (c) => histogram(c.laxity)),
+  column('Waited', 'waited', (c) => histogram(c.waited)),
+  column('Response', 'response', (c) => histogram(c.response)),
+  column('p50', 'p50', (c) => under(c.response, 'p50_ns')),
+  column('p99', 'p99', (c) => under(c.response, 'p99_ns')),
+];
+
+const VALUES = [
+  column('Values/s', 'rate', (a) => rate(a.rate)),
+  counted('Values', 'values'),
+  column('Age', 'age', (a) => time(a.age_ns)),
+  column('State', 'state', (a) => a.state, (a) => a.state !== 'open'),
+];
+const AREAS = [
+  column('Area', 'name', (a) => a.name),
+  counted('Bytes', 'size'),
+  counted('Histories', 'histories'),
+  ...VALUES,
+  column('Writer', 'writer', (a) => (a.has_writer ? 'yes' : 'no')),
+  column('Promised', 'period', (a) => (a.period_ns ? `every ${time(a.period_ns)}` : nothing)),
+  counted('Readers here', 'readers'),
+  column('Pushed to', 'pushed_to', (a) => a.pushed_to.map(([node, sure]) => node + (sure ? ' (guaranteed)' : '')).join(', ') || nothing),
+];
+const REPLICAS = [
+  column('Area of another node', 'name', (r) => r.name),
+  counted('Bytes', 'size'),
+  ...VALUES,
+  counted('Readers', 'readers'),
+  column('By', 'by', (r) => (r.datagrams ? 'datagrams' : 'the ORB') + (r.guaranteed ? ', guaranteed' : '')),
+  column('Deadline', 'deadline', (r) => (r.deadline_ns ? time(r.deadline_ns) : nothing)),
+  counted('Missed', 'missed', true),
+  counted('Lost', 'lost', true),
+  counted('Recovered', 'recovered'),
+  counted('Ignored', 'ignored', true),
+  counted('Silences', 'silent', true),
+  column('Worst age', 'worst_age', (r) => time(r.worst_age_ns)),
+];
+
+function table(id, heading, columns, rows) {
+  const head = make('tr');
+  head.append(...columns.map((c) => make('th', c.heading, { scope: 'col' })));
+  const body = make('tbody');
+  for (const row of rows) {
+    const line = make('tr');
+    for (const { field, show, bad } of columns) {
+      const cell = make('td', undefined, { 'data-field': field });
+      cell.append(show(row));
+      cell.classList.toggle('bad', bad(row));
+      line.append(cell);
+    }
+    body.append(line);
+  }
+  const thead = make('thead');
+  thead.append(head);
+  const all = make('table', undefined, { id });
+  all.append(thead, body);
+  const wide = make('div', undefined, { class: 'wide' });
+  wide.append(all);
+  const section = make('section');
+  section.append(make('h2', heading), rows.length ? wide : make('p', 'none', { class: 'note' }));
+  return section;
+}
+
+function facts(pairs) {
+  $('facts').replaceChildren(
+    ...pairs.map(([name, value]) => {
+      const pair = make('div');
+      pair.append(make('dt', name), make('dd', value));
+      return pair;
+    }),
+  );
+}
+
+const PAGES = {
+  'event-channel': (s) => ({
+    title: s.id ? `Event channel ${s.id}` : 'Event channel',
+    facts: [
+      ['consumers', count(s.consumers.length + s.left_out)],
+      ['not shown', count(s.left_out)],
+      ['events that wait', `${count(s.copies - s.free_copies)} of ${count(s.copies)}`],
+      ['look-ups an event', count(s.lookups)],
+      ['trace', s.tracing ? 'on' : 'off: no latencies'],
+    ],
+    tables: [table('consumers', 'Consumers', CONSUMERS, s.consumers)],
+  }),
+  'reflective-memory': (s) => ({
+    title: `Reflective memory, node ${s.name}`,
+    facts: [
+      ['processes', count(s.sessions)],
+      ['bytes', `${count(s.bytes)} of ${count(s.bytes_limit)}`],
+      ['guaranteed channels', count(s.guaranteed)],
+      ['processor given away', `${part(s.cpu)} of ${part(s.cpu_share)}`],
+      ['link given away', `${part(s.link)} of ${part(s.link_share)}`],
+      ['not shown', count(s.left_out)],
+    ],
+    tables: [
+      table('areas', 'Areas of this node', AREAS, s.areas),
+      table('replicas', 'Read from other nodes', REPLICAS, s.replicas),
+    ],
+  }),
+  ended: () => ({ title: 'The service has ended', facts: [], tables: [] }),
+};
+
+function show(state) {
+  const page = PAGES[state.kind](state);
+  document.title = `${page.title} – isorb`;
+  $('title').textContent = page.title;
+  facts(page.facts);
+  $('tables').replaceChildren(...page.tables);
+}
+
+function link(text, lost) {
+  $('link').textContent = text;
+  $('link').classList.toggle('lost', lost);
+}
+
+let number = 0;
+const events = new EventSource('events');
+events.onmessage = (message) => {
+  show(JSON.parse(message.data));
+  number += 1;
+  document.body.dataset.number = number;
+  link('live', false);
+};
+events.onerror = () => {
+  link(events.readyState === EventSource.CLOSED ? 'refused: too many look already; reload later' : 'connection lost, trying again', true);
+};

@@ -1,0 +1,142 @@
+//! The listener and its threads.
+
+use crate::Source;
+use crate::board::Board;
+use crate::connection::{Place, Shared, serve, turn_away};
+use isorb_rt::sched::{SpawnError, Thread, ThreadSpec};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+/// How a page is served.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How often there are new numbers while somebody looks.
+    pub interval: Duration,
+    /// How long a client may take to send its request, and to take an answer or a set of numbers.
+    pub patience: Duration,
+    /// Connections at once; more are answered with 503.
+    pub connections: usize,
+    /// How many of them may stay open for events; fewer, so that one more can get at least the page.
+    pub streams: usize,
+    /// Host names, other than addresses and `localhost`, that the page may be asked for under.
+    pub hosts: Vec<String>,
+}
+
+impl Default for Options {
+    /// Twice a second, five seconds' patience, 16 connections, 8 of them for events, no other host names.
+    fn default() -> Options {
+        Options {
+            interval: Duration::from_millis(500),
+            patience: Duration::from_secs(5),
+            connections: 16,
+            streams: 8,
+            hosts: Vec::new(),
+        }
+    }
+}
+
+/// A page that is served. It ends when this is dropped; connections end by themselves soon after.
+pub struct Admin {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    threads: Vec<Thread<()>>,
+}
+
+/// Connections' threads do little.
+const STACK: usize = 256 * 1024;
+
+impl Admin {
+    /// Serves the page of `source` at `address`.
+    ///
+    /// # Errors
+    /// What the system says to the address (it is in use, or not this machine's) or to the two threads.
+    ///
+    /// # Real-time
+    /// For start-up. Its threads are of class `Other`.
+    pub fn start(address: SocketAddr, options: Options, source: impl Source) -> io::Result<Admin> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            board: Board::default(),
+            hosts: options.hosts,
+            interval: options.interval,
+            patience: options.patience.max(Duration::from_millis(1)),
+            connections: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            max_streams: options.streams,
+        });
+        let mut admin = Admin { address, shared: shared.clone(), threads: Vec::new() };
+        let (filler, interval) = (shared.clone(), options.interval);
+        admin.threads.push(spawn("admin-sampler", move || filler.board.fill(source, interval))?);
+        let limit = options.connections;
+        admin.threads.push(spawn("admin-accept", move || accept(&listener, &shared, limit))?);
+        Ok(admin)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.shared.board.stop();
+        // Whoever waits for connections gets one.
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let woken =
+            TcpStream::connect_timeout(&SocketAddr::new(ip, self.address.port()), Duration::from_secs(1));
+        for thread in self.threads.drain(..) {
+            // The one that accepts cannot be waited for when nothing wakes it; it ends with the next connection.
+            if woken.is_ok() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>, limit: usize) {
+    while !shared.board.is_stopped() {
+        let Ok((mut stream, _)) = listener.accept() else {
+            // No descriptor left, or a client that has gone already.
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        if shared.board.is_stopped() {
+            return;
+        }
+        let Some(place) = Place::take(&shared.connections, limit) else {
+            turn_away(&mut stream);
+            continue;
+        };
+        let theirs = shared.clone();
+        let serving = spawn("admin-client", move || {
+            let _place = Place::adopt(&theirs.connections);
+            serve(stream, &theirs);
+        });
+        if serving.is_ok() {
+            place.keep();
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Thread<()>> {
+    ThreadSpec::new(name).stack_size(STACK).spawn(work).map_err(|error| match error {
+        SpawnError::Create(errno) => errno.into(),
+        other => io::Error::other(other.to_string()),
+    })
+}
