@@ -16,6 +16,21 @@ pub(crate) const TAG_TLS: u32 = isorb_giop::component::TAG_SSL_SEC_TRANS;
 /// Profile tag of TCP.
 pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
 
+/// Which addresses a reference names.
+#[derive(Clone, Debug)]
+pub(crate) struct At {
+    /// A host and port of its own instead of all the ORB's.
+    pub tcp: Option<(String, u16)>,
+    /// Whether it names the ORB's endpoints of other transports too.
+    pub local: bool,
+}
+
+impl Default for At {
+    fn default() -> At {
+        At { tcp: None, local: true }
+    }
+}
+
 /// The transports that an ORB has: its own three, then those that were registered.
 pub(crate) struct Transports {
     all: Vec<Arc<dyn Transport>>,
