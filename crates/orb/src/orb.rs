@@ -215,6 +215,11 @@ impl Orb {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
     }
 
+    /// How many datagrams came to nothing at this ORB's UDP endpoints and calls.
+    pub fn datagram_counts(&self) -> Arc<isorb_transport::DatagramCounts> {
+        self.0.transports.datagrams().clone()
+    }
+
     /// Serves until [`Orb::shutdown`], and until what ran then has been answered. Activates the root POA's manager if the program has
     /// not touched it.
     ///

@@ -8,6 +8,7 @@ mod crew;
 mod dispatch;
 mod endpoint;
 mod lane;
+mod long;
 mod session;
 mod station;
 

@@ -1,6 +1,6 @@
 //! A thread a connection.
 
-use super::{Next, finish, guarded, on_message};
+use super::{Next, finish, guarded, long, on_message};
 use crate::Orb;
 use crate::connection::Connection;
 use crate::workspace::Work;
@@ -9,7 +9,9 @@ use std::sync::Arc;
 /// Serves a connection until it ends. The thread blocks in receive, outside of a message for ever.
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut work = Work::new(connection.pool());
-    let mut send = |message: &isorb_cdr::Message<'_>| _ = connection.send(message);
+    let mut send = |message: &isorb_cdr::Message<'_>| {
+        long::instead(connection, connection.send(message).err(), message);
+    };
     let next = guarded(|| {
         loop {
             match connection.read(&mut work.block) {
