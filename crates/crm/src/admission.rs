@@ -141,8 +141,9 @@ impl NodeAdmission {
     /// A node without guaranteed channels.
     pub fn new(config: &NodeConfig) -> NodeAdmission {
         let of = |share| AdmissionConfig {
-            // Between datagrams, on the processor and on the link.
-            preemption: Preemption::Deferred,
+            // Pre-emption is between datagrams. Each task is blocked by one at most, which is what it declares; with that the analysis of
+            // full pre-emption bounds its response (the work of a busy period is the same), and an admission looks at far less.
+            preemption: Preemption::Full,
             capacity: config.capacity * 2,
             share: Utilisation::from_fraction(share),
             ..AdmissionConfig::default()
@@ -220,8 +221,10 @@ impl NodeAdmission {
             |quarters: u64| Nanos::new((u128::from(wish.deadline_ns) * u128::from(quarters) / 4) as u64);
         let cost_ns = self.costs.of(channel);
         let period = Nanos::new(wish.period_ns);
-        let section = Nanos::new(self.costs.datagram_ns.clamp(1, cost_ns));
-        let cpu = Task::new(name, Nanos::new(cost_ns), period).section(section);
+        // All channels of a node have fragments of one size, or smaller ones.
+        let datagram = channel.fragment.max(crate::wire::ETHERNET_FRAGMENT) as u64;
+        let blocking = self.costs.datagram_ns + datagram.div_ceil(1024) * self.costs.kib_ns;
+        let cpu = Task::new(name, Nanos::new(cost_ns), period).blocking(Nanos::new(blocking));
         let cpu = match end {
             End::Push => cpu.deadline(part(PUSHED)),
             End::Receive => cpu.deadline(part(WHOLE)).jitter(part(CARRIED)),
@@ -241,6 +244,7 @@ impl NodeAdmission {
             let octets = channel.wire_bytes(channel.size) as u64;
             let message =
                 self.wire.message(name, octets, period).deadline(part(CARRIED)).jitter(part(PUSHED));
+            let message = message.blocking(self.wire.time_of(datagram + crate::wire::HEADER as u64 + 28));
             match self.link.try_admit(message) {
                 Ok(link) => grant.link = Some(link.id),
                 Err(refusal) => {

@@ -16,7 +16,26 @@ macro_rules! files {
     };
 }
 
-files!("orb.idl" "CosNaming.idl" "TimeBase.idl" "IOP.idl" "GIOP.idl" "CONV_FRAME.idl" "Messaging.idl" "PortableServer.idl" "BiDirPolicy.idl" "RTCORBA.idl" "RtecBase.idl" "RtecEventComm.idl" "RtecEventChannelAdmin.idl" "CosEventComm.idl" "CosEventChannelAdmin.idl" "IsorbEvent.idl" "ReflectiveMemory.idl");
+files!(
+    "orb.idl"
+    "CosNaming.idl"
+    "TimeBase.idl"
+    "IOP.idl"
+    "GIOP.idl"
+    "CONV_FRAME.idl"
+    "Messaging.idl"
+    "PortableServer.idl"
+    "BiDirPolicy.idl"
+    "RTCORBA.idl"
+    "RtecBase.idl"
+    "RtecEventComm.idl"
+    "RtecEventChannelAdmin.idl"
+    "CosEventComm.idl"
+    "CosEventChannelAdmin.idl"
+    "IsorbEvent.idl"
+    "ReflectiveMemory.idl"
+    "RtecScheduler.idl"
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
+mod resolving;
+
 use crate::config::Config;
 use crate::connection::{Connection, Roll};
 use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
@@ -10,12 +12,11 @@ use crate::rt::Setup;
 use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
 use crate::transports::{At, Route, Transports, secure};
-use crate::{Object, Reference, Result, SystemException};
+use crate::{Object, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
 use isorb_giop::context::{ListenPoint, listen_points, read_listen_points};
-use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
-use isorb_giop::{IiopProfile, Ior, Kind, Name, minor};
+use isorb_giop::{IiopProfile, Ior, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use isorb_scope::{BufferPool, Scope};
@@ -356,116 +357,6 @@ impl Orb {
     /// Sets the ORB's policies; what is `None` stays as it was.
     pub fn set_policies(&self, policies: Policies) {
         self.0.policies.set(policies);
-    }
-
-    /// The object that a URL names (`IOR:`, `corbaloc:`, `corbaname:`, `file:`) or, without a colon, the initial reference of that
-    /// name.
-    ///
-    /// # Errors
-    /// BAD_PARAM with a sentence for what is no URL, INV_OBJREF, and what resolving a name ends in.
-    pub fn string_to_object(&self, text: &str) -> Result<Object> {
-        let text = text.trim();
-        if !text.contains(':') {
-            return self.resolve_initial_references(text);
-        }
-        self.by_url(text, 8)
-    }
-
-    /// As [`Orb::string_to_object`], as a typed reference.
-    ///
-    /// # Errors
-    /// As [`Orb::string_to_object`]; BAD_PARAM when the object is not of that interface.
-    pub fn resolve<R: Reference>(&self, text: &str) -> Result<R> {
-        let object = self.string_to_object(text)?;
-        object.narrow()?.ok_or_else(|| {
-            SystemException::from(Kind::BadParam).detail(format!("{text} is no {}", R::INTERFACE.id))
-        })
-    }
-
-    /// An initial reference: registered in this process, configured (`-ORBInitRef`), or below `-ORBDefaultInitRef`.
-    ///
-    /// # Errors
-    /// INV_OBJREF with a sentence that says how to configure the name.
-    pub fn resolve_initial_references(&self, name: &str) -> Result<Object> {
-        self.initial(name, 8)
-    }
-
-    /// The naming service: the initial reference `NameService`.
-    ///
-    /// # Errors
-    /// As [`Orb::resolve_initial_references`].
-    pub fn naming(&self) -> Result<crate::Naming> {
-        crate::Naming::initial(self)
-    }
-
-    /// Makes `object` the initial reference `name` of this process.
-    pub fn register_initial_reference(&self, name: &str, object: &Object) {
-        self.0.references.lock().insert(name.into(), object.clone());
-    }
-
-    fn initial(&self, name: &str, depth: u8) -> Result<Object> {
-        let known = self.0.references.lock().get(name).cloned();
-        if let Some(object) = known {
-            return Ok(object);
-        }
-        let url = match (self.config().init_refs.get(name), &self.config().default_init_ref) {
-            (Some(url), _) => url.clone(),
-            (None, Some(prefix)) => format!("{prefix}/{name}"),
-            (None, None) => {
-                return Err(SystemException::from(Kind::InvObjref).detail(format!(
-                    "no initial reference {name}: give one with -ORBInitRef {name}=URL or -ORBDefaultInitRef URL"
-                )));
-            }
-        };
-        let object = self.by_url(&url, depth)?;
-        self.register_initial_reference(name, &object);
-        Ok(object)
-    }
-
-    fn by_url(&self, text: &str, depth: u8) -> Result<Object> {
-        let bad = |sentence: String| {
-            SystemException::from(Kind::BadParam).minor(minor::BAD_PARAM_URL).detail(sentence)
-        };
-        let Some(depth) = depth.checked_sub(1) else {
-            return Err(bad(format!("{text}: URLs lead to URLs too often")));
-        };
-        let url: ObjectUrl = text.parse().map_err(|error| bad(format!("{error}")))?;
-        match url {
-            ObjectUrl::Ior(ior) if ior.is_nil() => {
-                Err(SystemException::from(Kind::InvObjref).detail("a nil reference"))
-            }
-            ObjectUrl::Ior(ior) => Ok(Object::new(self, ior)),
-            ObjectUrl::Corbaloc(corbaloc) => self.by_corbaloc(&corbaloc, depth),
-            ObjectUrl::Corbaname { context, name } => {
-                let context = self.by_corbaloc(&context, depth)?;
-                match name {
-                    None => Ok(context),
-                    Some(name) => self.by_name(&context, &name),
-                }
-            }
-            ObjectUrl::File(path) => {
-                let text = std::fs::read_to_string(&path).map_err(|error| bad(format!("{path}: {error}")))?;
-                self.by_url(text.trim(), depth)
-            }
-        }
-    }
-
-    fn by_corbaloc(&self, corbaloc: &Corbaloc, depth: u8) -> Result<Object> {
-        if corbaloc.addresses.contains(&Address::Rir) {
-            let name = String::from_utf8_lossy(&corbaloc.key);
-            let name = if name.is_empty() { "NameService" } else { &name };
-            return self.initial(name, depth);
-        }
-        let ior = corbaloc.to_ior().ok_or_else(|| {
-            SystemException::from(Kind::BadParam)
-                .minor(minor::BAD_PARAM_URL_ADDRESS)
-                .detail("none of the URL's addresses is an iiop: address")
-        })?;
-        Ok(Object::new(self, ior))
-    }
-
-    fn by_name(&self, context: &Object, name: &Name) -> Result<Object> {
-        crate::naming::resolve(context, name)
     }
 
     /// A reference to an object of this ORB.

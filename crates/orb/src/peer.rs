@@ -170,6 +170,17 @@ impl Peer {
         let rest = if wish.wary { 0 } else { REST_NS };
         loop {
             let connections = self.connections.lock();
+            if let Some(first) = connections.open.first()
+                && first.in_flight.load(Ordering::Relaxed) == 0
+                && first.is_open()
+            {
+                let lease = Lease::new(first.clone(), false);
+                drop(connections);
+                if !lease.rested(began, rest) || lease.still_open() {
+                    return Ok(lease);
+                }
+                continue;
+            }
             let mut closed = false;
             let mut best: Option<&Arc<Connection>> = None;
             for connection in connections.open.iter() {

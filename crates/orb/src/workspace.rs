@@ -3,6 +3,7 @@
 //! A call nested in another (a servant that calls out, a call back while waiting) takes the next set; each thread has as
 //! many as its deepest nesting so far, up to a bound, so that the steady state allocates nothing.
 
+use crate::server::Seen;
 use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
@@ -23,6 +24,7 @@ pub(crate) struct Work {
     pub region: Region,
     pub encode: Encode,
     pub block: Buffer,
+    pub seen: Box<Seen>,
 }
 
 /// What the upcalls of a lane may use.
@@ -38,7 +40,7 @@ impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
-        Work { region, encode: Encode::default(), block }
+        Work { region, encode: Encode::default(), block, seen: Box::default() }
     }
 
     /// For a thread of a lane: a region that was touched already and does not grow, or none at all.
@@ -176,14 +178,30 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
 ) -> Result<T, E> {
     let Some(work) = enter(|shelf| shelf.work.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let mut work = work.unwrap_or_else(|| another_work(pool));
-    let result = f(&mut work);
-    nested.leave(|shelf| {
-        if let Some(other) = shelf.work.replace(Some(work)) {
-            put_aside(|more| more.work.push(other));
-        }
-    });
-    result
+    let work = work.unwrap_or_else(|| another_work(pool));
+    std::mem::forget(nested);
+    // Put back by a destructor, so that the result is made where it is handed up; it is large.
+    let mut lent = Lent(Some(work));
+    match &mut lent.0 {
+        Some(work) => f(work),
+        None => Err(too_deep().into()),
+    }
+}
+
+/// A set that a call has, and its level of nesting.
+struct Lent(Option<Box<Work>>);
+
+impl Drop for Lent {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Where the thread ends already, the set goes with it.
+        let _ = SHELF.try_with(|shelf| {
+            shelf.nesting.set(shelf.nesting.get() - 1);
+            if let Some(other) = shelf.work.replace(self.0.take()) {
+                put_aside(|more| more.work.push(other));
+            }
+        });
+    }
 }
 
 /// Makes what this thread's first call, made by a servant, would make.

@@ -3,10 +3,12 @@
 mod common;
 
 use common::*;
+use isorb::generated::*;
 use isorb::{Config, Orb, Reference, TransportConfig};
 use isorb_giop::profile::TAG_TAO_DIOP;
 use isorb_giop::{Completion, IiopProfile, Ior, Kind, TaggedProfile};
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn serving(endpoint: &str) -> Config {
@@ -63,6 +65,55 @@ fn what_no_datagram_holds_is_refused_before_it_is_sent() {
         let refused = far.feed(&vec![1; 65_600]).unwrap_err();
         assert_eq!((refused.kind, refused.completed), (Kind::ImpLimit, Completion::No));
         far.ping().unwrap();
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+/// Answers with more than it was given.
+struct Talkative(String);
+
+impl Echo for Talkative {
+    fn ping(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+    fn text<'u>(&'u self, _: Upcall<'u>, _: &'u str) -> isorb::Result<&'u str> {
+        Ok(&self.0)
+    }
+    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> isorb::Result<&'u [u8]> {
+        Ok(o)
+    }
+    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> isorb::Result<&'u [f64]> {
+        Ok(n)
+    }
+    fn sleep(&self, _: Upcall<'_>, ms: u32) -> isorb::Result<u32> {
+        Ok(ms)
+    }
+    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> isorb::Result<()> {
+        Ok(())
+    }
+    fn fail(&self, _: Upcall<'_>, _: u32) -> isorb::Result<()> {
+        Ok(())
+    }
+    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> isorb::Result<&'u str> {
+        Ok("")
+    }
+}
+
+#[test]
+fn a_reply_that_no_datagram_holds_is_told_instead() {
+    for form in [";connection", ";lane=1"] {
+        let server = Orb::with_config(serving(&format!("udp:127.0.0.1:0{form}")));
+        let root = server.root_poa().unwrap();
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Talkative("x".repeat(66_000)))).unwrap();
+        let client = Orb::with_config(within(60_000));
+        let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+        for _ in 0..3 {
+            let refused = far.text("say").unwrap_err();
+            assert_eq!((refused.kind, refused.completed), (Kind::ImpLimit, Completion::Yes));
+            far.ping().unwrap();
+        }
         client.shutdown(true).unwrap();
         server.shutdown(true).unwrap();
     }

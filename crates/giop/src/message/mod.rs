@@ -18,7 +18,7 @@ pub use locate::{LocateReply, LocateRequest, LocateStatus, write_locate_reply, w
 pub use operation::OperationName;
 pub use reply::{OrdinaryReply, Reply, ReplyStatus, renew_reply, write_reply};
 pub use request::{
-    Addressed, OrdinaryRequest, Request, RequestHead, Response, write_request, write_request_to,
+    Addressed, KnownHead, OrdinaryRequest, Request, RequestHead, Response, write_request, write_request_to,
 };
 pub use target::{RawProfile, Target};
 

@@ -2,7 +2,7 @@
 
 use super::{ServiceContext, ServiceContexts, contexts, write_header};
 use crate::{Header, MessageKind};
-use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Text, Version};
+use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Text, Version};
 use isorb_scope::Scope;
 
 /// What a reply's body is.
@@ -86,8 +86,8 @@ impl OrdinaryReply {
     /// # Real-time
     /// O(1), allocates nothing.
     #[inline(always)]
-    pub fn body<'m>(body: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Decoder<'m> {
-        Decoder::behind(BODY_AT, body, header.order, Text::fallback(header.version), scope)
+    pub fn body<'m>(body: &'m mut [u8], order: Order, text: Text, scope: &'m Scope<'m>) -> Decoder<'m> {
+        Decoder::behind(BODY_AT, body, order, text, scope)
     }
 }
 
@@ -121,7 +121,7 @@ impl<'m> Reply<'m> {
             return Reply::open_any(message, header, scope);
         };
         let (_, rest) = message.split_at_mut(OrdinaryReply::BODY_AT);
-        let d = OrdinaryReply::body(rest, header, scope);
+        let d = OrdinaryReply::body(rest, header.order, Text::fallback(header.version), scope);
         Ok((Reply { id, status, contexts: ServiceContexts::EMPTY }, d))
     }
 

@@ -4,6 +4,7 @@ use super::{OperationName, ServiceContext, ServiceContexts, Target, contexts, oc
 use crate::octets::{has_zero, put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Order, Result, Text, Version};
 use isorb_scope::Scope;
 
@@ -114,6 +115,18 @@ impl OrdinaryRequest {
         self.response
     }
 
+    /// The object key and the name of the operation in the message that was looked at; `None` with a shorter one.
+    #[inline]
+    pub fn names<'m>(&self, message: &'m [u8]) -> Option<(&'m [u8], &'m [u8])> {
+        Some((message.get(KEY_AT..self.key_ends)?, message.get(self.name_at..self.name_ends)?))
+    }
+
+    /// The request id, what the caller waits for, and where the body begins.
+    #[inline]
+    pub fn place(&self) -> (u32, Response, usize) {
+        (self.id, self.response, self.body_at)
+    }
+
     /// The object key and the operation's name in the message that was looked at, and a decoder at its body.
     ///
     /// # Panics
@@ -136,6 +149,63 @@ impl OrdinaryRequest {
         let contexts = ServiceContexts::EMPTY;
         let request = Request { id, response, target: Target::Key(key), operation, contexts };
         (request, Decoder::behind(body_at, rest, header.order, Text::fallback(header.version), scope))
+    }
+}
+
+/// The head of an ordinary request, kept so that another one for the same object and operation is known by comparing octets.
+#[derive(Debug)]
+pub struct KnownHead {
+    /// From the response flags to the number of service contexts.
+    octets: Vec<u8>,
+    /// Where they end in the message; 0 for none.
+    ends: usize,
+    order: Order,
+    response: Response,
+}
+
+impl Default for KnownHead {
+    fn default() -> KnownHead {
+        let octets = Vec::with_capacity(KnownHead::MAX - RESPONSE_AT);
+        KnownHead { octets, ends: 0, order: Order::NATIVE, response: Response::None }
+    }
+}
+
+impl KnownHead {
+    /// Heads that end behind this offset are not kept.
+    pub const MAX: usize = 256;
+
+    /// Keeps the head of a message that [`OrdinaryRequest::find`] looked at. `false`: it is too long, and none is kept.
+    ///
+    /// # Real-time
+    /// Copies the head; allocates nothing.
+    pub fn keep(&mut self, message: &[u8], header: &Header, found: &OrdinaryRequest) -> bool {
+        self.ends = 0;
+        self.octets.clear();
+        let ends = ((found.name_ends + 1 + 3) & !3) + 4;
+        let Some(octets) = message.get(RESPONSE_AT..ends).filter(|_| ends <= KnownHead::MAX) else {
+            return false;
+        };
+        self.octets.extend_from_slice(octets);
+        (self.ends, self.order, self.response) = (ends, header.order, found.response);
+        true
+    }
+
+    /// If a message has the head that was kept: its request id, what its caller waits for, and where its body begins.
+    /// [`OrdinaryRequest::find`] would find the same key, operation and body.
+    ///
+    /// # Real-time
+    /// One comparison of octets, of [`KnownHead::MAX`] at most.
+    #[inline(always)]
+    pub fn recognise(&self, message: &[u8], header: &Header) -> Option<(u32, Response, usize)> {
+        if header.version != Version::V1_2 || header.seams != 0 || header.order != self.order {
+            return None;
+        }
+        if message.get(RESPONSE_AT..self.ends)? != &self.octets[..] {
+            return None;
+        }
+        let id = u32::from_ne_bytes(*message[ID_AT..].first_chunk()?);
+        let id = if header.order.is_foreign() { id.swap_bytes() } else { id };
+        Some((id, self.response, ((self.ends + 7) & !7).min(message.len())))
     }
 }
 

@@ -507,6 +507,67 @@ fn ordinary_messages_open() {
     }
 }
 
+/// What a kept head recognises in a message is what would be found in it.
+fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<(u32, Response, usize)> {
+    let header = |bytes: &[u8]| Header::parse(bytes.first_chunk()?).ok();
+    let (first, second) = (header(kept)?, header(bytes)?);
+    let before = OrdinaryRequest::find(kept, &first)?;
+    let mut head = KnownHead::default();
+    assert!(head.keep(kept, &first, &before));
+    assert_eq!(head.recognise(kept, &first), Some(before.place()));
+    let seen = head.recognise(bytes, &second)?;
+    let now = OrdinaryRequest::find(bytes, &second).unwrap();
+    assert_eq!((seen, now.names(bytes)), (now.place(), before.names(kept)));
+    Some(seen)
+}
+
+#[test]
+fn a_known_head_is_recognised() {
+    assert_eq!(
+        KnownHead::default().recognise(&[0; 64], &Header::new(Version::V1_2, MessageKind::Request)),
+        None
+    );
+    for (order, other) in [(Order::Big, Order::Little), (Order::Little, Order::Big)] {
+        let message = |id, flags, key: &[u8; 8], name: &[u8; 8], contexts, body: &[u8]| {
+            let hand = Hand::new(2, order, 0).u32(id).raw(&[flags, 0, 0, 0]).raw(&[0; 4]);
+            hand.u32(5).raw(key).u32(6).raw(name).u32(contexts).raw(body).done()
+        };
+        let kept = message(7, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[0; 12]);
+        let seen = |bytes: &[u8]| recognises_what_it_finds(&kept, bytes);
+        assert_eq!(
+            seen(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[1; 40])),
+            Some((9, Response::Target, 56))
+        );
+        assert_eq!(
+            seen(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[])),
+            Some((9, Response::Target, 52))
+        );
+        for unlike in [
+            message(9, 0, b"tower\0\0\0", b"total\0\0\0", 0, &[1; 40]),
+            message(9, 3, b"power\0\0\0", b"total\0\0\0", 0, &[1; 40]),
+            message(9, 3, b"tower\0\0\0", b"tonal\0\0\0", 0, &[1; 40]),
+            message(9, 3, b"tower\0\0\0", b"total\0\0\0", 1, &[1; 40]),
+            ordinary(0, other),
+            kept[..51].to_vec(),
+        ] {
+            assert_eq!(seen(&unlike), None, "{unlike:?}");
+        }
+    }
+    // One that is too long is not kept, and the one before is forgotten.
+    let key = [1; KnownHead::MAX];
+    let hand = Hand::new(2, Order::Big, 0).u32(1).raw(&[3, 0, 0, 0]).raw(&[0; 4]);
+    let long = hand.u32(key.len() as u32).raw(&key).u32(4).raw(b"sum\0").u32(0).done();
+    let short = ordinary(0, Order::Big);
+    let header = |bytes: &[u8]| Header::parse(bytes.first_chunk().unwrap()).unwrap();
+    let find = |bytes: &[u8]| OrdinaryRequest::find(bytes, &header(bytes)).unwrap();
+    let mut head = KnownHead::default();
+    assert!(head.keep(&short, &header(&short), &find(&short)));
+    assert!(!head.keep(&long, &header(&long), &find(&long)));
+    for bytes in [&short, &long] {
+        assert_eq!(head.recognise(bytes, &header(bytes)), None);
+    }
+}
+
 fn read_any(mut bytes: Vec<u8>) {
     let Some(head) = bytes.first_chunk() else { return };
     let Ok(header) = Header::parse(head) else { return };
@@ -555,10 +616,14 @@ proptest! {
     ) {
         let order = if little { Order::Little } else { Order::Big };
         let mut bytes = ordinary(kind, order);
+        let kept = bytes.clone();
         read_any(bytes.clone());
         if let Some(byte) = bytes.get_mut(at) { *byte = value; }
         read_any(bytes.clone());
+        recognises_what_it_finds(&kept, &bytes);
+        recognises_what_it_finds(&bytes, &kept);
         bytes.truncate(cut);
+        recognises_what_it_finds(&kept, &bytes);
         read_any(bytes);
     }
 

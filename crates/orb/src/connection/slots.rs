@@ -16,7 +16,10 @@ const GENERATION_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
 const NOBODY: u32 = u32::MAX;
 
 pub(crate) struct Slots {
-    free: IndexPool,
+    /// Whether somebody has the first place, which is all that calls need that come one after the other.
+    first: AtomicBool,
+    /// The places behind it.
+    others: IndexPool,
     places: Box<[Place]>,
     waiters: Waiters,
     low_bit: u32,
@@ -35,12 +38,18 @@ impl Slots {
         let places: Box<[Place]> = (0..SLOTS).map(|_| Place::default()).collect();
         places.iter().for_each(|place| place.id.store(NOBODY, Ordering::Relaxed));
         let low_bit = if side == Side::Connector { 0 } else { 1 };
-        Slots { free: IndexPool::new(SLOTS), places, waiters: Waiters::new(SLOTS), low_bit }
+        Slots {
+            first: AtomicBool::new(false),
+            others: IndexPool::new(SLOTS - 1),
+            places,
+            waiters: Waiters::new(SLOTS),
+            low_bit,
+        }
     }
 
     /// A free place with a new request id.
     pub fn claim(&self) -> Option<Slot<'_>> {
-        let index = self.free.take()?;
+        let index = if self.first.swap(true, Ordering::Acquire) { self.others.take()? + 1 } else { 0 };
         let place = &self.places[index];
         let generation =
             place.generation.load(Ordering::Relaxed).wrapping_add(1) & (NOBODY >> (GENERATION_SHIFT + 1));
@@ -140,6 +149,9 @@ impl Drop for Slot<'_> {
             drop(late);
         }
         self.slots.waiters.reset(self.index);
-        self.slots.free.give(self.index);
+        match self.index.checked_sub(1) {
+            None => self.slots.first.store(false, Ordering::Release),
+            Some(index) => self.slots.others.give(index),
+        }
     }
 }

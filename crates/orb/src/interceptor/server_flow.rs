@@ -133,7 +133,7 @@ impl<'r> Serving<'r> {
     /// # Errors
     /// The exception that an interceptor raised; something else for a forward, which [`Serving::finish`] writes.
     #[inline(never)]
-    pub fn reach(&mut self, servant: &Servant, entered: &Entered<'r>) -> Result<()> {
+    pub fn reach(&mut self, servant: &Servant, entered: &'r Entered<'r>) -> Result<()> {
         self.info.point = Point::ReceiveRequest;
         self.info.place = Some(Place {
             poa: entered.poa().clone(),

@@ -9,13 +9,13 @@ use crate::policy::{Effective, Rebind, Timeout};
 use crate::rt::{Way, local_priority};
 use crate::workspace::{Beginning, with_work};
 use crate::{Object, Orb, Result, SystemException, server};
-use isorb_cdr::{Encoder, Message, Text, Version};
+use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
 use isorb_giop::message::{
     self, Addressed, OrdinaryReply, ReplyStatus, RequestHead, Response, ServiceContext,
 };
 use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{Completion, Header, Kind, minor};
+use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
@@ -43,8 +43,8 @@ pub(super) struct Call<'c, 'a> {
 
 /// A reply, in the caller's scope.
 pub(super) enum Answer<'s> {
-    /// Results of a call that ended well, and nothing else: the octets of the body, its header and text.
-    Results(&'s mut [u8], Header, Text),
+    /// Results of a call that ended well, and nothing else: the octets of the body, their order and text.
+    Results(&'s mut [u8], Order, Text),
     /// Any reply, as it came.
     Any(Arrived, &'s mut [u8], Text),
 }
@@ -236,7 +236,7 @@ impl<'a> Call<'_, 'a> {
                 && self.exchange.is_none()
                 && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
             {
-                return Ok(Some(Answer::Results(body, arrived.header, text)));
+                return Ok(Some(Answer::Results(body, arrived.header.order, text)));
             }
             let bytes = take_message(scope, block, arrived.len, connection.pool())
                 .map_err(|exception| exception.completed(Completion::Maybe))?;

@@ -61,8 +61,8 @@ impl Object {
         let target = self.target()?;
         let outcome = match call.attempt(&target, scope, policies) {
             // Opened here, not in a function further down, since results are large to hand up.
-            Ok(Some(Answer::Results(body, header, text))) => {
-                return Ok(Reply::Results(call.results((body, header, text), scope)?));
+            Ok(Some(Answer::Results(body, order, text))) => {
+                return Ok(Reply::Results(call.results((body, order, text), scope)?));
             }
             Ok(Some(answer)) => call.outcome(answer, scope),
             Ok(None) => Ok(Outcome::Done),

@@ -4,9 +4,9 @@ use super::attempt::{Answer, Call};
 use crate::connection::{Arrived, Connection, ReadError};
 use crate::object::Target;
 use crate::{Orb, Result, SystemException, server};
-use isorb_cdr::{Decoder, Message, Text};
+use isorb_cdr::{Decoder, Message, Order, Text};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus};
-use isorb_giop::{Completion, Header, Ior, Kind, minor};
+use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Scope};
 use std::any::Any;
 use std::sync::Arc;
@@ -117,11 +117,11 @@ impl Call<'_, '_> {
     #[inline(always)]
     pub fn results<'s>(
         &self,
-        (body, header, text): (&'s mut [u8], Header, Text),
+        (body, order, text): (&'s mut [u8], Order, Text),
         scope: &'s Scope<'s>,
     ) -> Result<Decoder<'s>> {
         let context: Option<&dyn Any> = if body.is_empty() { None } else { Some(self.lent_orb(scope)?) };
-        Ok(OrdinaryReply::body(body, &header, scope).read_as(text, context))
+        Ok(OrdinaryReply::body(body, order, text, scope).read_as(text, context))
     }
 
     /// References among the results belong to this ORB.
@@ -141,8 +141,8 @@ impl Call<'_, '_> {
     #[cold]
     pub fn outcome<'s>(&self, answer: Answer<'s>, scope: &'s Scope<'s>) -> Result<Outcome<'s>, Failure> {
         let answer = match answer {
-            Answer::Results(body, header, text) => {
-                return Ok(Outcome::Reply(Reply::Results(self.results((body, header, text), scope)?)));
+            Answer::Results(body, order, text) => {
+                return Ok(Outcome::Reply(Reply::Results(self.results((body, order, text), scope)?)));
             }
             Answer::Any(arrived, bytes, text) => (arrived, bytes, text),
         };

@@ -33,6 +33,24 @@ impl Active {
         self.running.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts an upcall in without the map's lock; `false` when the object is leaving, or has left.
+    #[inline(always)]
+    pub fn enter_unless_leaving(&self) -> bool {
+        let mut running = self.running.load(Ordering::Relaxed);
+        while running & LEAVING == 0 {
+            match self.running.compare_exchange_weak(
+                running,
+                running + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => running = now,
+            }
+        }
+        false
+    }
+
     /// Counts an upcall out. True for the last one of a deactivated object.
     #[inline]
     #[must_use]

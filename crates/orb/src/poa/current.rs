@@ -5,7 +5,7 @@ use super::poa::Inner;
 use super::{NoContext, ObjectId, Poa};
 use crate::{Object, Servant};
 use isorb_giop::SystemException;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
@@ -112,6 +112,9 @@ struct Stack {
 
 thread_local! {
     static STACK: RefCell<Stack> = const { RefCell::new(Stack { frames: Vec::new(), ids: Vec::new() }) };
+    /// The innermost frame, above all in the stack, if it is an upcall of an object in the map: most threads never have
+    /// another. It goes to the stack before anything comes on top of it, and before the stack is looked at.
+    static INNERMOST: Cell<Option<Arc<Active>>> = const { Cell::new(None) };
     static TOKEN: u8 = const { 0 };
 }
 
@@ -130,7 +133,7 @@ pub(super) fn thread_token() -> usize {
 }
 
 fn top<T>(look: impl FnOnce(&Frame, &[u8]) -> T) -> Result<T, NoContext> {
-    STACK.with_borrow(|stack| match stack.frames.last() {
+    with_stack(|stack| match stack.frames.last() {
         None | Some(Frame::Manager(_)) => Err(NoContext),
         Some(frame @ Frame::Active(active)) => Ok(look(frame, &active.id)),
         Some(frame @ Frame::Servant { ids_from, .. }) => Ok(look(frame, &stack.ids[*ids_from..])),
@@ -139,12 +142,12 @@ fn top<T>(look: impl FnOnce(&Frame, &[u8]) -> T) -> Result<T, NoContext> {
 
 /// Whether this thread runs anything for this ORB, so that waiting for the ORB's requests to end would be for ever.
 pub(super) fn inside(orb: usize) -> bool {
-    STACK.with_borrow(|stack| stack.frames.iter().any(|frame| frame.poa().orb_number() == orb))
+    with_stack(|stack| stack.frames.iter().any(|frame| frame.poa().orb_number() == orb))
 }
 
 /// Whether this thread runs an upcall of this very object.
 pub(super) fn serves(poa: &Poa, id: &[u8]) -> bool {
-    STACK.with_borrow(|stack| {
+    with_stack(|stack| {
         stack.frames.iter().any(|frame| match frame {
             Frame::Active(active) => active.poa == *poa && active.id[..] == *id,
             _ => false,
@@ -162,11 +165,32 @@ pub(super) fn id_of(poa: &Inner, servant: &Servant) -> Option<ObjectId> {
 /// An upcall of an object in the map starts on this thread.
 #[inline(always)]
 pub(super) fn push_active(active: Arc<Active>) {
+    if let Some(outer) = INNERMOST.replace(Some(active)) {
+        stack_active(outer);
+    }
+}
+
+#[cold]
+fn stack_active(active: Arc<Active>) {
     STACK.with_borrow_mut(|stack| stack.push(Frame::Active(active)));
+}
+
+/// Puts the innermost frame onto the stack.
+fn settle() {
+    if let Some(active) = INNERMOST.take() {
+        stack_active(active);
+    }
+}
+
+/// Shows the whole stack.
+fn with_stack<T>(look: impl FnOnce(&Stack) -> T) -> T {
+    settle();
+    STACK.with_borrow(look)
 }
 
 /// An upcall of another servant starts on this thread.
 pub(super) fn push_servant(poa: Poa, servant: Servant, id: &[u8]) {
+    settle();
     STACK.with_borrow_mut(|stack| {
         let ids_from = stack.ids.len();
         stack.push(Frame::Servant { poa, servant, ids_from });
@@ -174,7 +198,8 @@ pub(super) fn push_servant(poa: Poa, servant: Servant, id: &[u8]) {
     });
 }
 
-/// What was pushed last is over.
+/// What was pushed last, and not by [`push_active`] alone, is over.
+#[cold]
 pub(super) fn pop() {
     let frame = STACK.with_borrow_mut(|stack| {
         let frame = stack.frames.pop();
@@ -190,8 +215,10 @@ pub(super) fn pop() {
 /// As [`pop`], of what [`push_active`] pushed.
 #[inline(always)]
 pub(super) fn pop_active() {
-    let frame = STACK.with_borrow_mut(|stack| stack.frames.pop());
-    drop(frame);
+    match INNERMOST.take() {
+        Some(active) => drop(active),
+        None => pop(),
+    }
 }
 
 impl Stack {
@@ -217,6 +244,7 @@ pub(super) struct Marker(());
 impl Marker {
     pub fn new(poa: &Poa) -> Marker {
         let frame = Frame::Manager(poa.clone());
+        settle();
         STACK.with_borrow_mut(|stack| stack.push(frame));
         Marker(())
     }

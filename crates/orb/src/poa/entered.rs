@@ -6,13 +6,14 @@ use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
 use super::poa::Poa;
+use super::registry::Registry;
 use crate::rt::Adapter;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
 use isorb_rt::priority::Priority;
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Counts as a running request of the POA while it lives.
 pub(super) struct Visit {
@@ -74,25 +75,61 @@ impl Drop for Visit {
 /// An object in the active object map that a request is for, and that counts it already. It must be entered: a few words that
 /// are handed up from the look-up in registers, where [`Entered`] would be copied.
 #[must_use = "the request counts as running in the object until it is entered, and left"]
-pub(crate) struct Found<'k> {
+pub(crate) struct Found {
     pub(super) visit: Visit,
     pub(super) active: Arc<Active>,
-    pub(super) id: &'k [u8],
 }
 
-impl<'k> Found<'k> {
+impl Found {
     /// The request runs.
     #[inline(always)]
-    pub fn enter(self, operation: OperationName<'k>) -> Entered<'k> {
-        Entered::active(self.visit, self.active, self.id, operation)
+    pub fn enter(self, operation: OperationName<'_>) -> Entered<'_> {
+        Entered::active(self.visit, self.active, operation)
+    }
+
+    /// The object's servant.
+    pub fn servant(&self) -> &Servant {
+        &self.active.servant
+    }
+
+    /// Remembers the object.
+    pub fn trace(&self) -> Trace {
+        Trace(Arc::downgrade(&self.active))
+    }
+
+    /// The request does not run after all.
+    #[cold]
+    pub fn give_up(self, operation: OperationName<'_>) {
+        drop(self.enter(operation));
+    }
+}
+
+/// An object that was found in an active object map, and keeps neither servant nor POA alive. It is found again as long as it is
+/// active: an object that is leaving says so itself, a POA that is being destroyed has closed its gate, and neither comes back;
+/// what is made in their place is another.
+#[derive(Default)]
+pub(crate) struct Trace(Weak<Active>);
+
+impl Trace {
+    /// As [`Registry::find_active`](super::Registry::find_active) would find it, in the ORB of this registry.
+    ///
+    /// # Real-time
+    /// Neither allocates nor waits, and takes no lock.
+    #[inline(always)]
+    pub fn find(&self, registry: &Registry) -> Option<Found> {
+        let active = self.0.upgrade()?;
+        if active.poa.orb_number() != registry.number() {
+            return None;
+        }
+        let visit = Visit::at_once(active.poa.clone())?;
+        active.enter_unless_leaving().then_some(Found { visit, active })
     }
 }
 
 /// A request that has its servant. Dropping it ends the request: `postinvoke` if it was not called, etherealisation of an
 /// object that was deactivated meanwhile, the rest of a destruction that waited for this request. It stays on its thread.
 pub(crate) struct Entered<'k> {
-    subject: Subject,
-    object_id: &'k [u8],
+    subject: Subject<'k>,
     operation: OperationName<'k>,
     /// Last, so that the servant is let go before a destruction that waits for this request goes on.
     visit: Visit,
@@ -101,10 +138,10 @@ pub(crate) struct Entered<'k> {
 }
 
 /// Who serves.
-enum Subject {
+enum Subject<'k> {
     Active(Arc<Active>),
-    /// And what is to be called after the upcall.
-    Servant(Servant, RefCell<Located>),
+    /// The object's id, and what is to be called after the upcall.
+    Servant(Servant, &'k [u8], RefCell<Located>),
 }
 
 /// A servant locator that gave the servant, and what it wants to be told.
@@ -112,15 +149,10 @@ pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> Entered<'k> {
     #[inline(always)]
-    pub(super) fn active(
-        visit: Visit,
-        active: Arc<Active>,
-        object_id: &'k [u8],
-        operation: OperationName<'k>,
-    ) -> Self {
+    pub(super) fn active(visit: Visit, active: Arc<Active>, operation: OperationName<'k>) -> Self {
         current::push_active(active.clone());
         let subject = Subject::Active(active);
-        Entered { subject, object_id, operation, visit, here: PhantomData }
+        Entered { subject, operation, visit, here: PhantomData }
     }
 
     pub(super) fn servant_of(
@@ -131,15 +163,15 @@ impl<'k> Entered<'k> {
         operation: OperationName<'k>,
     ) -> Self {
         current::push_servant(visit.poa.clone(), servant.clone(), object_id);
-        let subject = Subject::Servant(servant, RefCell::new(located));
-        Entered { subject, object_id, operation, visit, here: PhantomData }
+        let subject = Subject::Servant(servant, object_id, RefCell::new(located));
+        Entered { subject, operation, visit, here: PhantomData }
     }
 
     /// The servant.
     pub fn servant(&self) -> &Servant {
         match &self.subject {
             Subject::Active(active) => &active.servant,
-            Subject::Servant(servant, _) => servant,
+            Subject::Servant(servant, ..) => servant,
         }
     }
 
@@ -149,8 +181,12 @@ impl<'k> Entered<'k> {
     }
 
     /// The object's id in the POA.
-    pub fn object_id(&self) -> &'k [u8] {
-        self.object_id
+    #[inline]
+    pub fn object_id(&self) -> &[u8] {
+        match &self.subject {
+            Subject::Active(active) => &active.id,
+            Subject::Servant(_, id, _) => id,
+        }
     }
 
     /// The POA's real-time side, if it has one.
@@ -198,7 +234,7 @@ impl<'k> Entered<'k> {
     pub fn postinvoke(&self) -> Result<()> {
         match &self.subject {
             Subject::Active(_) => Ok(()),
-            Subject::Servant(servant, located) => self.tell_locator(servant, located.take()),
+            Subject::Servant(servant, _, located) => self.tell_locator(servant, located.take()),
         }
     }
 
@@ -207,7 +243,9 @@ impl<'k> Entered<'k> {
         let poa = self.poa();
         let operation = self.operation.text().map_err(SystemException::from)?;
         let _permit = poa.permit()?;
-        guarded("postinvoke", || locator.postinvoke(self.object_id, poa, operation, cookie, servant.clone()))
+        guarded("postinvoke", || {
+            locator.postinvoke(self.object_id(), poa, operation, cookie, servant.clone())
+        })
     }
 }
 

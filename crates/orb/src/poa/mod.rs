@@ -10,8 +10,8 @@
 //! upcall runs; `entered` undoes it all.
 //!
 //! # Real-time
-//! For an active object: two locks with priority inheritance, each held for a look-up and the clone of a shared pointer; no
-//! allocation after a thread's first request. It waits only where the application asked for it: a manager that holds,
+//! For an active object: two locks with priority inheritance, each held for a look-up and the clone of a shared pointer, or none
+//! where the dispatcher kept a trace of the object (`entered`); no allocation after a thread's first request. It waits only where the application asked for it: a manager that holds,
 //! the single-thread and main-thread models, an object that is just being etherealised, an adapter that is just made.
 
 mod activation;
@@ -53,6 +53,6 @@ pub use poa::Poa;
 pub use policies::PoaPolicies;
 
 pub(crate) use current::warm_up;
-pub(crate) use entered::Entered;
+pub(crate) use entered::{Entered, Found, Trace};
 pub(crate) use main_queue::Ran;
 pub(crate) use registry::Registry;

@@ -142,7 +142,7 @@ impl Registry {
     /// # Real-time
     /// Neither allocates nor waits, but for the locks of the POA's table and of the map, each held for a look-up.
     #[inline(always)]
-    pub fn find_active<'k>(&self, key: &'k [u8]) -> Option<Found<'k>> {
+    pub fn find_active(&self, key: &[u8]) -> Option<Found> {
         let (poa, id) = match Key::parse(key)? {
             Key::Transient { epoch, slot, generation, id } => {
                 if epoch != self.shared.epoch {
@@ -153,6 +153,12 @@ impl Registry {
             Key::Persistent { path, id } => (self.known_path(path)?, id),
         };
         Visit::at_once(poa)?.find_active(id)
+    }
+
+    /// Tells ORBs of a process apart.
+    #[inline]
+    pub(super) fn number(&self) -> usize {
+        self.shared.number()
     }
 
     fn known_path(&self, path: &[u8]) -> Option<Poa> {

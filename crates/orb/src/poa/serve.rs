@@ -19,9 +19,9 @@ use std::sync::Arc;
 impl Visit {
     /// Finds the servant for a request if it is in the active object map.
     #[inline(always)]
-    pub fn find_active<'k>(self, id: &'k [u8]) -> Option<Found<'k>> {
+    pub fn find_active(self, id: &[u8]) -> Option<Found> {
         let active = enter_active(&self.poa.lock(), id)?;
-        Some(Found { visit: self, active, id })
+        Some(Found { visit: self, active })
     }
 
     /// Finds the servant for a request.
@@ -40,7 +40,7 @@ impl Visit {
             }
             // In one place, so that it is compiled in line and made where it is handed up.
             if let Some(active) = active {
-                return Ok(Entered::active(self, active, id, operation));
+                return Ok(Entered::active(self, active, operation));
             }
         }
         match policies.request_processing_value() {

@@ -50,7 +50,7 @@ pub struct BudgetStatus {
     pub overruns: u64,
     /// How many of them the watchdog demoted.
     pub demoted: u64,
-    /// Upcalls that ran while there was no place to watch them from (see [`Budgets::MOST_WATCHED`]); they are counted when they end.
+    /// Upcalls that ran while 256 others with budgets did, and were not watched; they are counted when they end.
     pub unwatched: u64,
     /// The most processor time that an upcall took.
     pub worst_seen: Duration,

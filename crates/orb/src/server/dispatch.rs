@@ -1,5 +1,6 @@
 //! A request, from its octets to its reply.
 
+use super::seen::Ordinary;
 use crate::connection::{self, Arrived, Connection};
 use crate::interceptor::{Places, Serving};
 use crate::poa::{Entered, Refusal};
@@ -10,8 +11,8 @@ use crate::workspace::{Beginning, Work};
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{
-    self, LocateStatus, OperationName, OrdinaryReply, OrdinaryRequest, ReplyStatus, Request, Response,
-    ServiceContext, ServiceContexts, Target,
+    self, LocateStatus, OperationName, OrdinaryReply, ReplyStatus, Request, Response, ServiceContext,
+    ServiceContexts,
 };
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
 use isorb_scope::Scope;
@@ -62,41 +63,39 @@ fn at_once(
     if orb.interceptors().server().is_some() {
         return false;
     }
-    let Work { region, encode, block } = work;
+    let Work { region, encode, block, seen } = work;
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let Some(found) = OrdinaryRequest::find(bytes, &arrived.header) else { return false };
-    if found.response() == Response::Server {
-        return false;
-    }
+    let Some(request) = seen.find(orb, bytes, &arrived.header) else { return false };
+    let Ordinary { id, response, body_at, found, operation } = request;
     let scope = region.enter();
-    let (request, mut d) = found.open(bytes, &arrived.header, &scope);
-    let Target::Key(key) = request.target else { return false };
-    let Some(found) = orb.registry().find_active(key) else { return false };
-    let entered = found.enter(request.operation);
-    let known = look_up(&entered, &request);
-    if known.is_none() {
-        return false;
-    }
+    let entered = found.enter(OperationName::from(operation.1));
     let text = connection.map_or(Text::DEFAULT, |connection| connection.text(arrived.header.version));
-    d.set_context(orb);
-    d.set_text(text);
+    let body = bytes.get_mut(body_at..).unwrap_or_default();
+    let d = Decoder::behind(body_at, body, arrived.header.order, text, &scope).with_context(orb);
     let (buffer, begun) = encode.take_for(Beginning::REPLY);
     let mut e = Encoder::resume(buffer, begun, text);
     e.set_limit(orb.config().message_limit);
     if begun == 0 {
-        message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+        message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
     } else {
-        message::renew_reply(&mut e, request.id, ReplyStatus::NoException);
+        message::renew_reply(&mut e, id, ReplyStatus::NoException);
     }
     let (status, head) = (OrdinaryReply::STATUS_AT, OrdinaryReply::BODY_AT);
     let mut places = Places { status, head };
-    let upcall = upcall_request(&scope, orb, &request, &entered, known);
+    let upcall = UpcallRequest {
+        scope: &scope,
+        orb,
+        operation: operation.1,
+        object_id: entered.object_id(),
+        poa: Some(entered.poa()),
+        contexts: ServiceContexts::EMPTY,
+    };
     if entered.rt().is_none() {
-        call_servant(&entered, known, &upcall, d, &mut e, places, |_| Ok(()));
+        call_servant(&entered, Some(operation), &upcall, d, &mut e, places, |_| Ok(()));
     } else {
-        call_urgently(&entered, known, &upcall, d, &mut e, &mut places, request.id);
+        call_urgently(&entered, Some(operation), &upcall, d, &mut e, &mut places, id);
     }
-    if request.response == Response::Target {
+    if response == Response::Target {
         deliver(&mut e, send);
     }
     // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
@@ -119,7 +118,7 @@ fn any_request(
     serving: Option<connection::Serving<'_>>,
     send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
-    let Work { region, encode, block } = work;
+    let Work { region, encode, block, .. } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
     let (request, mut d) = Request::open(bytes, &arrived.header, &scope)?;
@@ -142,6 +141,8 @@ fn any_request(
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
     let mut places = Places { status: status_at, head };
+    let entered;
+    let upcall;
     let mut intercepted = match orb.interceptors().server() {
         Some(chain) => Some(chain.serve(orb, &request)?),
         None => None,
@@ -163,8 +164,6 @@ fn any_request(
         }
     }
 
-    let entered;
-    let upcall;
     match request.target.key() {
         _ if acceptable.is_err() => {
             if let Err(exception) = &acceptable {
@@ -191,7 +190,18 @@ fn any_request(
                     &mut e,
                     &mut places,
                 );
-                upcall = upcall_request(&scope, orb, &request, &entered, known);
+                upcall = UpcallRequest {
+                    scope: &scope,
+                    orb,
+                    // What is no text is no operation of any object.
+                    operation: match known {
+                        Some((_, name)) => name,
+                        None => request.operation.text().unwrap_or_default(),
+                    },
+                    object_id: entered.object_id(),
+                    poa: Some(entered.poa()),
+                    contexts: request.contexts,
+                };
                 call_servant(&entered, known, &upcall, d, &mut e, places, |servant| {
                     if let (None, Some(connection)) = (known, connection) {
                         super::bands::settle(orb, connection, &request, &entered)?;
@@ -223,29 +233,6 @@ type Known = Option<(u16, &'static str)>;
 #[inline(always)]
 fn look_up(entered: &Entered<'_>, request: &Request<'_>) -> Known {
     entered.servant().interface().operations.look_up(request.operation.as_bytes())
-}
-
-/// What the servant may know.
-#[inline(always)]
-fn upcall_request<'u>(
-    scope: &'u Scope<'u>,
-    orb: &'u Orb,
-    request: &Request<'u>,
-    entered: &'u Entered<'u>,
-    known: Known,
-) -> UpcallRequest<'u> {
-    UpcallRequest {
-        scope,
-        orb,
-        // What is no text is no operation of any object.
-        operation: match known {
-            Some((_, name)) => name,
-            None => request.operation.text().unwrap_or_default(),
-        },
-        object_id: entered.object_id(),
-        poa: Some(entered.poa()),
-        contexts: request.contexts,
-    }
 }
 
 /// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
@@ -366,7 +353,7 @@ pub(super) fn turn_away(
     exception: &SystemException,
     send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
-    let Work { region, encode, block } = work;
+    let Work { region, encode, block, .. } = work;
     let scope = region.enter();
     let mut d = message::start_whole(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope);
     let request = Request::read(&mut d)?;
@@ -572,7 +559,7 @@ pub(crate) fn locate(
     work: &mut Work,
     send: &mut dyn FnMut(&Message<'_>),
 ) -> Result<(), ProtocolError> {
-    let Work { region, encode, block } = work;
+    let Work { region, encode, block, .. } = work;
     let scope = region.enter();
     let bytes = &mut block.bytes_mut()[..arrived.len];
     let mut d = message::start(bytes, &arrived.header, &scope)?;

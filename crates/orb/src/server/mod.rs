@@ -9,6 +9,7 @@ mod dispatch;
 mod endpoint;
 mod lane;
 mod long;
+mod seen;
 mod session;
 mod station;
 
@@ -16,6 +17,7 @@ pub(crate) use crew::{Crew, Room, Rules};
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::{Endpoints, open_listener};
 pub(crate) use lane::Lane;
+pub(crate) use seen::Seen;
 pub(crate) use station::{Blueprint, Station};
 
 use crate::Orb;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// Serves a connection until it ends. The thread blocks in receive, outside of a message for ever.
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut work = Work::new(connection.pool());
+    crate::poa::warm_up();
     let mut send = |message: &isorb_cdr::Message<'_>| {
         long::instead(connection, connection.send(message).err(), message);
     };

@@ -8,6 +8,7 @@ mod policies;
 mod servant_managers;
 mod stress;
 mod threads;
+mod traces;
 
 use super::policies::*;
 use super::*;

@@ -71,7 +71,8 @@ pub struct ThreadpoolOptions {
     /// borrows has one thread more than it was asked for, which reads while the others run.
     pub buffering: Option<RequestBuffering>,
     /// Whether a lane whose threads are all busy has requests run by idle threads of less urgent lanes, at its own priority
-    /// (`allow_borrowing`). A pool without lanes has nobody to borrow from.
+    /// (`allow_borrowing`). A pool without lanes has nobody to borrow from. One that borrows keeps requests even if it was not asked
+    /// to, up to the limits of the configuration.
     pub allow_borrowing: bool,
     /// How long a dynamic thread waits idle before it ends.
     pub idle_timeout: Option<Duration>,

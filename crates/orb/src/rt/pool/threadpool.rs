@@ -102,7 +102,9 @@ impl Threadpool {
             let rules = Rules {
                 static_threads: wanted.static_threads,
                 dynamic_threads: wanted.dynamic_threads,
-                room: options.buffering.map(|buffering| room(buffering, orb)),
+                // A lane that lends must not have its threads wait with a request in hand: the place that they wait for may be lent
+                // to a request which waits for one of them.
+                room: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
             };
