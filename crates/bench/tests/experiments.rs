@@ -48,6 +48,11 @@ fn timer_resolution() {
 }
 
 #[test]
+fn interconnect() {
+    check("interconnect", &["aligned", "aligned-again", "unaligned", "private"], 3);
+}
+
+#[test]
 fn scope() {
     check("scope", &["scope", "scope-finalised", "heap"], 5);
 }

@@ -1,8 +1,8 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, demux, events, low_threads, network_load, paced,
-    pi_mutex, scope, server_work, tao_overhead, timer_resolution,
+    BenchError, Context, banded, banded_load, clients, demux, events, interconnect, low_threads,
+    network_load, paced, pi_mutex, scope, server_work, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
 
@@ -47,6 +47,7 @@ pub const ALL: &[Experiment] = &[
     low_threads::EXPERIMENT,
     network_load::EXPERIMENT,
     server_work::EXPERIMENT,
+    interconnect::EXPERIMENT,
     banded::EXPERIMENT,
     banded_load::EXPERIMENT,
     demux::EXPERIMENT,

@@ -10,6 +10,7 @@ mod demux;
 mod events;
 pub mod footprint;
 pub mod instructions;
+mod interconnect;
 mod low_threads;
 mod network_load;
 pub mod one;
