@@ -41,6 +41,8 @@ enum Command {
     CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
     Sched(commands::sched::Args),
+    /// Draws what event channels recorded, as a page and for Perfetto.
+    Timeline(commands::timeline::Args),
     /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
         Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
+        Command::Timeline(args) => report(commands::timeline::run(&args)),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }

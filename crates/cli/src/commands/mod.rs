@@ -10,3 +10,4 @@ pub mod ior;
 pub mod name;
 pub mod naming;
 pub mod sched;
+pub mod timeline;
