@@ -24,10 +24,10 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let title = first.file_stem().unwrap_or_default().to_string_lossy();
     let timeline = Timeline::of(title, &recordings);
     let page = args.out.clone().unwrap_or_else(|| first.with_extension("html"));
-    write(&page, &timeline.page())?;
+    write(&page, timeline.page())?;
     println!("{}", page.display());
     if let Some(file) = &args.perfetto {
-        write(file, &timeline.perfetto())?;
+        write(file, timeline.perfetto())?;
         println!("{}", file.display());
     }
     Ok(())
