@@ -16,11 +16,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Starts a naming service and a servant, calls it, shows what happened and how fast.
+    /// Runs a mission computer over two federated event channels and shows what happened in time; or calls a servant.
     Demo(commands::demo::Args),
     /// The demo's servant, in a process of its own.
     #[command(hide = true)]
-    DemoServer(commands::demo::ServerArgs),
+    DemoServer(commands::demo::calls::ServerArgs),
+    /// The avionics demo's second process.
+    #[command(hide = true)]
+    DemoPod(commands::demo::PodArgs),
     /// Checks IDL, or generates Rust from it.
     Idl(commands::idl::Args),
     /// Explains a reference or an object URL, field by field.
@@ -54,7 +57,8 @@ fn main() -> ExitCode {
     let (arguments, orb) = split_orb_arguments(std::env::args().collect());
     match Cli::parse_from(arguments).command {
         Command::Demo(args) => report(commands::demo::run(&args)),
-        Command::DemoServer(args) => report(commands::demo::serve(&args)),
+        Command::DemoServer(args) => report(commands::demo::calls::serve(&args)),
+        Command::DemoPod(args) => report(commands::demo::pod(&args)),
         Command::Idl(args) => commands::idl::run(&args),
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
