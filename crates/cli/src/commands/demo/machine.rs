@@ -48,7 +48,10 @@ impl Machine {
         let quality = Quality { failures: 0, ..Quality::default() };
         let dispatch = alone.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>);
         let federation = Federation::with(&channel, quality, dispatch)?;
-        Ok(Machine { channel, federation, one_processor })
+        let machine = Machine { channel, federation, one_processor };
+        // What is heard before the first tick counts as heard at time zero, and would be forgotten with it.
+        machine.tick();
+        Ok(machine)
     }
 
     /// To be called every second or so.
