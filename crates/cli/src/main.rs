@@ -16,11 +16,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Starts a naming service and a servant, calls it, shows what happened and how fast.
+    /// Runs a mission computer over two federated event channels and shows what happened in time; or calls a servant.
     Demo(commands::demo::Args),
     /// The demo's servant, in a process of its own.
     #[command(hide = true)]
-    DemoServer(commands::demo::ServerArgs),
+    DemoServer(commands::demo::calls::ServerArgs),
+    /// The avionics demo's second process.
+    #[command(hide = true)]
+    DemoPod(commands::demo::PodArgs),
     /// Checks IDL, or generates Rust from it.
     Idl(commands::idl::Args),
     /// Explains a reference or an object URL, field by field.
@@ -41,6 +44,8 @@ enum Command {
     CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
     Sched(commands::sched::Args),
+    /// Draws what event channels recorded, as a page and for Perfetto.
+    Timeline(commands::timeline::Args),
     /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
     Bench(isorb_bench::BenchArgs),
     /// A subject of the benchmark, in a process of its own.
@@ -52,7 +57,8 @@ fn main() -> ExitCode {
     let (arguments, orb) = split_orb_arguments(std::env::args().collect());
     match Cli::parse_from(arguments).command {
         Command::Demo(args) => report(commands::demo::run(&args)),
-        Command::DemoServer(args) => report(commands::demo::serve(&args)),
+        Command::DemoServer(args) => report(commands::demo::calls::serve(&args)),
+        Command::DemoPod(args) => report(commands::demo::pod(&args)),
         Command::Idl(args) => commands::idl::run(&args),
         Command::Ior(args) => report(commands::ior::run(&args)),
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
@@ -63,6 +69,7 @@ fn main() -> ExitCode {
         Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
         Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
+        Command::Timeline(args) => report(commands::timeline::run(&args)),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),
     }

@@ -37,7 +37,8 @@ pub enum What {
 }
 
 impl What {
-    fn from_code(code: u8) -> Option<What> {
+    /// What a record's code says, as `self as u8` gives it; `None` for a code that nothing has.
+    pub fn from_code(code: u8) -> Option<What> {
         use What::*;
         [Push, Queue, Begin, End, Preempt, Miss, Timeout, Overrun, Drop]
             .into_iter()

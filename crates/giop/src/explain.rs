@@ -6,7 +6,8 @@ use crate::header::minor_version;
 use crate::ior::Ior;
 use crate::policy::{PriorityModel, PriorityModelPolicy, RtPolicy};
 use crate::profile::{
-    self, IiopProfile, TAG_INTERNET_IOP, TAG_ISORB_SEGMENTS, TAG_MULTIPLE_COMPONENTS, TAG_TAO_UIOP,
+    self, IiopProfile, TAG_INTERNET_IOP, TAG_ISORB_SEGMENTS, TAG_MULTIPLE_COMPONENTS, TAG_TAO_DIOP,
+    TAG_TAO_UIOP,
 };
 use crate::url::{Address, Corbaloc, ObjectUrl};
 use crate::{UrlError, codeset};
@@ -98,6 +99,11 @@ impl Lines {
             self.line(&format!("profile {number}: {name} (tag {tag:#x}), {} bytes", tagged.data.len()));
             self.indented(|lines| match tagged.tag {
                 TAG_INTERNET_IOP => match IiopProfile::parse(&tagged.data) {
+                    Ok(profile) => lines.iiop(&profile, &tagged.data),
+                    Err(error) => lines.malformed(&tagged.data, error),
+                },
+                // Laid out as IIOP's is.
+                TAG_TAO_DIOP => match IiopProfile::parse(&tagged.data) {
                     Ok(profile) => lines.iiop(&profile, &tagged.data),
                     Err(error) => lines.malformed(&tagged.data, error),
                 },

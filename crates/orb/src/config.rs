@@ -316,10 +316,12 @@ impl Config {
                         )));
                     }
                 },
-                ("publish", at) if !at.is_empty() && protocol == "tcp" => publish = Some(published(at)?),
+                ("publish", at) if !at.is_empty() && matches!(&*protocol, "tcp" | "udp") => {
+                    publish = Some(published(at)?)
+                }
                 _ => {
                     return Err(bad(format!(
-                        "endpoint {endpoint}: after ; want lane, lane=THREADS, connection or (TCP only) publish=HOST"
+                        "endpoint {endpoint}: after ; want lane, lane=THREADS, connection or (TCP and UDP) publish=HOST"
                     )));
                 }
             }
@@ -348,6 +350,11 @@ fn endpoint_address(endpoint: &str) -> Result<(String, String)> {
     {
         if let Some(path) = endpoint.strip_prefix(prefix) {
             return Ok((protocol.into(), path.into()));
+        }
+    }
+    for prefix in ["udp:", "giop:udp:", "diop://", "giop:diop:"] {
+        if let Some(address) = endpoint.strip_prefix(prefix) {
+            return Ok(("udp".into(), tcp_address(address)?));
         }
     }
     match endpoint.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {

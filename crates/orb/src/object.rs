@@ -9,7 +9,7 @@ use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow
 use isorb_giop::codeset::negotiate;
 use isorb_giop::component::ORB_TYPE_OMNIORB;
 use isorb_giop::message::RequestHead;
-use isorb_giop::{AddressProfile, Ior, Kind, minor};
+use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
@@ -369,7 +369,8 @@ impl std::hash::Hash for Object {
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tcp = self.0.ior.iiop_profiles().flatten().map(|p| format!("{}:{}", p.host, p.port)).next();
-        let other = || AddressProfile::parse(self.0.ior.profiles.first()?).ok().map(|p| p.address);
+        let other =
+            || crate::transports::address_profile(self.0.ior.profiles.first()?).ok().map(|p| p.address);
         let at = tcp.or_else(other).unwrap_or_else(|| "?".into());
         write!(f, "Object({} at {at})", self.type_id())
     }

@@ -11,7 +11,7 @@ use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::rt::Setup;
 use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
-use crate::transports::{Route, Transports, secure};
+use crate::transports::{At, Route, Transports, secure};
 use crate::{Object, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
@@ -216,6 +216,11 @@ impl Orb {
         self.endpoints().map_or_else(Vec::new, |endpoints| endpoints.names())
     }
 
+    /// How many datagrams came to nothing at this ORB's UDP endpoints and calls.
+    pub fn datagram_counts(&self) -> Arc<isorb_transport::DatagramCounts> {
+        self.0.transports.datagrams().clone()
+    }
+
     /// Serves until [`Orb::shutdown`], and until what ran then has been answered. Activates the root POA's manager if the program has
     /// not touched it.
     ///
@@ -354,20 +359,21 @@ impl Orb {
         self.0.policies.set(policies);
     }
 
-    /// A reference to an object of this ORB; `at` an address of its own instead of all the ORB's.
+    /// A reference to an object of this ORB.
     pub(crate) fn make_reference(
         &self,
         type_id: &str,
         key: Vec<u8>,
-        at: Option<(String, u16)>,
+        at: At,
         added: &[TaggedComponent],
     ) -> Object {
         let ours = [Component::OrbType(ORB_TYPE_ISORB), Component::CodeSets(self.config().code_sets())];
         let ours = ours.into_iter().flat_map(|component| component.to_tagged());
         let version = self.config().giop_version();
         let mut profiles = Vec::new();
-        let open = if at.is_some() { None } else { self.endpoints() };
-        let mut tcp = at.map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
+        let open = if at.tcp.is_some() { None } else { self.endpoints() };
+        let local = if at.local { self.endpoints() } else { None };
+        let mut tcp = at.tcp.map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
         // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
         let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
         let secure = open.iter().flat_map(|open| &open.secure).next();
@@ -383,7 +389,7 @@ impl Orb {
             // Only a host with a zero octet cannot be written, and no socket listens there.
             profiles.extend(profile.to_tagged());
         }
-        for way in open.iter().flat_map(|open| &open.local) {
+        for way in local.iter().flat_map(|open| &open.local) {
             let components = ours.clone().chain(added.iter().cloned()).collect();
             profiles.extend(way.profile(version, key.clone(), components));
         }

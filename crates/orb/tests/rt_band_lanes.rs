@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::rt::{Witness, arc, lane, poa, server};
+use common::rt::{Witness, arc, lane, poa, server, server_with};
 use common::{EchoRef, raw::Raw};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
@@ -19,7 +19,10 @@ fn band(low: i16, high: i16) -> PriorityBand {
 
 /// A server with lanes at 100 and 10,000, of so many threads each, and an object whose clients have a band for each.
 fn laned(threads: u32) -> (Orb, Arc<Witness>, EchoRef) {
-    let server = server();
+    laned_in(server(), threads)
+}
+
+fn laned_in(server: Orb, threads: u32) -> (Orb, Arc<Witness>, EchoRef) {
     let lanes = [lane(100, threads), lane(10_000, threads)];
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new()
@@ -93,6 +96,41 @@ fn a_band_that_is_bound_at_another_endpoint_moves_to_its_lane() {
             server.shutdown(true).unwrap();
         });
     }
+}
+
+#[test]
+fn bands_have_connections_of_their_own_over_local_transports() {
+    for (protocol, threads) in [("segment", 1), ("unix", 1), ("segment", 3), ("unix", 3)] {
+        let config =
+            Config { endpoints: vec!["127.0.0.1:0".into(), format!("{protocol}:")], ..Config::default() };
+        let (server, witness, object) = laned_in(server_with(config), threads);
+        apart(move || {
+            let client = Orb::with_config(Config::default());
+            let far: EchoRef = client.resolve(&object.object().to_string()).unwrap();
+            assert_eq!(far.object().validate_connection(), Ok(vec![]));
+            witness.take();
+            for _ in 0..20 {
+                assert_eq!(runs(&client, &far, &witness), expected(), "{protocol}, {threads} threads");
+            }
+            let mut bands: Vec<_> =
+                server.served_connections().into_iter().map(|c| (c.band, c.peer)).collect();
+            bands.retain(|(band, _)| band.is_some());
+            assert_eq!(bands.len(), 2, "{bands:?}");
+            assert!(bands.iter().all(|(_, peer)| peer.starts_with(protocol)), "{bands:?}");
+            server.shutdown(true).unwrap();
+        });
+    }
+}
+
+#[test]
+fn without_bands_a_pool_with_lanes_is_reached_at_its_lanes_only() {
+    let server = server();
+    let lanes = [lane(100, 1)];
+    let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
+    let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 100);
+    let object: EchoRef = poa(&server, "declared", policies).activate(arc::<Witness>()).unwrap();
+    assert!(object.object().ior().profiles.iter().all(|profile| profile.tag == 0));
+    server.shutdown(true).unwrap();
 }
 
 #[test]

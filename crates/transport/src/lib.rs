@@ -14,6 +14,8 @@
 //! | [`Segments`] | `segment` | this host | the shortest and steadiest calls between processes |
 //! | [`Unix`] | `unix` | this host | clients without a network; TAO and isorb |
 //!
+//! [`Udp`] (`udp`) is another matter: each send is one datagram, which arrives whole or not at all.
+//!
 //! A transport of one's own implements the three traits and passes the suite in `conformance` (a cargo feature).
 #![deny(unsafe_code)]
 
@@ -23,10 +25,12 @@ mod rendezvous;
 pub mod segment;
 mod socket;
 mod tcp;
+mod udp;
 mod unix;
 
 pub use segment::{Segments, TAG_SEGMENTS};
 pub use tcp::Tcp;
+pub use udp::{DatagramCounts, LONGEST_DATAGRAM, TAG_UDP, Udp};
 pub use unix::{TAG_UNIX, Unix};
 
 use std::fmt::Debug;
@@ -148,6 +152,12 @@ pub trait Stream: Send + Sync + Debug {
     /// # Real-time
     /// One system call; blocks as `wait` and the send time-out say.
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize>;
+
+    /// Whether each send is one message that arrives whole or not at all, instead of bytes of a stream that all arrive. Such a stream
+    /// refuses what is too long with `EMSGSIZE`, having sent nothing, and receives nothing but whole messages.
+    fn is_lossy(&self) -> bool {
+        false
+    }
 
     /// How long a blocking receive waits; `None` for ever.
     ///

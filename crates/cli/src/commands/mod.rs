@@ -11,3 +11,4 @@ pub mod ior;
 pub mod name;
 pub mod naming;
 pub mod sched;
+pub mod timeline;

@@ -227,6 +227,11 @@ impl Federation {
         self.inner.id
     }
 
+    /// The number of the supplier that pushes what came over links into the channel, which the trace uses.
+    pub fn supplier(&self) -> u32 {
+        self.inner.supplier.id()
+    }
+
     /// What crossed its links.
     pub fn counts(&self) -> FederationCounts {
         let c = &self.inner.counters;

@@ -59,6 +59,7 @@ pub(crate) enum Side {
 
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
+    lossy: bool,
     side: Side,
     outbox: PiMutex<Outbox>,
     inbox: PiMutex<Inbox>,
@@ -118,8 +119,12 @@ impl Connection {
         roll: &Arc<Roll>,
     ) -> Connection {
         let holding = Holding::new(roll, &pool);
+        let lossy = stream.is_lossy();
+        // What comes in datagrams is whole, or lost: fragments would be lost one by one.
+        let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
         Connection {
             stream,
+            lossy,
             side,
             outbox: PiMutex::new(Outbox::new(holding.clone())),
             inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, holding.clone())),
@@ -149,6 +154,12 @@ impl Connection {
 
     pub fn stream(&self) -> &dyn Stream {
         &*self.stream
+    }
+
+    /// Whether messages on it may get lost, each by itself.
+    #[inline]
+    pub fn is_lossy(&self) -> bool {
+        self.lossy
     }
 
     pub fn pool(&self) -> &Arc<BufferPool> {
@@ -347,7 +358,7 @@ impl Connection {
     }
 
     fn note_sent(&self, sent: Result<(), SendError>) -> Result<(), SendError> {
-        if !matches!(sent, Ok(()) | Err(SendError::NotSent)) {
+        if !matches!(sent, Ok(()) | Err(SendError::NotSent | SendError::TooLong)) {
             self.break_off();
         }
         sent
@@ -375,6 +386,9 @@ impl Connection {
         let mut outbox = self.outbox.lock();
         let limits = &self.limits;
         let sent = outbox::send_or_keep(&mut outbox, &*self.stream, message, limits.fragment, limits.message);
+        if sent == Err(SendError::TooLong) {
+            return sent;
+        }
         if sent.is_err() {
             drop(outbox);
             self.break_off();

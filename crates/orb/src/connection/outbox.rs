@@ -4,6 +4,7 @@ use super::holding::Holding;
 use crate::policy::Timeout;
 use isorb_cdr::Message;
 use isorb_giop::fragment::split;
+use isorb_rt::Errno;
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::Buffer;
 use isorb_transport::{Stream, Wait};
@@ -21,6 +22,8 @@ pub(crate) enum SendError {
     NotSent,
     /// The stream broke.
     Lost,
+    /// No datagram holds the message; nothing was sent, and the connection is as it was.
+    TooLong,
     /// More than two messages' limit waits for the peer to read, or the pool has no block for it.
     Backlog,
 }
@@ -211,7 +214,7 @@ pub(crate) fn send_or_keep(
             match stream.send(pieces, Wait::No) {
                 Ok(n) => taken = n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Err(SendError::Lost),
+                Err(error) => return Err(broken(&error)),
             }
         }
         for piece in pieces {
@@ -339,6 +342,16 @@ fn taken(sent: io::Result<usize>) -> Result<usize, SendError> {
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Err(SendError::NotSent)
         }
-        Err(_) => Err(SendError::Lost),
+        Err(error) => Err(broken(&error)),
+    }
+}
+
+/// What it means that the stream refuses to send.
+#[cold]
+fn broken(error: &io::Error) -> SendError {
+    if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
+        SendError::TooLong
+    } else {
+        SendError::Lost
     }
 }

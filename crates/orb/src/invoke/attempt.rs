@@ -19,6 +19,7 @@ use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
+use isorb_transport::LONGEST_DATAGRAM;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -163,17 +164,21 @@ impl<'a> Call<'_, 'a> {
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let deadline = self.deadline;
+        let lossy = connection.is_lossy();
+        if lossy && self.response != Response::None && timeout == Timeout::NONE {
+            return Err(Failure::Final(endless(connection.peer())));
+        }
         let Some(slot) = connection.claim() else {
             return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
         };
         with_work(connection.pool(), |work| {
-            let announce = target.code_sets.filter(|_| connection.code_sets().is_none());
+            let announce = target.code_sets.filter(|_| lossy || connection.code_sets().is_none());
             let text = match announce {
                 Some((narrow, wide)) => Text { version: target.version, narrow, wide },
                 None => connection.text(target.version),
             };
             let listen_points = match target.version {
-                Version::V1_2 => self.orb.offer_bidirectional(connection),
+                Version::V1_2 if !lossy => self.orb.offer_bidirectional(connection),
                 _ => None,
             };
             let plain = announce.is_none() && listen_points.is_none() && contexts.is_empty();
@@ -199,6 +204,7 @@ impl<'a> Call<'_, 'a> {
                 Err(SendError::NotSent) => {
                     return Err(Failure::Final(self.timed_out(connection.peer()).completed(Completion::No)));
                 }
+                Err(SendError::TooLong) => return Err(Failure::Final(too_long(connection.peer()))),
                 Err(SendError::TimedOut) => {
                     return Err(Failure::Final(self.timed_out(connection.peer())));
                 }
@@ -373,4 +379,19 @@ fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
             .detail("the server's reference names no code set for wide text");
     }
     error.into()
+}
+
+#[cold]
+fn too_long(peer: &str) -> SystemException {
+    SystemException::new(Kind::ImpLimit, 0, Completion::No).detail(format!(
+        "the request is longer than a datagram to {peer} may be ({LONGEST_DATAGRAM} octets); use another protocol for it"
+    ))
+}
+
+/// A reply that got lost would be waited for in vain, for ever.
+#[cold]
+fn endless(peer: &str) -> SystemException {
+    SystemException::new(Kind::InvPolicy, 0, Completion::No).detail(format!(
+        "messages to {peer} may get lost: a request that is answered needs a time-out (round_trip_timeout_ms, or a policy)"
+    ))
 }

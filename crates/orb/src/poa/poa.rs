@@ -8,6 +8,7 @@ use super::policies::PoaPolicies;
 use super::registry::Shared;
 use super::{ObjectId, PoaManager};
 use crate::rt::Adapter;
+use crate::transports::At;
 use crate::{Object, Orb, Result, Servant};
 use isorb_giop::SystemException;
 use isorb_giop::component::TaggedComponent;
@@ -173,12 +174,13 @@ impl Poa {
     ) -> Result<Object, SystemException> {
         let (orb, key) = (self.orb()?, self.key(id));
         let Some(rt) = &self.0.rt else {
-            return Ok(orb.make_reference(interface_id, key, None, &self.0.components));
+            return Ok(orb.make_reference(interface_id, key, At::default(), &self.0.components));
         };
         let active = self.lock().objects.find(id).and_then(|active| active.priority);
         let published = rt.published(active.or_else(|| rt.given(id)));
         let components = [&published.components, &*self.0.components].concat();
-        Ok(orb.make_reference(interface_id, key, published.address, &components))
+        let at = At { tcp: published.address, local: published.local };
+        Ok(orb.make_reference(interface_id, key, at, &components))
     }
 }
 

@@ -228,7 +228,7 @@ impl Adapter {
         // Only a file name with a zero octet in it cannot be written; such a protocol stays unsaid.
         let mut components: Vec<TaggedComponent> =
             to_component(&policies).ok().flatten().into_iter().collect();
-        let Some(pool) = &self.pool else { return Published { address: None, components } };
+        let Some(pool) = &self.pool else { return Published { address: None, local: true, components } };
         let home = pool.lane_for(priority);
         if pool.has_lanes {
             let declared = matches!(self.model, Some((PriorityModel::ServerDeclared, _)));
@@ -236,7 +236,11 @@ impl Adapter {
             let lanes = std::iter::once(home).chain(others).map(endpoint).collect();
             components.extend(Component::TaoEndpoints(lanes).to_tagged());
         }
-        Published { address: Some(home.address.clone()), components }
+        // Lanes listen at TCP endpoints. Who comes in by another transport tells its band and is moved to the lane of it; without
+        // bands it would be served outside the pool. A POA that says which protocols it serves has TCP only.
+        let says = self.policies.iter().any(|policy| matches!(policy, RtPolicy::ServerProtocol(_)));
+        let local = pool.has_lanes && !self.bands.is_empty() && !says;
+        Published { address: Some(home.address.clone()), local, components }
     }
 }
 
@@ -250,6 +254,8 @@ impl Drop for Adapter {
 pub(crate) struct Published {
     /// The address in the profile; `None` for that of the ORB.
     pub address: Option<(String, u16)>,
+    /// Whether they name the ORB's endpoints of other transports than TCP too.
+    pub local: bool,
     pub components: Vec<TaggedComponent>,
 }
 

@@ -4,7 +4,7 @@ use super::overrides::Overrides;
 use super::policy::{PriorityBand, Protocol, RtPolicy};
 use super::reference::{Facts, Model};
 use crate::peer::{Peer, Routes};
-use crate::transports::{self, Route};
+use crate::transports::{self, Route, TAG_TCP};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::priority::{NetworkPriority, Priority};
@@ -102,6 +102,9 @@ impl Plan {
         // Lanes are at addresses of one protocol; where another one is wanted they cannot be told apart.
         let lanes = facts.lanes.iter().filter(|(_, lane)| own.iter().any(|route| route.tag == lane.tag));
         let lanes: Vec<&(Priority, Route)> = lanes.collect();
+        // What is preferred to TCP has no lanes of its own: there the server moves a connection to the lane of the band that it is for.
+        let first = own.iter().position(|route| route.tag == TAG_TCP).unwrap_or(own.len());
+        let (local, rest) = own.split_at(first);
         let lanes_within = |band: &PriorityBand| -> Option<Routes> {
             let mut inside: Vec<_> = lanes.iter().filter(|(priority, _)| holds(band, *priority)).collect();
             // No request of the band is to run below its own lane, so the most urgent one takes them.
@@ -112,7 +115,13 @@ impl Plan {
         let ways = match (bands, facts.model) {
             (Some(bands), _) => {
                 let way = |band: &PriorityBand| {
-                    let at = lanes_within(band).unwrap_or_else(|| own.clone());
+                    let at = lanes_within(band).map_or_else(
+                        || own.clone(),
+                        |lanes| {
+                            let others = rest.iter().filter(|route| route.tag != TAG_TCP);
+                            local.iter().cloned().chain(lanes).chain(others.cloned()).collect()
+                        },
+                    );
                     // The most urgent call of the band must not travel below its class.
                     (*band, peer(at, Some(*band), Priority::new(band.high)))
                 };

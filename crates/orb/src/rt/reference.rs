@@ -1,11 +1,11 @@
 //! What a reference says about real time: the server's policies, and the addresses of its lanes.
 
 use super::policy::{PriorityBand, PriorityModel, Protocol, RtPolicy, from_components};
-use crate::transports::Route;
+use crate::transports::{Route, address_profile};
 use crate::{Result, SystemException};
 use isorb_giop::component::{Component, TAG_TAO_ENDPOINTS, TaggedComponent};
 use isorb_giop::profile::TAG_INTERNET_IOP;
-use isorb_giop::{AddressProfile, IiopProfile, Ior, Kind, minor};
+use isorb_giop::{IiopProfile, Ior, Kind, minor};
 use isorb_rt::priority::Priority;
 
 /// Who says at which priority a call runs.
@@ -40,7 +40,7 @@ impl Facts {
         for profile in &ior.profiles {
             let components = match profile.tag {
                 TAG_INTERNET_IOP => IiopProfile::parse(&profile.data).map(|profile| profile.components),
-                _ => AddressProfile::parse(profile).map(|profile| profile.components),
+                _ => address_profile(profile).map(|profile| profile.components),
             };
             if let Some(facts) = Facts::read(&components.unwrap_or_default())? {
                 return Ok(Some(facts));

@@ -4,7 +4,7 @@ use super::lane::Lane;
 use super::session;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
-use crate::transports::{Published, Route, TAG_TCP, TAG_TLS};
+use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
@@ -59,9 +59,16 @@ impl Endpoints {
                 let known = if tag == TAG_TCP { &mut published } else { &mut secure };
                 known.push(public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?);
             } else {
-                let address = listener.address().to_string();
+                let address = match tag {
+                    TAG_UDP => {
+                        let (host, port) =
+                            public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?;
+                        Route::tcp(&host, port).address
+                    }
+                    _ => listener.address().to_string(),
+                };
                 let place = transport.place(&address);
-                local.push(Published { route: Route { tag: transport.profile_tag(), address }, place });
+                local.push(Published { route: Route { tag, address }, place });
             }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;

@@ -257,7 +257,9 @@ impl Member {
 
     /// Sends a reply as far as the peer takes it. When it cannot be sent, the connection breaks.
     pub fn send(&self, message: &Message<'_>) {
-        if self.connection.send_or_keep(message) == Ok(false) {
+        let sent = self.connection.send_or_keep(message);
+        super::long::instead(&self.connection, sent.err(), message);
+        if sent == Ok(false) {
             self.stuffed.store(true, Ordering::SeqCst);
             // Where several threads are busy with the connection, the peer may have made room before that was known here, and the event
             // that said so found nothing to flush: have it reported once more.

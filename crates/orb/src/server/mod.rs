@@ -8,6 +8,7 @@ mod crew;
 mod dispatch;
 mod endpoint;
 mod lane;
+mod long;
 mod seen;
 mod session;
 mod station;

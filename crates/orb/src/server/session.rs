@@ -1,6 +1,6 @@
 //! A thread a connection.
 
-use super::{Next, finish, guarded, on_message};
+use super::{Next, finish, guarded, long, on_message};
 use crate::Orb;
 use crate::connection::Connection;
 use crate::workspace::Work;
@@ -10,7 +10,9 @@ use std::sync::Arc;
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut work = Work::new(connection.pool());
     crate::poa::warm_up();
-    let mut send = |message: &isorb_cdr::Message<'_>| _ = connection.send(message);
+    let mut send = |message: &isorb_cdr::Message<'_>| {
+        long::instead(connection, connection.send(message).err(), message);
+    };
     let next = guarded(|| {
         loop {
             match connection.read(&mut work.block) {

@@ -19,16 +19,19 @@ pub struct TransportConfig {
     pub segment_spin_us: u64,
     /// Numbers of users besides the own one that may share segments with this ORB, either way.
     pub segment_users: Vec<u32>,
+    /// Most senders that a UDP endpoint knows at a time.
+    pub udp_peers: usize,
 }
 
 impl Default for TransportConfig {
     fn default() -> TransportConfig {
         TransportConfig {
-            protocols: ["segment", "unix", "tcp"].map(String::from).into(),
+            protocols: ["segment", "unix", "tcp", "udp"].map(String::from).into(),
             socket_mode: 0o600,
             segment_bytes: 64 << 10,
             segment_spin_us: 20,
             segment_users: Vec::new(),
+            udp_peers: 64,
         }
     }
 }
@@ -45,6 +48,9 @@ impl TransportConfig {
         }
         if self.socket_mode > 0o777 {
             return Err(format!("socket_mode is at most 0o777, not {:#o}", self.socket_mode));
+        }
+        if self.udp_peers == 0 {
+            return Err("udp_peers is at least 1".into());
         }
         if self.protocols.is_empty() {
             return Err("protocols must name a transport".into());

@@ -5,21 +5,49 @@ mod route;
 pub(crate) mod secure;
 
 pub use config::TransportConfig;
-pub(crate) use route::{Published, Route, find};
+pub(crate) use route::{Published, Route, address_profile, find};
 
-use isorb_transport::{Tcp, Transport};
+use isorb_giop::{Header, MessageKind};
+use isorb_transport::{DatagramCounts, Tcp, Transport, Udp};
 use std::sync::Arc;
 
 /// Stands for the transport of which addresses lie in the component of this number.
 pub(crate) const TAG_TLS: u32 = isorb_giop::component::TAG_SSL_SEC_TRANS;
 
+/// Profile tag of UDP.
+pub(crate) const TAG_UDP: u32 = isorb_giop::profile::TAG_TAO_DIOP;
+
 /// Profile tag of TCP.
 pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
 
-/// The transports that an ORB has: its own three, then those that were registered.
+/// Which addresses a reference names.
+#[derive(Clone, Debug)]
+pub(crate) struct At {
+    /// A host and port of its own instead of all the ORB's.
+    pub tcp: Option<(String, u16)>,
+    /// Whether it names the ORB's endpoints of other transports too.
+    pub local: bool,
+}
+
+impl Default for At {
+    fn default() -> At {
+        At { tcp: None, local: true }
+    }
+}
+
+/// The transports that an ORB has: its own, then those that were registered.
 pub(crate) struct Transports {
     all: Vec<Arc<dyn Transport>>,
     order: Vec<u32>,
+    datagrams: Arc<DatagramCounts>,
+}
+
+/// Whether a datagram is one GIOP message and nothing else. Fragments would get lost one by one; nobody sends them here.
+fn is_message(datagram: &[u8]) -> bool {
+    let header = datagram.first_chunk().and_then(|head| Header::parse(head).ok());
+    header.is_some_and(|header| {
+        header.total() == datagram.len() && !header.more_fragments && header.kind != MessageKind::Fragment
+    })
 }
 
 impl Transports {
@@ -35,9 +63,17 @@ impl Transports {
         #[cfg(feature = "unix")]
         all.push(Arc::new(isorb_transport::Unix { mode: config.socket_mode }));
         all.push(Arc::new(Tcp));
+        let datagrams = Arc::<DatagramCounts>::default();
+        let peers = config.udp_peers;
+        all.push(Arc::new(Udp { whole: is_message, peers, counts: datagrams.clone() }));
         all.extend(more);
         let order = order(&all, &config.protocols);
-        Transports { all, order }
+        Transports { all, order, datagrams }
+    }
+
+    /// What became of datagrams.
+    pub fn datagrams(&self) -> &Arc<DatagramCounts> {
+        &self.datagrams
     }
 
     pub fn by_name(&self, name: &str) -> Option<&Arc<dyn Transport>> {
@@ -59,7 +95,7 @@ impl Transports {
 fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
     let tag = |name: &String| all.iter().find(|t| t.name() == name).map(|t| t.profile_tag());
     let mut order: Vec<u32> = names.iter().filter_map(tag).collect();
-    let own = ["segment", "unix", "tcp"];
+    let own = ["segment", "unix", "tcp", "udp"];
     let unnamed =
         all.iter().filter(|t| !own.contains(&t.name()) && !names.iter().any(|name| name == t.name()));
     let tcp = order.iter().position(|tag| *tag == TAG_TCP).unwrap_or(order.len());

@@ -4,7 +4,7 @@
 //! which host as it runs now, and at which spot of it, and the client looks whether it finds the same. Without that a path
 //! could lead to whatever else listens there, on another host or in another container.
 
-use super::{TAG_TCP, Transports, secure};
+use super::{TAG_TCP, TAG_UDP, Transports, secure};
 use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_giop::component::Component;
 use isorb_giop::profile::TAG_INTERNET_IOP;
@@ -44,6 +44,11 @@ impl Published {
             components.push(Component::Place { host, spot }.to_tagged()?);
         }
         let Route { tag, address } = self.route.clone();
+        if tag == TAG_UDP {
+            let (host, port) = host_and_port(&address);
+            let profile = IiopProfile { version, host, port, key, components }.to_tagged()?;
+            return Ok(TaggedProfile { tag, ..profile });
+        }
         AddressProfile { tag, version, address, key, components }.to_tagged()
     }
 
@@ -52,10 +57,29 @@ impl Published {
         if profile.tag != self.route.tag {
             return None;
         }
-        let profile = AddressProfile::parse(profile).ok()?;
+        let profile = address_profile(profile).ok()?;
         let place = profile.place().map(|(host, spot)| Place { host, spot });
         (profile.address == self.route.address && place == self.place).then_some(profile.key)
     }
+}
+
+/// Host and port of an address that [`Route::tcp`] made, or that is in its form.
+fn host_and_port(address: &str) -> (String, u16) {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+    (host.trim_start_matches('[').trim_end_matches(']').into(), port.parse().unwrap_or(0))
+}
+
+/// A profile of a transport other than TCP. That of UDP is laid out as IIOP's is.
+///
+/// # Errors
+/// [`isorb_cdr::Error`].
+pub(crate) fn address_profile(profile: &TaggedProfile) -> isorb_cdr::Result<AddressProfile> {
+    if profile.tag != TAG_UDP {
+        return AddressProfile::parse(profile);
+    }
+    let IiopProfile { version, host, port, key, components } = IiopProfile::parse(&profile.data)?;
+    let Route { address, .. } = Route::tcp(&host, port);
+    Ok(AddressProfile { tag: profile.tag, version, address, key, components })
 }
 
 /// An object's way out: what its profiles say, in one.
@@ -132,7 +156,7 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
         return Some((found, Trust::Sure));
     }
     let transport = transports.by_tag(profile.tag)?;
-    let profile = AddressProfile::parse(profile).ok()?;
+    let profile = address_profile(profile).ok()?;
     let trust = match (profile.place(), transport.place(&profile.address)) {
         _ if transport.capabilities().crosses_hosts => Trust::Sure,
         (Some((host, spot)), Some(here)) if host == here.host && spot == here.spot => Trust::Sure,

@@ -229,7 +229,7 @@ impl fmt::Debug for Threadpool {
 fn beside_the_first(endpoints: &[String]) -> String {
     let address = |endpoint: &String| endpoint.split(';').next().unwrap_or_default().to_owned();
     let is_tcp = |address: &String| {
-        !["unix:", "uiop:", "segment:"].iter().any(|other| address.starts_with(other))
+        !["unix:", "uiop:", "segment:", "udp:", "diop:"].iter().any(|other| address.starts_with(other))
             && address.strip_prefix("giop:").is_none_or(|rest| rest.starts_with("tcp:"))
     };
     let Some(first) = endpoints.iter().map(address).find(is_tcp) else { return ":0".into() };

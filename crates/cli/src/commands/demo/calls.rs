@@ -1,12 +1,11 @@
-//! `isorb demo`: the main job on one machine, in three processes.
+//! `isorb demo calls`: a servant found by name and called, in three processes.
 
+use super::process::Process;
 use indicatif::{ProgressBar, ProgressStyle};
 use isorb::Orb;
 use isorb_example_sensors::Thermometer;
 use isorb_example_sensors::sensors::{ProbeRef, probe::SampleError};
 use std::error::Error;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 pub struct Args {
     /// Calls to measure, of each kind.
     #[arg(long, default_value_t = 50_000)]
-    calls: usize,
+    pub calls: usize,
 }
 
 /// Arguments of the ORB.
@@ -118,42 +117,5 @@ fn progress(n: usize) -> ProgressBar {
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
-    }
-}
-
-/// A child that said READY, and ends when this does.
-struct Process {
-    child: Child,
-    ready: String,
-    _output: BufReader<ChildStdout>,
-}
-
-impl Process {
-    fn start(command: &str, args: &[&str]) -> Result<Process, Box<dyn Error>> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg(command)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let output = child.stdout.take().ok_or("no output")?;
-        let mut output = BufReader::new(output);
-        let mut ready = String::new();
-        while !ready.starts_with("READY") {
-            ready.clear();
-            if output.read_line(&mut ready)? == 0 {
-                let _ = child.kill();
-                return Err(format!("isorb {command} ended before it was ready: {}", child.wait()?).into());
-            }
-        }
-        Ok(Process { child, ready: ready.trim().to_string(), _output: output })
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,0 +1,45 @@
+//! `isorb timeline`: what event channels recorded, as a page and as a trace for Perfetto.
+
+use isorb_timeline::{Recording, Timeline, decode};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+/// Which files, and where to.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Trace files; several of one machine are drawn on one time axis.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Where the page goes; by default beside the first file, with the ending .html.
+    #[arg(long, value_name = "PAGE")]
+    out: Option<PathBuf>,
+    /// Writes a trace besides that ui.perfetto.dev and chrome://tracing open.
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let recordings: Vec<Recording> = args.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    let first = args.files.first().ok_or("no file was named")?;
+    let title = first.file_stem().unwrap_or_default().to_string_lossy();
+    let timeline = Timeline::of(title, &recordings);
+    let page = args.out.clone().unwrap_or_else(|| first.with_extension("html"));
+    write(&page, timeline.page())?;
+    println!("{}", page.display());
+    if let Some(file) = &args.perfetto {
+        write(file, timeline.perfetto())?;
+        println!("{}", file.display());
+    }
+    Ok(())
+}
+
+/// A trace file.
+pub fn read(file: &Path) -> Result<Recording, String> {
+    let octets = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    decode(&octets).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Writes a file, or says which could not be written.
+pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
+    std::fs::write(file, content).map_err(|error| format!("{}: {error}", file.display()))
+}

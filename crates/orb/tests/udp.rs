@@ -1,0 +1,218 @@
+//! Calls over UDP: what arrives is served, what does not is a time-out, and noise is nothing.
+
+mod common;
+
+use common::*;
+use isorb::generated::*;
+use isorb::{Config, Orb, Reference, TransportConfig};
+use isorb_giop::profile::TAG_TAO_DIOP;
+use isorb_giop::{Completion, IiopProfile, Ior, Kind, TaggedProfile};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn serving(endpoint: &str) -> Config {
+    Config { endpoints: vec![endpoint.into()], ..Config::default() }
+}
+
+fn within(ms: u64) -> Config {
+    Config { round_trip_timeout_ms: ms, ..Config::default() }
+}
+
+/// Host and port in the profile for UDP.
+fn address(far: &EchoRef) -> (String, u16) {
+    let ior = far.object().ior();
+    let profile = IiopProfile::parse(&ior.profiles[0].data).unwrap();
+    assert_eq!((ior.profiles.len(), ior.profiles[0].tag), (1, TAG_TAO_DIOP));
+    (profile.host, profile.port)
+}
+
+#[test]
+fn small_calls_and_oneways_go_in_datagrams() {
+    for endpoint in ["udp:127.0.0.1:0", "diop://127.0.0.1:0;lane=2", "giop:diop:127.0.0.1:0;connection"] {
+        let (server, client, far, _) = pair_with(serving(endpoint), within(60_000));
+        assert_eq!(server.endpoint_names()[0].0, "udp");
+        assert_eq!(server.endpoint_names()[0].1, format!("127.0.0.1:{}", address(&far).1));
+        far.ping().unwrap();
+        assert_eq!(far.text("grüße").unwrap(), "grüße");
+        for n in [0usize, 1, 5000, 60_000] {
+            let octets: Vec<u8> = (0..n).map(|i| ((i * 7) >> 3) as u8).collect();
+            client
+                .scope(|scope| -> isorb::Result<()> {
+                    assert!(far.octets_in(scope, &octets)? == octets);
+                    Ok(())
+                })
+                .unwrap();
+            far.feed(&octets).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..20).for_each(|_| assert_eq!(far.text("x").unwrap(), "x")));
+            }
+        });
+        assert_eq!(far.fail(3).unwrap_err().kind, Kind::NoPermission);
+        let near = server.string_to_object(&far.object().to_string()).unwrap();
+        assert!(!near.non_existent().unwrap());
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn what_no_datagram_holds_is_refused_before_it_is_sent() {
+    for form in [";connection", ";lane=1"] {
+        let (server, client, far, _) = pair_with(serving(&format!("udp:127.0.0.1:0{form}")), within(60_000));
+        let refused = far.feed(&vec![1; 65_600]).unwrap_err();
+        assert_eq!((refused.kind, refused.completed), (Kind::ImpLimit, Completion::No));
+        far.ping().unwrap();
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+/// Answers with more than it was given.
+struct Talkative(String);
+
+impl Echo for Talkative {
+    fn ping(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+    fn text<'u>(&'u self, _: Upcall<'u>, _: &'u str) -> isorb::Result<&'u str> {
+        Ok(&self.0)
+    }
+    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> isorb::Result<&'u [u8]> {
+        Ok(o)
+    }
+    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> isorb::Result<&'u [f64]> {
+        Ok(n)
+    }
+    fn sleep(&self, _: Upcall<'_>, ms: u32) -> isorb::Result<u32> {
+        Ok(ms)
+    }
+    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> isorb::Result<()> {
+        Ok(())
+    }
+    fn fail(&self, _: Upcall<'_>, _: u32) -> isorb::Result<()> {
+        Ok(())
+    }
+    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> isorb::Result<&'u str> {
+        Ok("")
+    }
+}
+
+#[test]
+fn a_reply_that_no_datagram_holds_is_told_instead() {
+    for form in [";connection", ";lane=1"] {
+        let server = Orb::with_config(serving(&format!("udp:127.0.0.1:0{form}")));
+        let root = server.root_poa().unwrap();
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Talkative("x".repeat(66_000)))).unwrap();
+        let client = Orb::with_config(within(60_000));
+        let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+        for _ in 0..3 {
+            let refused = far.text("say").unwrap_err();
+            assert_eq!((refused.kind, refused.completed), (Kind::ImpLimit, Completion::Yes));
+            far.ping().unwrap();
+        }
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_call_without_a_time_out_is_refused() {
+    let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(60_000));
+    let endless = Orb::with_config(within(0));
+    let object: EchoRef = endless.resolve(&far.object().to_string()).unwrap();
+    let refused = object.ping().unwrap_err();
+    assert_eq!((refused.kind, refused.completed), (Kind::InvPolicy, Completion::No));
+    assert!(refused.detail.unwrap().contains("round_trip_timeout_ms"));
+    for orb in [endless, client, server] {
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn who_does_not_answer_is_a_time_out() {
+    let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(200));
+    // A server that hears and says nothing.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (ior, port) = (far.object().ior(), silent.local_addr().unwrap().port());
+    let profile = IiopProfile { port, ..IiopProfile::parse(&ior.profiles[0].data).unwrap() };
+    let profile = TaggedProfile { tag: TAG_TAO_DIOP, ..profile.to_tagged().unwrap() };
+    let lost = Ior { type_id: ior.type_id.clone(), profiles: vec![profile] }.to_string();
+    let lost: EchoRef = client.resolve(&lost).unwrap();
+    let begun = Instant::now();
+    assert_eq!(lost.ping().unwrap_err().kind, Kind::Timeout);
+    assert!(begun.elapsed() >= Duration::from_millis(190));
+    // Noise from the right address is not taken for the reply.
+    let (_, from) = silent.recv_from(&mut [0; 4096]).unwrap();
+    silent.send_to(b"GIOP is not what this is", from).unwrap();
+    assert_eq!(lost.ping().unwrap_err().kind, Kind::Timeout);
+    assert_eq!(client.datagram_counts().ignored(), 1);
+    client.shutdown(true).unwrap();
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn noise_does_not_reach_a_servant_and_disturbs_nobody() {
+    for form in [";connection", ";lane=1"] {
+        let (server, client, far, _) = pair_with(serving(&format!("udp:127.0.0.1:0{form}")), within(60_000));
+        far.ping().unwrap();
+        let (noise, at) = (UdpSocket::bind("127.0.0.1:0").unwrap(), address(&far));
+        let length_lies = b"GIOP\x01\x02\x01\x00\xff\xff\xff\x7fshort";
+        let in_parts = b"GIOP\x01\x02\x03\x00\x04\0\0\0abcd";
+        for octets in [&b""[..], b"x", &[0; 3000], length_lies, in_parts] {
+            noise.send_to(octets, &at).unwrap();
+        }
+        // A whole message that makes no sense costs its sender the connection, and nobody else anything.
+        noise.send_to(b"GIOP\x01\x02\x01\x00\x04\0\0\0\xff\xff\xff\xff", &at).unwrap();
+        far.ping().unwrap();
+        assert_eq!(server.datagram_counts().ignored(), 5);
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_came_back_is_called_again() {
+    let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(2_000));
+    far.ping().unwrap();
+    let (host, port) = address(&far);
+    server.shutdown(true).unwrap();
+    drop(server);
+    assert!(far.ping().is_err());
+    // The port is free once the last thread of the server has let go of it.
+    let end = Instant::now() + Duration::from_secs(30);
+    let again = loop {
+        let again = Orb::with_config(serving(&format!("udp:{host}:{port}")));
+        match again.root_poa() {
+            Ok(root) => {
+                root.manager().activate().unwrap();
+                break again;
+            }
+            Err(error) => assert!(Instant::now() < end, "{error:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    // The object is another, but somebody answers: nothing is stuck.
+    assert_eq!(far.ping().unwrap_err().kind, Kind::ObjectNotExist);
+    client.shutdown(true).unwrap();
+    again.shutdown(true).unwrap();
+}
+
+#[test]
+fn tcp_goes_before_udp_unless_the_order_says_otherwise() {
+    let endpoints = vec!["127.0.0.1:0".into(), "udp:127.0.0.1:0".into()];
+    let config = Config { endpoints, ..Config::default() };
+    let (server, client, far, _) = pair_with(config, within(60_000));
+    far.ping().unwrap();
+    assert!(!server.served_connections().iter().any(|connection| connection.peer.starts_with("udp")));
+    let transport = TransportConfig { protocols: vec!["udp".into()], ..TransportConfig::default() };
+    let other = Orb::with_config(Config { transport, ..within(60_000) });
+    other.resolve::<EchoRef>(&far.object().to_string()).unwrap().ping().unwrap();
+    assert!(server.served_connections().iter().any(|connection| connection.peer.starts_with("udp")));
+    for orb in [other, client, server] {
+        orb.shutdown(true).unwrap();
+    }
+}

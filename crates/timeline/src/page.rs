@@ -1,0 +1,133 @@
+//! The timeline as one page that fetches nothing: the numbers as JSON, drawn by the script in it.
+
+use crate::rows::{Row, Run, Timeline};
+use isorb_event::trace::What;
+use serde_json::{Value, json};
+
+/// A page has at most so many runs and marks. Of more, the earliest are left out, and the page says so.
+const MOST: usize = 200_000;
+
+const HEAD: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+impl Timeline {
+    /// The page.
+    pub fn page(&self) -> String {
+        self.page_of(MOST)
+    }
+
+    fn page_of(&self, most: usize) -> String {
+        let from = self.cut(most);
+        // Within a script element nothing but "</script" and "<!--" matters, and both begin with the same sign.
+        let data = self.data(from).to_string().replace('<', "\\u003c");
+        let title = escape(&self.title);
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{HEAD}</style></head>\n\
+             <body><h1>{title}</h1>\n<p id=\"about\"></p>\n\
+             <p id=\"keys\">Wheel or + and &minus; to zoom, drag or arrow keys to move, 0 for all, N for the next missed deadline.</p>\n\
+             <div id=\"stage\"><canvas id=\"lines\" tabindex=\"0\" aria-label=\"timeline; the table below has its numbers\"></canvas>\
+             <div id=\"tip\" role=\"status\" hidden></div></div>\n\
+             <p id=\"legend\"></p>\n<table id=\"numbers\"></table>\n\
+             <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body></html>\n"
+        )
+    }
+
+    /// From when on there are no more than `most` runs and marks.
+    fn cut(&self, most: usize) -> u64 {
+        let mut ends: Vec<u64> = self
+            .rows
+            .iter()
+            .flat_map(|row| row.runs.iter().map(|run| run.end).chain(row.marks.iter().map(|mark| mark.at)))
+            .collect();
+        if ends.len() <= most {
+            return 0;
+        }
+        let last_left_out = ends.len() - most - 1;
+        *ends.select_nth_unstable(last_left_out).1 + 1
+    }
+
+    fn data(&self, from: u64) -> Value {
+        let rows: Vec<Value> = self.rows.iter().map(|row| row_data(row, from)).collect();
+        json!({
+            "span": self.span, "cut": from, "lost": self.lost,
+            "channels": self.channels, "threads": self.threads, "rows": rows,
+        })
+    }
+}
+
+fn row_data(row: &Row, from: u64) -> Value {
+    let runs: Vec<Value> = row.runs.iter().filter(|run| run.end >= from).map(run_data).collect();
+    let mut pushes: Vec<Value> = Vec::new();
+    let mut marks: Vec<Value> = Vec::new();
+    for mark in row.marks.iter().filter(|mark| mark.at >= from) {
+        match mark.what {
+            What::Push => pushes.push(json!([mark.at, (mark.a >> 32) as i32, mark.a as i32])),
+            What::Timeout => marks.push(json!([mark.at, "timeout", mark.a, mark.b])),
+            What::Drop => marks.push(json!([mark.at, "lost", mark.a, 0])),
+            // How long the queue was is in the Perfetto trace.
+            _ => {}
+        }
+    }
+    let s = row.summary();
+    json!({
+        "name": row.name, "channel": row.channel, "supplier": row.supplier, "consumer": row.consumer, "level": row.level,
+        "runs": runs, "pushes": pushes, "marks": marks,
+        "numbers": [s.pushes, s.runs, s.ran_p50, s.ran_max, s.response_p50, s.response_p99, s.response_max, s.preempted, s.missed, s.dropped],
+    })
+}
+
+/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete), overrun, pre-emptions.
+fn run_data(run: &Run) -> Value {
+    let flags = u8::from(run.failed) | u8::from(run.open) << 1;
+    let overran = run.overran.map_or(Value::from(0), |(used, declared)| json!([used, declared]));
+    let gaps: Vec<Value> = run.gaps.iter().map(|gap| json!([gap.from, gap.to, gap.by])).collect();
+    json!([run.start, run.end, run.waited, run.thread, run.late, flags, overran, gaps])
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::upcalls;
+
+    fn data_of(page: &str) -> Value {
+        let data = page.split_once("id=\"data\">").and_then(|(_, rest)| rest.split_once("</script>"));
+        serde_json::from_str(data.expect("the page has its data").0).expect("they are JSON")
+    }
+
+    #[test]
+    fn a_page_carries_its_numbers() {
+        let page = Timeline::of("a <b> & \"c\"", &[upcalls()]).page();
+        assert!(page.contains("<title>a &lt;b&gt; &amp; &quot;c&quot;</title>"));
+        let data = data_of(&page);
+        assert_eq!(data["span"], 3_100);
+        assert_eq!(data["rows"][0]["pushes"], json!([[0, 16, 4]]));
+        let slow = json!([[500, 3_000, 500, 1, 800, 0, [2_000, 1_000], [[1_100, 1_600, 1]]]]);
+        assert_eq!(data["rows"][2]["runs"], slow);
+        assert!(!page.contains("http"), "nothing is fetched");
+    }
+
+    #[test]
+    fn names_cannot_leave_the_data() {
+        let mut recording = upcalls();
+        recording.parties[1].name = "</script><script>alert(1)</script><!--".into();
+        let page = Timeline::of("t", &[recording]).page();
+        assert_eq!(page.matches("<script").count(), 2);
+        assert_eq!(data_of(&page)["rows"][2]["name"], "</script><script>alert(1)</script><!--");
+    }
+
+    #[test]
+    fn of_too_much_the_latest_is_shown() {
+        let timeline = Timeline::of("t", &[upcalls()]);
+        let data = data_of(&timeline.page_of(1));
+        let runs = |row: usize| data["rows"][row]["runs"].as_array().expect("a list").len();
+        assert_eq!((runs(1), runs(2), data["cut"].as_u64()), (0, 1, Some(1_601)));
+        // What is left out of the picture is not left out of the table.
+        assert_eq!(data["rows"][1]["numbers"][1], 1);
+    }
+}
