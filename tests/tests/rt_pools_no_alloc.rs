@@ -1,6 +1,7 @@
 //! Design decision 3 in thread pools: whatever the pool, a request allocates nothing once its threads and connections were used.
 
 use isorb::poa::PoaPolicies;
+use isorb::rt::policy::PriorityBand;
 use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
 use isorb::rt::{
     Budget, Overrun, RealTime, RealTimeConfig, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
@@ -18,8 +19,13 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Priorities are CORBA priorities only, so that the test needs no right and starves nobody.
 fn orb() -> Orb {
+    orb_at(&["127.0.0.1:0"])
+}
+
+fn orb_at(endpoints: &[&str]) -> Orb {
     let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
-    Orb::with_config(Config { real_time, ..Config::default() })
+    let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
+    Orb::with_config(Config { real_time, endpoints, ..Config::default() })
 }
 
 const LANES: [i16; 3] = [10, 1_000, 20_000];
@@ -32,7 +38,18 @@ fn allocations(
     collocated: bool,
     budget: bool,
 ) -> u64 {
-    let server = orb();
+    allocations_at(&orb(), lanes, policies, options, collocated, budget)
+}
+
+/// The same, at a server.
+fn allocations_at(
+    server: &Orb,
+    lanes: bool,
+    policies: impl FnOnce(PoaPolicies) -> PoaPolicies,
+    options: &ThreadpoolOptions,
+    collocated: bool,
+    budget: bool,
+) -> u64 {
     let root = server.root_poa().unwrap();
     root.manager().activate().unwrap();
     let rt = server.rt();
@@ -100,7 +117,20 @@ fn pools_allocate_nothing_per_request() {
             }
         }
     }
+    // In the same test, since what is counted is the whole process.
+    bands_over_segments_and_unix_sockets_allocate_nothing();
     // The control: the same path with its memory from the heap.
     let heap = ThreadpoolOptions { memory: Some(UpcallMemory::Heap), ..plain() };
     assert!(allocations(true, propagated, &heap, false, false) >= 100, "the heap mode allocates");
+}
+
+fn bands_over_segments_and_unix_sockets_allocate_nothing() {
+    for local in ["segment:", "unix:"] {
+        let bands = LANES.map(|priority| PriorityBand { low: priority, high: priority });
+        let banded =
+            |policies: PoaPolicies| policies.priority_model(ClientPropagated, 10).priority_bands(bands);
+        let server = orb_at(&["127.0.0.1:0", local]);
+        let made = allocations_at(&server, true, banded, &ThreadpoolOptions::default(), false, false);
+        assert_eq!(made, 0, "{local}");
+    }
 }
