@@ -158,6 +158,22 @@ pub enum ReplyStatus {
     TransportRetry = 4,
 }
 
+/// A type that no value has where the feature is off: what holds one cannot be, and all that would be done with it is left out of
+/// the program.
+#[cfg(feature = "interceptors")]
+#[derive(Clone, Copy)]
+struct Possible;
+#[cfg(not(feature = "interceptors"))]
+#[derive(Clone, Copy)]
+enum Possible {}
+
+fn possible() -> Option<Possible> {
+    #[cfg(feature = "interceptors")]
+    return Some(Possible);
+    #[cfg(not(feature = "interceptors"))]
+    None
+}
+
 /// What is registered with an ORB; fixed when the ORB is made.
 pub(crate) struct Interceptors {
     client: Option<ClientChain>,
@@ -168,18 +184,18 @@ pub(crate) struct Interceptors {
 
 impl Interceptors {
     /// Those at the client; `None` where there are none.
-    #[inline]
+    #[inline(always)]
     pub fn client(&self) -> Option<&ClientChain> {
-        // Known to be none, all that is done for them is left out of the program.
         if cfg!(feature = "interceptors") { self.client.as_ref() } else { None }
     }
 
     /// Those at the server; `None` where there are neither any nor slots.
-    #[inline]
+    #[inline(always)]
     pub fn server(&self) -> Option<&ServerChain> {
         if cfg!(feature = "interceptors") { self.server.as_ref() } else { None }
     }
 
+    #[inline(always)]
     pub fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
         if cfg!(feature = "interceptors") { &self.ior } else { &[] }
     }

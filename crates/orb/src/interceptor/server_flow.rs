@@ -21,6 +21,7 @@ const PADDING: u32 = 0x4953_0001;
 pub(crate) struct ServerChain {
     interceptors: Box<[Arc<dyn ServerRequestInterceptor>]>,
     current: PiCurrent,
+    possible: super::Possible,
 }
 
 impl ServerChain {
@@ -30,7 +31,8 @@ impl ServerChain {
         current: PiCurrent,
     ) -> Option<ServerChain> {
         let needed = !interceptors.is_empty() || current.slots > 0;
-        needed.then(|| ServerChain { interceptors: interceptors.into(), current })
+        let possible = super::possible()?;
+        needed.then(|| ServerChain { interceptors: interceptors.into(), current, possible })
     }
 
     pub fn destroy(&self) {
@@ -55,12 +57,22 @@ impl ServerChain {
             sending: Sending::Nothing,
             forward: None,
         };
-        Ok(Serving { chain: self, info, flow: 0, slots: None, forward: None, answered: false })
+        Ok(Serving {
+            possible: self.possible,
+            chain: self,
+            info,
+            flow: 0,
+            slots: None,
+            forward: None,
+            answered: false,
+        })
     }
 }
 
 /// A request between its interceptors.
 pub(crate) struct Serving<'r> {
+    #[allow(dead_code)] // It is there to be impossible.
+    possible: super::Possible,
     chain: &'r ServerChain,
     info: ServerRequestInfo<'r>,
     /// How many interceptors are to see the end.
