@@ -92,6 +92,7 @@ impl<'a> Queue<'a> {
             from: 0,
             busy_from: 0,
             runs_through: false,
+            arrivals: None,
             queue: None,
         };
         if level.never_rests(all) {

@@ -18,6 +18,7 @@
 
 mod admission;
 mod analysis;
+mod arrival;
 mod demand;
 mod edf;
 pub mod file;

@@ -13,6 +13,7 @@
 //! looked at (Tindell, Burns and Wellings 1994 for jitter and deadlines beyond the period; George, Rivierre and Spuri 1996 for
 //! equal priorities in order of arrival and for what cannot be preempted; Davis, Burns, Bril and Lukkien 2007 for why the first job is not enough).
 
+use crate::arrival::Arrivals;
 use crate::demand::{Late, Queue};
 use crate::load::{Load, Utilisation};
 use crate::{Nanos, Task};
@@ -100,6 +101,8 @@ pub(crate) struct Level<'a> {
     pub busy_from: u64,
     /// Whether a job that has begun is not preempted.
     pub runs_through: bool,
+    /// What the level has in common, where it has equals that are served in order of arrival and everything can be preempted.
+    pub arrivals: Option<&'a Arrivals<'a>>,
     /// Where equals are not served in order of arrival.
     pub queue: Option<&'a Queue<'a>>,
 }
@@ -122,9 +125,13 @@ impl Level<'_> {
     /// The longest response, from arrival to completion; stops as soon as it is known to be over `limit`.
     pub fn response(&self, limit: u64, effort: &mut Effort) -> Result<Times, Stop> {
         let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
-        let all = self
-            .equals()
-            .fold(above.utilisation.plus(self.own.utilisation()), |sum, load| sum.plus(load.utilisation()));
+        let all = self.arrivals.map_or_else(
+            || {
+                let own = above.utilisation.plus(self.own.utilisation());
+                self.equals().fold(own, |sum, load| sum.plus(load.utilisation()))
+            },
+            |arrivals| arrivals.all,
+        );
         if all > Utilisation::ONE {
             return Err(Stop::Unbounded);
         }
@@ -136,6 +143,11 @@ impl Level<'_> {
         }
         if !self.has_equals() && !self.runs_through {
             return self.alone(&above, limit, effort);
+        }
+        if let Some(arrivals) = self.arrivals
+            && let Some(times) = arrivals.response(self, limit, BREAKPOINTS, effort)?
+        {
+            return Ok(times);
         }
         let busy = self.busy_period(all, effort)?;
         let span = busy.saturating_add(self.own.jitter);
@@ -241,6 +253,7 @@ impl Level<'_> {
     ) -> Result<(u64, u64), Stop> {
         let earlier = ready / self.own.period;
         let among_equals = if above.equal.iter().all(|part| part.is_empty()) {
+            effort.spend(self.equal[0].len() + self.equal[1].len(), 0)?;
             self.equals().fold(0_u64, |sum, load| sum.saturating_add(load.demand_until(ready)))
         } else {
             0
@@ -293,7 +306,7 @@ impl Level<'_> {
 }
 
 impl Stop {
-    fn since(self, ready: u64, jitter: u64) -> Stop {
+    pub fn since(self, ready: u64, jitter: u64) -> Stop {
         self.map(|time| time.saturating_add(jitter).saturating_sub(ready))
     }
 
@@ -306,7 +319,7 @@ impl Stop {
         self.map(|_| 0)
     }
 
-    fn map(self, change: impl Fn(u64) -> u64) -> Stop {
+    pub fn map(self, change: impl Fn(u64) -> u64) -> Stop {
         match self {
             Stop::Over(time) => Stop::Over(change(time)),
             Stop::Undecided(time) => Stop::Undecided(change(time)),

@@ -1,9 +1,10 @@
 //! Tasks as numbers, the most urgent first: what analysis and admission share.
 
 use crate::Task;
+use crate::arrival::Arrivals;
 use crate::demand::{Order, Queue, Wait};
 use crate::load::{Load, Utilisation};
-use crate::response::{Effort, Level, Preemption, Stop, Times};
+use crate::response::{Above, Effort, Level, Preemption, Stop, Times};
 use std::ops::Range;
 
 /// The numbers of a task that are not its [`Load`].
@@ -130,6 +131,7 @@ impl Table {
                 let order = self.rows[start].order;
                 Queue::new(above, above_utilisation, members, order, self.waits(group.clone()), holds[start])
             });
+            let arrivals = self.arrivals(&group, above_utilisation, &holds);
             for index in group.start.max(range.start)..group.end.min(range.end) {
                 let level = Level {
                     above,
@@ -140,6 +142,7 @@ impl Table {
                     from: self.rows[index].first,
                     busy_from: self.rows[index].busy,
                     runs_through: self.preemption == Preemption::None,
+                    arrivals: arrivals.as_ref(),
                     queue: queue.as_ref(),
                 };
                 if !visit(index, &level) {
@@ -151,6 +154,29 @@ impl Table {
             }
             start = group.end;
         }
+    }
+
+    fn arrivals(
+        &self,
+        group: &Range<usize>,
+        above_utilisation: Utilisation,
+        holds: &[u64],
+    ) -> Option<Arrivals<'_>> {
+        let runs_through = self.preemption == Preemption::None;
+        if group.len() < 2 || runs_through || self.rows[group.start].order != Order::Arrival {
+            return None;
+        }
+        let above =
+            Above { loads: &self.loads[..group.start], equal: [&[], &[]], utilisation: above_utilisation };
+        let mut arrivals = Arrivals::new(above, &self.loads[group.clone()]);
+        for index in group.clone() {
+            let row = &self.rows[index];
+            arrivals.blocking = arrivals.blocking.max(self.blocking(index, holds));
+            arrivals.from = arrivals.from.max(row.first);
+            arrivals.busy_from = arrivals.busy_from.max(row.busy);
+            arrivals.latest = arrivals.latest.max(row.deadline.saturating_sub(self.loads[index].jitter));
+        }
+        Some(arrivals)
     }
 
     fn waits(&self, group: Range<usize>) -> Vec<Wait> {
