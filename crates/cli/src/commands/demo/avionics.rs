@@ -115,7 +115,7 @@ fn parts() -> Vec<Part> {
         part("gps", Filter::interval(SLOW), SLOW, 1, Some(FIX)),
         part("navigation", all([ATTITUDE, AIR]), MIDDLE, 2, Some(NAVIGATION)),
         part("targeting", all([NAVIGATION, RADAR]), MIDDLE, 4, Some(TARGET)),
-        part("display", Filter::any_of([all([FIX, TARGET]), Filter::deadline(STALE)]), SLOW, 20, None),
+        part("display", Filter::any_of([all([FIX, TARGET]), Filter::deadline(STALE)]), SLOW, 30, None),
     ]
 }
 
