@@ -48,6 +48,21 @@ fn timer_resolution() {
 }
 
 #[test]
+fn cremes_latency() {
+    check("cremes-latency", &["memory-udp", "memory-orb", "event-channel", "bare"], 2);
+}
+
+#[test]
+fn cremes_jitter() {
+    check("cremes-jitter", &["memory-udp", "memory-orb", "event-channel", "bare"], 2);
+}
+
+#[test]
+fn cremes_size() {
+    check("cremes-size", &["memory-udp", "memory-orb", "event-channel", "bare"], 3);
+}
+
+#[test]
 fn interconnect() {
     check("interconnect", &["aligned", "aligned-again", "unaligned", "private"], 3);
 }

@@ -1,7 +1,7 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, demux, events, interconnect, low_threads,
+    BenchError, Context, banded, banded_load, clients, cremes, demux, events, interconnect, low_threads,
     network_load, paced, pi_mutex, scope, server_work, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
@@ -37,6 +37,9 @@ impl Experiment {
 
 /// All, in the order of the papers.
 pub const ALL: &[Experiment] = &[
+    cremes::latency::EXPERIMENT,
+    cremes::jitter::EXPERIMENT,
+    cremes::size::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,

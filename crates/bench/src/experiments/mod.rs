@@ -6,6 +6,7 @@ pub mod catalogue;
 mod clients;
 mod context;
 mod counted;
+mod cremes;
 mod demux;
 mod events;
 pub mod footprint;
@@ -51,6 +52,8 @@ pub enum BenchError {
     Thread(SpawnError),
     /// An event channel refused something; its sentence.
     Channel(String),
+    /// Reflective memory refused something; its sentence.
+    Memory(String),
     /// There is no network lab.
     Lab(LabError),
     /// The ORB in this process refused.
@@ -69,6 +72,7 @@ impl fmt::Display for BenchError {
             BenchError::NoPlacement => f.write_str("the placement needs two processors, and there is one"),
             BenchError::Thread(error) => write!(f, "{error}"),
             BenchError::Channel(why) => write!(f, "event channel: {why}"),
+            BenchError::Memory(why) => write!(f, "reflective memory: {why}"),
             BenchError::Lab(error) => write!(f, "no network lab: {error}"),
             BenchError::Orb(exception) => write!(f, "{exception}"),
             BenchError::Io(error) => write!(f, "{error}"),

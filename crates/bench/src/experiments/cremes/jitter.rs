@@ -1,0 +1,98 @@
+//! The deviation of round trips while low producers are added.
+
+use super::{BARE, CHANNEL, MEMORY, Point, figure, measure, notes};
+use crate::experiments::catalogue::Experiment;
+use crate::experiments::{BenchError, Context};
+use crate::figure::{Claim, Outcome, Row, Verdict, at};
+
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Deviation of round trips from node to node, high and low, at 8 KiB",
+    source: "Chung, González, Ramamritham, Shen (CReMeS): figures 4 and 7",
+    paper: PAPER,
+    seconds: (30, 620),
+    run,
+};
+
+const NAME: &str = "cremes-jitter";
+const PAPER: &str = "through reflective memory the high producer's deviation stays small among 50 low producers; through the event service even the low ones' is many times that";
+const LOW: [u32; 6] = [0, 10, 20, 30, 40, 50];
+const QUICK_LOW: [u32; 2] = [0, 50];
+const SIZE: usize = 8 << 10;
+const MOST: f64 = 50.0;
+
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    let lows: &[u32] = cx.pick(&QUICK_LOW, &LOW);
+    let ms = cx.ms(2_500, 25_000);
+    let mut rows = Vec::new();
+    for &low in lows {
+        let point = Point { experiment: NAME, figures: ["high", "low"], x: low.into(), low, size: SIZE, ms };
+        measure(cx, &point, &mut rows)?;
+    }
+    let draw = &["stddev_ns"];
+    let figures = vec![
+        figure("high", "Deviation of the high producer, 8 KiB", "low producers", draw),
+        figure("low", "Deviation of the low producers, 8 KiB", "low producers", draw),
+    ];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome { figures, rows, notes: notes(), verdict })
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    let deviation = |figure: &str, subject: &str| at(rows, figure, subject, "stddev_ns", MOST) / 1000.0;
+    let (high, channel, bare) =
+        (deviation("high", MEMORY), deviation("high", CHANNEL), deviation("high", BARE));
+    let low = deviation("low", CHANNEL);
+    vec![
+        Claim::paper(
+            high <= 300.0,
+            format!(
+                "among 50, the high producer deviates by {high:.0} us through reflective memory (at most 300, the paper's most)"
+            ),
+        ),
+        Claim::paper(
+            low >= 2.0 * high,
+            format!(
+                "low ones by {low:.0} us through the event channel (at least twice that; the paper: 1,800 to 2,000)"
+            ),
+        ),
+        Claim::control(
+            bare > high,
+            format!(
+                "over one queue without priorities ('bare') the high one deviates by {bare:.0} us (more)"
+            ),
+        ),
+        Claim::aim(
+            high <= channel,
+            format!("through the event channel the high one deviates by {channel:.0} us (no less)"),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::cremes::SUBJECTS;
+
+    fn verdict(us: impl Fn(&str, &str) -> f64) -> (bool, Option<bool>) {
+        let mut rows = Vec::new();
+        for figure in ["high", "low"] {
+            for subject in SUBJECTS {
+                let values = vec![("stddev_ns", us(figure, subject) * 1000.0)];
+                rows.push(Row { experiment: NAME, figure, subject, x: MOST, values });
+            }
+        }
+        let v = Verdict::new(NAME, PAPER, judge(&rows));
+        (v.shape_holds, v.control_fails)
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        let paper = |_: &str, subject: &str| if subject == MEMORY { 200.0 } else { 1900.0 };
+        assert_eq!(verdict(paper), (true, Some(true)));
+        assert_eq!(verdict(|_, _| 200.0), (false, Some(false)));
+        assert_eq!(verdict(|_, _| 1900.0), (false, Some(false)));
+        assert_eq!(verdict(|_, _| f64::NAN), (false, Some(false)));
+    }
+}

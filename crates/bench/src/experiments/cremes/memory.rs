@@ -1,0 +1,143 @@
+//! Through reflective memory: a node's server in each host, an area a producer.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use isorb::{Config, Orb, Reference};
+use isorb_crm::coordinator::{Coordinator, MemoryStore};
+use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::{AreaReader, Library};
+use isorb_netlab::Host;
+use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
+
+use super::echo::Echo;
+use super::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
+use crate::experiments::BenchError;
+
+/// A high producer's value is there within this, or the channel is not admitted.
+const DEADLINE_NS: u64 = 40_000_000;
+
+/// Everything that must live while values flow.
+struct Held {
+    consumers: Vec<Thread<()>>,
+    stop: Arc<AtomicBool>,
+    orbs: Vec<Orb>,
+    servers: Vec<(NodeServer, Library)>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.consumers.drain(..).for_each(|thread| drop(thread.join()));
+        self.servers.clear();
+        for orb in &self.orbs {
+            // One that is down already says so.
+            let _ = orb.shutdown(false);
+        }
+    }
+}
+
+/// One high producer, admitted, and `low` ones as best effort, all by `path`. Through the ORB nothing is admitted: there, all are best effort.
+pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+    let (left, right) = (site.lab.left(), site.lab.right());
+    let (orb, glob) = site.left(|| {
+        let orb = orb(left)?;
+        let glob = Coordinator::start(&orb, Arc::new(MemoryStore::default())).map_err(refused)?;
+        Ok((orb, glob.object().object().to_string()))
+    })?;
+    let mut held = Held { consumers: Vec::new(), stop: Arc::default(), orbs: vec![orb], servers: Vec::new() };
+    let (orb, near) = site.left(|| node(site, left, "near", &glob))?;
+    held.orbs.push(orb);
+    let (orb, far) = site.right(|| node(site, right, "far", &glob))?;
+    held.orbs.push(orb);
+    let mut senders: Vec<Sender> = Vec::new();
+    for pair in 0..=low {
+        let name = format!("value-{pair}");
+        let (period, class) = match pair {
+            0 => (HIGH_PERIOD_NS, site.class(0)),
+            _ => (LOW_PERIOD_NS, SchedClass::Other),
+        };
+        let mut writer = site.left(|| {
+            let octets = u32::try_from(size).unwrap_or(u32::MAX);
+            near.1.create_area(&Area { name: name.clone(), size: octets, histories: 2 }).map_err(refused)?;
+            near.1.map_writer(&name, WriterQoS { period }).map_err(refused)
+        })?;
+        let guaranteed = pair == 0 && path == Path::PathUdp;
+        let wish = ReaderQoS {
+            how: Mode::PushOnWrite,
+            period: 0,
+            deadline: if guaranteed { DEADLINE_NS } else { 0 },
+            histories: 2,
+            guaranteed,
+            through: path,
+            parity: 0,
+        };
+        let consumer = site.right(|| {
+            let reader = far.1.attach_reader(&name, wish).map_err(refused)?;
+            let (echo, stop) = (echo.clone(), held.stop.clone());
+            let spec = ThreadSpec::new(format!("reader-{pair}")).class(class);
+            spec.spawn(move || consume(reader, size, &echo, &stop)).map_err(BenchError::Thread)
+        })?;
+        held.consumers.push(consumer);
+        senders.push(Box::new(move |value: &[u8]| {
+            // Every value is as long as the area.
+            let _ = writer.write(value);
+        }));
+    }
+    held.servers = vec![near, far];
+    Ok(Wired { senders, held: Box::new(held) })
+}
+
+fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) {
+    let mut value = vec![0; size];
+    while !stop.load(Ordering::Acquire) {
+        // Looks at `stop` now and then; values wake it.
+        let _ = reader.wait(Duration::from_millis(100));
+        if reader.has_new()
+            && let Ok(sample) = reader.latest(&mut value)
+        {
+            echo.back(&value[..sample.len]);
+        }
+    }
+}
+
+/// An ORB with its endpoint in a host. Called there.
+fn orb(host: &Host) -> Result<Orb, BenchError> {
+    let orb =
+        Orb::with_config(Config { endpoints: vec![format!("{}:0", host.address())], ..Config::default() });
+    orb.root_poa()?;
+    let background = orb.clone();
+    std::thread::spawn(move || background.run());
+    Ok(orb)
+}
+
+fn node(
+    site: &Site<'_>,
+    host: &Host,
+    name: &str,
+    glob: &str,
+) -> Result<(Orb, (NodeServer, Library)), BenchError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let orb = orb(host)?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let socket =
+        std::env::temp_dir().join(format!("isorb-bench-{}-{number}-{name}.socket", std::process::id()));
+    let mut config = ServerConfig::new(name, &socket);
+    config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
+    config.dispatcher.class = site.class(1);
+    config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+    // The machine may be busy for long; silence is not what is measured.
+    config.silence = Duration::from_secs(30);
+    let glob = orb.resolve::<Glob_CommRef>(glob)?;
+    let server = NodeServer::start(&orb, config, Some(glob)).map_err(refused)?;
+    let library = Library::connect(&orb, &socket).map_err(refused)?;
+    Ok((orb, (server, library)))
+}
+
+/// What reflective memory refused.
+fn refused(error: impl std::fmt::Display) -> BenchError {
+    BenchError::Memory(error.to_string())
+}

@@ -1,0 +1,200 @@
+//! The experiments of CReMeS: a high producer among low ones, from one node to another, over a link of 100 megabits a second.
+//!
+//! The nodes are network namespaces, each with its processor where there are two; their threads are in this process. All producers and
+//! consumers are connected before the first value is written.
+
+mod bare;
+mod channel;
+mod echo;
+pub mod jitter;
+pub mod latency;
+mod memory;
+pub mod size;
+
+use std::any::Any;
+use std::time::Duration;
+
+use isorb_crm::idl::Path;
+use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
+use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, set_current_cpus};
+use isorb_rt::time::{Deadline, now_ns, sleep_until};
+
+use super::{BenchError, Context};
+use crate::figure::{Figure, Row, at, times};
+use echo::{Listener, STAMP, Trips, stamp};
+
+const LINK_KBIT: u32 = 100_000;
+const HIGH_PERIOD_NS: u64 = 50_000_000;
+const LOW_PERIOD_NS: u64 = 100_000_000;
+/// So long after the low producers is the high one released: at 100 megabits a second, 25 KB of theirs are gone by then.
+const BEHIND_NS: u64 = 2_000_000;
+/// Stamps that are under way when the last value is written are waited for.
+const LAST: Duration = Duration::from_millis(300);
+
+/// Reflective memory by datagrams, the high channel admitted.
+const MEMORY: &str = "memory-udp";
+/// Reflective memory by two-way calls.
+const ORB: &str = "memory-orb";
+/// The event channel.
+const CHANNEL: &str = "event-channel";
+/// The control.
+const BARE: &str = "bare";
+const SUBJECTS: [&str; 4] = [MEMORY, ORB, CHANNEL, BARE];
+
+/// Writes a value.
+type Sender = Box<dyn FnMut(&[u8]) + Send>;
+
+/// A subject that is ready.
+struct Wired {
+    /// The high producer's, then the low ones'.
+    senders: Vec<Sender>,
+    /// What must live while values flow.
+    held: Box<dyn Any>,
+}
+
+/// The two nodes.
+struct Site<'a> {
+    cx: &'a Context<'a>,
+    lab: Lab,
+}
+
+impl<'a> Site<'a> {
+    fn build(cx: &'a Context<'a>) -> Result<Site<'a>, BenchError> {
+        let spec = LinkSpec { rate_kbit: LINK_KBIT, sorting: Sorting::OneQueue { packets: 1000 } };
+        Ok(Site { cx, lab: Lab::build(&spec)? })
+    }
+
+    /// `above` native priorities over the usual one.
+    fn class(&self, above: u8) -> SchedClass {
+        let fifo = |priority: u8| SchedClass::Fifo(priority.saturating_add(above).min(98));
+        self.cx.fifo.map_or(SchedClass::Other, fifo)
+    }
+
+    /// Calls `f` at the producers' node. Sockets and threads that it makes are there for ever.
+    fn left<R: Send>(&self, f: impl FnOnce() -> Result<R, BenchError> + Send) -> Result<R, BenchError> {
+        run_at(self.lab.left(), self.cx.machine.cpus.first(), f)
+    }
+
+    /// Calls `f` at the consumers' node.
+    fn right<R: Send>(&self, f: impl FnOnce() -> Result<R, BenchError> + Send) -> Result<R, BenchError> {
+        run_at(self.lab.right(), self.cx.machine.cpus.last(), f)
+    }
+
+    fn wire(
+        &self,
+        subject: &'static str,
+        low: u32,
+        size: usize,
+        echo: &echo::Echo,
+    ) -> Result<Wired, BenchError> {
+        match subject {
+            MEMORY => memory::wire(self, Path::PathUdp, low, size, echo),
+            ORB => memory::wire(self, Path::PathOrb, low, size, echo),
+            CHANNEL => channel::wire(self, low, echo),
+            _ => bare::wire(self, low, size, echo),
+        }
+    }
+
+    /// Round trips of one high producer and `low` others, values of `size` octets each.
+    fn measure(&self, subject: &'static str, low: u32, size: usize, ms: u32) -> Result<Trips, BenchError> {
+        let (listener, echo) = Listener::start(self.lab.left(), self.lab.right(), self.class(2))?;
+        let wired = self.wire(subject, low, size, &echo)?;
+        // Everybody is connected. The low ones are released together, the high one a little later: it always meets them.
+        let start = now_ns() + 200_000_000;
+        let mut threads = Vec::new();
+        for (pair, mut sender) in (0..=low).zip(wired.senders) {
+            let (period, class) = match pair {
+                0 => (HIGH_PERIOD_NS, self.class(0)),
+                _ => (LOW_PERIOD_NS, SchedClass::Other),
+            };
+            let offset = if pair == 0 { BEHIND_NS } else { 0 };
+            let times = u64::from(ms) * 1_000_000 / period;
+            let produce = move || {
+                let mut value = vec![0; size.max(STAMP)];
+                for k in 0..times.max(1) {
+                    sleep_until(Deadline::at_ns(start + offset + k * period));
+                    stamp(&mut value, pair);
+                    sender(&value);
+                }
+                // Not given back before the last value has arrived.
+                std::thread::sleep(LAST);
+            };
+            let spec = ThreadSpec::new(format!("producer-{pair}")).class(class);
+            threads.push(self.left(|| spec.spawn(produce).map_err(BenchError::Thread))?);
+        }
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        drop(wired.held);
+        Ok(listener.end())
+    }
+}
+
+fn run_at<R: Send>(
+    host: &Host,
+    cpu: Option<&usize>,
+    f: impl FnOnce() -> Result<R, BenchError> + Send,
+) -> Result<R, BenchError> {
+    host.run(|| {
+        if let Some(&cpu) = cpu {
+            // Threads inherit it. Where it is refused they run anywhere, and only noise grows.
+            let _ = set_current_cpus(&Cpus::one(cpu));
+        }
+        f()
+    })?
+}
+
+/// A point to measure.
+struct Point {
+    experiment: &'static str,
+    /// Of the high producer's rows, and of the low ones'.
+    figures: [&'static str; 2],
+    x: f64,
+    low: u32,
+    size: usize,
+    ms: u32,
+}
+
+/// Measures a point for all subjects in turn.
+fn measure(cx: &mut Context<'_>, point: &Point, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    for subject in SUBJECTS {
+        let Point { experiment, low, size, ms, .. } = *point;
+        cx.step(format!("{experiment}: {subject}, {low} low producers, {size} octets"));
+        let trips = Site::build(cx)?.measure(subject, low, size, ms)?;
+        let sent = |period: u64| (u64::from(ms) * 1_000_000 / period).max(1) as f64;
+        let of = [(trips.high, sent(HIGH_PERIOD_NS)), (trips.low, sent(LOW_PERIOD_NS) * f64::from(low))];
+        for (figure, (samples, sent)) in point.figures.into_iter().zip(of) {
+            if sent > 0.0 {
+                let summary = samples.summary();
+                let mut values = times(&summary);
+                values.push(("returned_percent", (summary.n as f64 / sent * 1000.0).round() / 10.0));
+                rows.push(Row { experiment, figure, subject, x: point.x, values });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A figure over the number of low producers.
+fn figure(id: &'static str, title: &'static str, x: &'static str, draw: &'static [&'static str]) -> Figure {
+    Figure { id, title, x, y: "microseconds", draw, divide: 1000.0, log: true }
+}
+
+/// What a reader of any of the three must know.
+fn notes() -> Vec<String> {
+    vec![
+        "One high producer every 50 ms, low ones every 100 ms in the ordinary class, all at once and 2 ms before the high one; a round trip ends when the consumer's datagram with the time stamp is back.".to_owned(),
+        "The nodes are network namespaces of one machine with 100 Mbit/s between them; both nodes' threads are in this process.".to_owned(),
+        "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' nothing is admitted, and its calls are two-way; one-way pushes are not there.".to_owned(),
+        "The event channels are federated by datagrams, one a value; the paper's went through the ORB.".to_owned(),
+    ]
+}
+
+/// By how much a value of `subject` grows between two places.
+fn growth(rows: &[Row], figure: &str, subject: &str, value: &str, from: f64, to: f64) -> f64 {
+    at(rows, figure, subject, value, to) / at(rows, figure, subject, value, from)
+}
+
+/// The smallest share of stamps that came back in any of the rows, in percent.
+fn returned(rows: &[Row], figure: &str, subject: &str) -> f64 {
+    let of = crate::figure::series(rows, figure, subject, "returned_percent");
+    of.iter().map(|&(_, percent)| percent).reduce(f64::min).unwrap_or(f64::NAN)
+}

@@ -1,0 +1,91 @@
+//! The high producer's round trip among 40 low ones, by the size of the values.
+
+use super::{CHANNEL, MEMORY, Point, figure, growth, measure, notes, returned};
+use crate::experiments::catalogue::Experiment;
+use crate::experiments::{BenchError, Context};
+use crate::figure::{Claim, Outcome, Row, Verdict};
+
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Round trip from node to node of a high producer among 40 low ones, by the size of the values",
+    source: "Chung, González, Ramamritham, Shen (CReMeS): figures 8 to 11",
+    paper: PAPER,
+    seconds: (45, 600),
+    run,
+};
+
+const NAME: &str = "cremes-size";
+const PAPER: &str =
+    "only reflective memory scales with the size of the values: what the event service takes grows faster";
+const LOW: u32 = 40;
+/// Octets. At 16 KiB the low producers fill half of the link; at 32 it would not carry them.
+const SIZES: [usize; 5] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10];
+const QUICK_SIZES: [usize; 3] = [1 << 10, 4 << 10, 16 << 10];
+const LEAST: f64 = 1.0;
+const MOST: f64 = 16.0;
+
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    let sizes: &[usize] = cx.pick(&QUICK_SIZES, &SIZES);
+    let ms = cx.ms(2_000, 25_000);
+    let mut rows = Vec::new();
+    for &size in sizes {
+        let x = size as f64 / 1024.0;
+        measure(cx, &Point { experiment: NAME, figures: ["high", "low"], x, low: LOW, size, ms }, &mut rows)?;
+    }
+    let (x, draw) = ("size of a value, KiB", &["mean_ns", "max_ns"]);
+    let figures = vec![
+        figure("high", "The high producer among 40 low ones", x, draw),
+        figure("low", "The 40 low producers", x, draw),
+    ];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome { figures, rows, notes: notes(), verdict })
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    let grows = |subject: &str| growth(rows, "high", subject, "mean_ns", LEAST, MOST);
+    let (memory, channel) = (grows(MEMORY), grows(CHANNEL));
+    let back = returned(rows, "high", MEMORY);
+    vec![
+        Claim::paper(
+            memory <= MOST,
+            format!(
+                "sixteen times the size takes {memory:.1} times as long through reflective memory (at most 16)"
+            ),
+        ),
+        Claim::paper(
+            channel > memory,
+            format!("{channel:.1} times through the event channel (more than through reflective memory)"),
+        ),
+        Claim::aim(
+            back >= 99.0,
+            format!(
+                "{back:.1} % of the high producer's stamps came back through reflective memory (at least 99)"
+            ),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(us: impl Fn(&str, f64) -> f64) -> bool {
+        let mut rows = Vec::new();
+        for subject in [MEMORY, CHANNEL] {
+            for x in [LEAST, MOST] {
+                let values = vec![("mean_ns", us(subject, x) * 1000.0), ("returned_percent", 100.0)];
+                rows.push(Row { experiment: NAME, figure: "high", subject, x, values });
+            }
+        }
+        Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        assert!(verdict(|subject, kib| if subject == CHANNEL { 500.0 * kib } else { 500.0 + 100.0 * kib }));
+        assert!(!verdict(|_, kib| 500.0 + 100.0 * kib));
+        assert!(!verdict(|subject, kib| if subject == CHANNEL { 500.0 } else { 500.0 + 100.0 * kib }));
+        assert!(!verdict(|_, kib| if kib > 1.0 { f64::NAN } else { 500.0 }));
+    }
+}
