@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use isorb_event::face::{UdpGateway, UdpOptions};
 use isorb_event::federation::Federation;
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, Quality, Strategy, ThreadSetup};
+use isorb_event::{
+    Channel, Config, ConsumerQos, Event, Filter, Limits, Priority, Quality, Strategy, ThreadSetup,
+};
 use isorb_rt::priority::Linear;
 use isorb_rt::sched::NativeRange;
 use isorb_rt::time::now_ns;
@@ -37,14 +39,17 @@ impl Drop for Held {
 }
 
 /// One high supplier and `low` ones, a consumer each in the other host.
-pub fn wire(site: &Site<'_>, low: u32, echo: &Echo) -> Result<Wired, BenchError> {
+pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
     let near = Channel::new(Config { id: 1, ..Config::default() }).map_err(refused)?;
     let levels: Vec<Priority> = [LOW, HIGH].into_iter().filter_map(Priority::new).collect();
     let mut threads = ThreadSetup::default();
     if site.cx.fifo.is_some() {
         threads.mapping = Some(Arc::new(Linear(NativeRange::new(1, 45).unwrap_or_default())));
     }
-    let config = Config { id: 2, levels, threads, ..Config::with(Strategy::Threads { per_level: 1 }) };
+    // What waits for a consumer's thread is copied, and larger values are refused unless there is room for them.
+    let limits = Limits { payload: size, events: 256, ..Limits::default() };
+    let config =
+        Config { id: 2, levels, threads, limits, ..Config::with(Strategy::Threads { per_level: 1 }) };
     let far = site.right(|| Channel::new(config).map_err(refused))?;
     // Before the consumers, whose wishes they tell each other.
     let one = Federation::new(&near, Quality::default()).map_err(refused)?;

@@ -90,7 +90,7 @@ impl<'a> Site<'a> {
         match subject {
             MEMORY => memory::wire(self, Path::PathUdp, low, size, echo),
             ORB => memory::wire(self, Path::PathOrb, low, size, echo),
-            CHANNEL => channel::wire(self, low, echo),
+            CHANNEL => channel::wire(self, low, size, echo),
             _ => bare::wire(self, low, size, echo),
         }
     }
