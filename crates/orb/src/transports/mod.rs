@@ -7,8 +7,9 @@ pub(crate) mod secure;
 pub use config::TransportConfig;
 pub(crate) use route::{Published, Route, address_profile, find};
 
+#[cfg(feature = "udp")]
 use isorb_giop::{Header, MessageKind};
-use isorb_transport::{DatagramCounts, Tcp, Transport, Udp};
+use isorb_transport::{DatagramCounts, Tcp, Transport};
 use std::sync::Arc;
 
 /// Stands for the transport of which addresses lie in the component of this number.
@@ -43,6 +44,7 @@ pub(crate) struct Transports {
 }
 
 /// Whether a datagram is one GIOP message and nothing else. Fragments would get lost one by one; nobody sends them here.
+#[cfg(feature = "udp")]
 fn is_message(datagram: &[u8]) -> bool {
     let header = datagram.first_chunk().and_then(|head| Header::parse(head).ok());
     header.is_some_and(|header| {
@@ -64,8 +66,12 @@ impl Transports {
         all.push(Arc::new(isorb_transport::Unix { mode: config.socket_mode }));
         all.push(Arc::new(Tcp));
         let datagrams = Arc::<DatagramCounts>::default();
-        let peers = config.udp_peers;
-        all.push(Arc::new(Udp { whole: is_message, peers, counts: datagrams.clone() }));
+        #[cfg(feature = "udp")]
+        all.push(Arc::new(isorb_transport::Udp {
+            whole: is_message,
+            peers: config.udp_peers,
+            counts: datagrams.clone(),
+        }));
         all.extend(more);
         let order = order(&all, &config.protocols);
         Transports { all, order, datagrams }
