@@ -69,6 +69,11 @@ impl Interests {
         self.heard.retain(|_, ways| !ways.is_empty());
     }
 
+    /// Takes all that was heard for heard at `now`.
+    pub(super) fn date(&mut self, now: u64) {
+        self.heard.values_mut().flat_map(BTreeMap::values_mut).for_each(|heard| heard.at = now);
+    }
+
     /// Forgets what was not renewed since `since`. Of at most `limit` channels the version is kept.
     pub(super) fn expire(&mut self, since: u64, limit: usize) {
         for (origin, ways) in &mut self.heard {

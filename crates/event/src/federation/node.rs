@@ -67,7 +67,8 @@ struct State {
     interests: Interests,
     links: BTreeMap<LinkId, Joined>,
     next: u32,
-    now: u64,
+    /// As the last tick said; nothing before the first.
+    now: Option<u64>,
 }
 
 struct Joined {
@@ -123,7 +124,7 @@ impl Federation {
                 interests: Interests::default(),
                 links: BTreeMap::new(),
                 next: 0,
-                now: 0,
+                now: None,
             }),
             subscribing: Turn::new(),
             seen: PiMutex::new(Seen::new(MAX_CHANNELS)),
@@ -200,7 +201,10 @@ impl Federation {
     /// `patience` ns. Call it now and then: three times within the patience. `now` is any clock, in ns.
     pub fn tick(&self, now: u64, patience: u64) {
         let mut state = self.inner.state.lock();
-        state.now = now;
+        if state.now.replace(now).is_none() {
+            // What was heard before anybody said what the time is was heard just now.
+            state.interests.date(now);
+        }
         state.version += 1;
         state.interests.expire(now.saturating_sub(patience), MAX_CHANNELS);
         let links = state.all_links(None);
@@ -277,7 +281,7 @@ impl Inner {
         if !state.links.contains_key(&link) {
             return;
         }
-        let now = state.now;
+        let now = state.now.unwrap_or(0);
         let mut news = Vec::new();
         for interest in interests.iter().filter(|interest| interest.origin != self.id) {
             if state.interests.note(link, interest.clone(), now, MAX_CHANNELS) {

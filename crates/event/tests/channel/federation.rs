@@ -60,15 +60,19 @@ impl Net {
     }
 
     fn join(&mut self, a: usize, b: usize) {
+        self.link(a, b);
+        // Both were told before there was an other end: tell again.
+        self.nodes[a].tick(1, 1);
+        self.nodes[b].tick(1, 1);
+    }
+
+    fn link(&mut self, a: usize, b: usize) {
         let wire = || Arc::new(Wire { far: OnceLock::new(), up: AtomicBool::new(true) });
         let (ab, ba) = (wire(), wire());
         let (at_a, at_b) = (self.nodes[a].join(ab.clone()), self.nodes[b].join(ba.clone()));
         assert!(ab.far.set((self.nodes[b].clone(), at_b)).is_ok());
         assert!(ba.far.set((self.nodes[a].clone(), at_a)).is_ok());
         self.wires.push([(a, at_a, ab), (b, at_b, ba)]);
-        // Both were told before there was an other end: tell again.
-        self.nodes[a].tick(1, 1);
-        self.nodes[b].tick(1, 1);
     }
 
     fn cut(&mut self, wire: usize) {
@@ -202,6 +206,20 @@ fn channels_that_fall_silent_are_forgotten() {
     let before = net.crossed();
     net.push(0, 20, 1);
     assert_eq!((net.crossed(), log.take().len()), (before, 0));
+}
+
+#[test]
+fn what_was_heard_before_the_first_tick_is_not_old() {
+    let mut net = Net::new(2, []);
+    net.link(0, 1);
+    let log = Log::default();
+    // Told to channel 0 before either of them knows what the time is.
+    let _c = net.consumer(1, &log, Filter::of(20, 0));
+    assert_eq!(net.nodes[0].known(), 1);
+    net.nodes[0].tick(1_000_000, 50);
+    assert_eq!(net.nodes[0].known(), 1);
+    net.push(0, 20, 1);
+    assert_eq!(log.take().len(), 1);
 }
 
 /// A link that does not take anything, until it is let go.
