@@ -56,7 +56,7 @@ fn read(d: &mut Decoder<'_>, which: u8) -> Result<()> {
         12 => d.read::<&[&[(bool, u64)]]>().map(drop),
         13 => d.read::<Fixed<7, 3>>().map(drop),
         14 => d.read::<Fixed<31, 0>>().map(|value| drop(value.to_string())),
-        15 => d.read::<LongDouble>().map(|value| drop(f64::from(value))),
+        15 => d.read::<LongDouble>().map(|value| _ = f64::from(value)),
         16 => d.read::<[[u16; 2]; 3]>().map(drop),
         17 => d.string_owned().map(drop),
         18 => d.wstring_owned().map(drop),
