@@ -1,5 +1,8 @@
 //! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a server killed.
 
+mod page;
+
+use page::state;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -158,16 +161,4 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
     until("and so does the channel", &near_page, &|state| {
         state["areas"][0]["pushed_to"].as_array().is_some_and(Vec::is_empty)
     });
-}
-
-fn state(address: &str) -> serde_json::Value {
-    use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(format!("GET /state HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    serde_json::from_str(body).unwrap()
 }

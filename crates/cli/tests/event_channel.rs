@@ -1,6 +1,9 @@
 //! `isorb event-channel` in processes of its own: alone, federated, and after a process was killed.
 
-use std::io::{BufRead, BufReader, Read, Write};
+mod page;
+
+use page::state;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -126,18 +129,6 @@ fn a_neighbour_needs_a_number() {
         .unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("--id"));
-}
-
-/// What a service's page says, asked with `curl`'s means: one request, all that comes.
-fn state(address: &str) -> serde_json::Value {
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(format!("GET /state HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    serde_json::from_str(body).unwrap()
 }
 
 #[test]

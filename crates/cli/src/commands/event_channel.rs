@@ -165,18 +165,11 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         }
     };
     orb.root_poa()?.manager().activate()?;
-    let addresses: Vec<String> = orb
-        .endpoint_addresses()
-        .iter()
-        .map(|(host, port)| match host.contains(':') {
-            true => format!("iiop:1.2@[{host}]:{port}"),
-            false => format!(":1.2@{host}:{port}"),
-        })
-        .collect();
     let page = args.admin.start(ChannelSource::new(&channel, args.events))?;
     let mut output = std::io::stdout();
     let page_line = admin::line(page.as_ref());
-    write!(output, "READY corbaloc:{}/EventService\n{page_line}", addresses.join(","))?;
+    let reference = super::ready::reference(&orb, "EventService", real_time.object());
+    write!(output, "READY {reference}\n{page_line}")?;
     output.flush()?;
     if let Some((federation, neighbourhood)) = federation {
         let (orb, join) = (orb.clone(), args.join.clone());

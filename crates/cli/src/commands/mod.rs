@@ -10,5 +10,6 @@ pub mod idl;
 pub mod ior;
 pub mod name;
 pub mod naming;
+pub mod ready;
 pub mod sched;
 pub mod timeline;

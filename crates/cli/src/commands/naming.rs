@@ -56,20 +56,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     }
     // Requests are held until the root POA's manager is active: whoever reads the next line finds a service.
     orb.root_poa()?.manager().activate()?;
-    let addresses: Vec<String> = orb
-        .endpoint_addresses()
-        .iter()
-        .map(|(host, port)| match host.contains(':') {
-            true => format!("iiop:1.2@[{host}]:{port}"),
-            false => format!(":1.2@{host}:{port}"),
-        })
-        .collect();
     let mut output = std::io::stdout();
-    match addresses.is_empty() {
-        // It listens by other transports only, whose addresses are in the reference.
-        true => writeln!(output, "READY {}", service.object())?,
-        false => writeln!(output, "READY corbaloc:{}/NameService", addresses.join(","))?,
-    }
+    writeln!(output, "READY {}", super::ready::reference(&orb, "NameService", service.object()))?;
     output.flush()?;
     orb.run();
     Ok(())
