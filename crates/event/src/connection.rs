@@ -11,13 +11,13 @@ use crate::placement::{Containment, Placement, Quality, SubPriority};
 use crate::trace::{Record, What};
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
+use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
 /// What became of a push to one consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

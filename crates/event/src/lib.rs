@@ -35,6 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+// Under loom there are no faces, and so no users of some parts.
+#![cfg_attr(loom, allow(dead_code))]
 
 mod admin;
 mod batch;
@@ -51,11 +53,14 @@ pub mod designator;
 pub mod dispatch;
 mod error;
 mod event;
+#[cfg(not(loom))]
 pub mod face;
 pub mod federation;
 mod filter;
 mod kernel;
 pub mod latency;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod modules;
 mod observer;
 mod placement;
