@@ -30,6 +30,8 @@ pub(crate) enum Fate {
     Dropped,
     /// Lost, and the supplier is told.
     Refused,
+    /// Lost, since it would have to be copied and is larger than a copy may be; the supplier is told.
+    TooLarge,
     /// The consumer is gone.
     Gone,
 }
@@ -214,10 +216,17 @@ impl Connection {
         }
     }
 
-    /// There was no memory for the event. Under [`Overflow::Refuse`] and `Block` the supplier is told.
+    /// There was no memory for the event. One that is too large is no matter of policy; else the supplier is told under
+    /// [`Overflow::Refuse`] and `Block`.
     pub(crate) fn not_kept(&self, cause: NoCopy, now: u64) -> Fate {
+        if cause == NoCopy::TooLarge {
+            count(&self.counters.too_large);
+            count(&self.kernel.totals.too_large);
+            self.record(What::Drop, now, 2, 0);
+            return Fate::TooLarge;
+        }
         count(&self.counters.not_kept);
-        self.record(What::Drop, now, if cause == NoCopy::Exhausted { 1 } else { 2 }, 0);
+        self.record(What::Drop, now, 1, 0);
         match self.quality.overflow {
             Overflow::Refuse | Overflow::Block => Fate::Refused,
             Overflow::DropOldest | Overflow::DropNewest => Fate::Dropped,

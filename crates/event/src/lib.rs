@@ -66,6 +66,7 @@ mod observer;
 mod placement;
 mod registry;
 mod scheduled;
+mod supplier;
 mod table;
 mod timer;
 pub mod trace;
@@ -76,7 +77,7 @@ pub use channel::{Channel, ConsumerStatus};
 pub use clock::{Clock, Monotonic, VirtualClock};
 pub use config::{Config, Limits};
 pub use consumer::{Failure, PushConsumer};
-pub use counters::Counts;
+pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, StartError, SwapError};
 pub use event::{Data, Event, Header, Stamp};
@@ -93,3 +94,4 @@ pub use placement::{
     AsDeclared, Containment, NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority,
 };
 pub use scheduled::Scheduled;
+pub use supplier::{MAX_PUBLICATIONS, Publication, SupplierQos, Undeclared};
