@@ -40,6 +40,7 @@
 
 mod admin;
 mod batch;
+mod chains;
 mod changes;
 mod channel;
 mod clock;
@@ -73,6 +74,7 @@ pub mod trace;
 mod view;
 
 pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, SupplierAdmin};
+pub use chains::ChainId;
 pub use channel::{Channel, ConsumerStatus};
 pub use clock::{Clock, Monotonic, VirtualClock};
 pub use config::{Config, Limits};

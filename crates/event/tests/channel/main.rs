@@ -1,5 +1,6 @@
 //! The channel through its Rust interface.
 
+mod chains;
 mod common;
 mod dispatching;
 mod federation;
