@@ -122,14 +122,17 @@ fn server_work() {
     check("server-work", &["low", "medium", "high"], 5);
 }
 
+const BANDED: [&str; 6] =
+    ["tcp-banded", "tcp-shared", "unix-banded", "unix-shared", "segment-banded", "segment-shared"];
+
 #[test]
 fn banded() {
-    check("banded", &["tcp-banded", "tcp-shared", "segment-banded", "segment-shared"], 3);
+    check("banded", &BANDED, 3);
 }
 
 #[test]
 fn banded_load() {
-    check("banded-load", &["tcp-banded", "tcp-shared", "segment-banded", "segment-shared"], 3);
+    check("banded-load", &BANDED, 3);
 }
 
 #[test]

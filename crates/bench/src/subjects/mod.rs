@@ -1,5 +1,6 @@
 //! What is measured: the raw control, and the ORBs.
 
+pub mod band;
 pub(crate) mod build;
 pub mod isorb;
 pub mod omniorb;
@@ -24,6 +25,8 @@ pub enum Subject {
     Isorb,
     /// isorb with a lane of threads that all connections share.
     IsorbLane,
+    /// isorb with a thread pool's lane behind a connection in bands, the client at a priority.
+    IsorbBand,
     /// isorb over a unix socket, with a thread for each connection.
     IsorbUnix,
     /// isorb over memory segments, with a thread for each connection.
@@ -56,11 +59,12 @@ pub enum Missing {
 
 impl Subject {
     /// The usual ones, the control first.
-    pub const ALL: [Subject; 8] = [
+    pub const ALL: [Subject; 9] = [
         Subject::Raw,
         Subject::RawAgain,
         Subject::Isorb,
         Subject::IsorbLane,
+        Subject::IsorbBand,
         Subject::IsorbUnix,
         Subject::IsorbSegment,
         Subject::OmniOrb,
@@ -74,6 +78,7 @@ impl Subject {
             Subject::RawAgain => "raw-again",
             Subject::Isorb => "isorb",
             Subject::IsorbLane => "isorb-lane",
+            Subject::IsorbBand => "isorb-band",
             Subject::IsorbUnix => "isorb-unix",
             Subject::IsorbSegment => "isorb-segment",
             Subject::IsorbFragments => "isorb-fragments",
@@ -100,6 +105,10 @@ impl Subject {
             }),
             Subject::Isorb => Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection"], &[])),
             Subject::IsorbLane => Ok(isorb_programs(launcher, &["-ORBConcurrency", "lane"], &[])),
+            Subject::IsorbBand => Ok(Programs {
+                server: launcher.peer(&["isorb-band-server"]),
+                client: launcher.peer(&["isorb-band-client"]),
+            }),
             Subject::IsorbUnix => {
                 Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection", "-ORBEndPoint", "unix:"], &[]))
             }
