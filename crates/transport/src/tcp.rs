@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 
-const BACKLOG: i32 = 128;
+/// Clients that may wait to be accepted; the kernel takes no more than `net.core.somaxconn` says. One that finds no room tries again
+/// after a second, so a storm of others must not fill it.
+const BACKLOG: i32 = 4096;
 
 impl Transport for Tcp {
     fn name(&self) -> &'static str {

@@ -15,8 +15,8 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 use super::order::{Order, Role};
 use super::server::limit_spinning;
 use super::setup::Setup;
-use crate::subjects::isorb::failed;
 use crate::subjects::isorb::generated::bench::{MessageView, TargetRef};
+use crate::subjects::isorb::{failed, readings};
 
 /// Samples that a thread keeps at most; a thread that calls without a pause makes more.
 const KEPT: usize = 20_000;
@@ -122,12 +122,17 @@ fn prepare(orb: &Orb, target: &TargetRef, role: Role) -> Result<()> {
 
 fn member(orb: &Orb, target: &TargetRef, role: Role, start: u64, end: u64) -> Result<Done> {
     let payload = vec![1; role.payload as usize];
+    let readings = readings(role.readings);
     let call = || {
-        orb.scope(|scope| target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }))
+        orb.scope(|scope| match role.readings {
+            0 => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
+            _ => target.structs_in(scope, &readings).map(drop),
+        })
     };
     let mut done = Done { latencies: Vec::with_capacity(KEPT), ..Done::default() };
+    let delay = u64::from(role.delay_us) * 1000;
     if role.hz == 0 {
-        sleep_until(Deadline::at_ns(start));
+        sleep_until(Deadline::at_ns(start + delay));
         while now_ns() < end {
             let begun = now_ns();
             call()?;
@@ -137,8 +142,8 @@ fn member(orb: &Orb, target: &TargetRef, role: Role, start: u64, end: u64) -> Re
         done.in_time = done.calls;
         return Ok(done);
     }
-    let period = NS_PER_S / u64::from(role.hz);
-    done.due = (end - start).div_ceil(period);
+    let (start, period) = (start + delay, NS_PER_S / u64::from(role.hz));
+    done.due = end.saturating_sub(start).div_ceil(period);
     let mut release = start;
     while release < end {
         sleep_until(Deadline::at_ns(release));

@@ -50,14 +50,14 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     if setup.marked {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
     }
-    if setup.transport != "tcp" {
-        // Lanes listen at TCP only: the endpoint's thread of each connection serves it, and takes on the request's priority.
-        let policies = PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest);
-        return Ok(if setup.sorted { policies.priority_bands(bands(&setup.lanes)) } else { policies });
+    if setup.transport != "tcp" && !setup.sorted {
+        // The one connection has one thread, which takes on the priority of each request that it has read.
+        return Ok(PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest));
     }
     let policies = if setup.sorted {
-        let lanes: Vec<ThreadpoolLane> =
-            setup.lanes.iter().map(|&priority| ThreadpoolLane::new(priority, 1)).collect();
+        // Whoever connects elsewhere for a band is moved to the band's lane.
+        let lane = |&priority| ThreadpoolLane::new(priority, 1).endpoint(setup.lane_endpoint());
+        let lanes: Vec<ThreadpoolLane> = setup.lanes.iter().map(lane).collect();
         let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options)?;
         PoaPolicies::new()
             .priority_model(PriorityModel::ClientPropagated, lowest)
@@ -70,6 +70,9 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
             if setup.propagated { PriorityModel::ClientPropagated } else { PriorityModel::ServerDeclared };
         PoaPolicies::new().priority_model(model, lowest).threadpool(pool)
     };
+    if setup.transport != "tcp" {
+        return Ok(policies);
+    }
     let tcp = TcpProperties { network_priority: setup.marked, ..TcpProperties::default() };
     Ok(policies.server_protocols([Protocol { tag: 0, properties: ProtocolProperties::Tcp(tcp) }]))
 }

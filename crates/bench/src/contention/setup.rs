@@ -87,8 +87,13 @@ impl Setup {
     fn endpoint(&self) -> String {
         match self.socket_file(std::process::id()) {
             Some(file) => format!("{}:{}", self.transport, file.display()),
-            None => format!("{}:0", self.host),
+            None => self.lane_endpoint(),
         }
+    }
+
+    /// Where lanes listen, whatever the transport that clients take: at TCP.
+    pub fn lane_endpoint(&self) -> String {
+        format!("{}:0", self.host)
     }
 
     /// The configuration of either side's ORB.

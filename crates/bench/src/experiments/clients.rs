@@ -43,7 +43,8 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         for round in 0..rounds {
             cx.step(format!("{NAME}: {threads}, round {}", round + 1));
             for (_, contest, samples) in &mut contests {
-                let clients = Role { threads, hz: 0, work: 0, payload: PAYLOAD, priority: None };
+                let clients =
+                    Role { threads, hz: 0, work: 0, payload: PAYLOAD, priority: None, ..Role::default() };
                 let played = contest.run(&Order { ms, roles: vec![clients] })?;
                 samples.extend(played.into_iter().flat_map(|played| played.latencies));
             }
