@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 
-/// Connections that may wait to be accepted; the kernel has a limit of its own (`somaxconn`, 4096). One more is not refused: its first
-/// packet is dropped and sent again after a second, which a call that had to open the connection waits for.
+/// Clients that may wait to be accepted; the kernel takes no more than `net.core.somaxconn` says. One that finds no room tries again
+/// after a second, so a storm of others must not fill it.
 const BACKLOG: i32 = 4096;
 
 impl Transport for Tcp {
