@@ -152,5 +152,5 @@ fn paced() {
 
 #[test]
 fn pi_mutex() {
-    check("pi-mutex", &["std", "std-again", "pi"], 1);
+    check("pi-mutex", &["std-again"], 1);
 }
