@@ -15,6 +15,7 @@ use crate::contention;
 use crate::contention::client::ClientArgs;
 use crate::contention::flood::FloodArgs;
 use crate::contention::server::ServerArgs;
+use crate::distant::Distant;
 use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
@@ -199,6 +200,9 @@ enum PeerWhat {
     LoadClient(ClientArgs),
     /// Sends more than a link carries
     Flood(FloodArgs),
+    /// The other end of an event channel
+    #[command(subcommand)]
+    Distant(Distant),
     /// The control's server
     RawServer,
     /// The control's client
@@ -220,6 +224,7 @@ impl PeerArgs {
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
+            PeerWhat::Distant(program) => program.run(),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };
