@@ -235,6 +235,10 @@ impl Shared {
         };
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         let grant = self.admit(name, &channel, &qos, period_ns, true)?;
+        if grant.is_some() {
+            // Before its first push.
+            self.refresh_promotions();
+        }
         let agent = match qos.through {
             Path::PathUdp => self.start_datagrams(&segment, channel, &qos, offer, grant.as_ref(), bell),
             Path::PathOrb => self.start_orb(&segment, channel, reader),
@@ -246,9 +250,16 @@ impl Shared {
                 return Err(error);
             }
         };
-        let mut tables = self.tables.lock();
-        let handle = tables.number();
-        tables.channels.insert(handle, Outgoing { area: name.into(), to, grant, agent });
+        let handle = {
+            let mut tables = self.tables.lock();
+            let handle = tables.number();
+            tables.channels.insert(handle, Outgoing { area: name.into(), to, grant, agent });
+            handle
+        };
+        if grant.is_some() {
+            // Another may have been admitted before this one was in the table.
+            self.refresh_promotions();
+        }
         Ok(handle)
     }
 
@@ -392,6 +403,22 @@ impl Shared {
                 deadline,
             )
         })
+    }
+
+    /// Those who were admitted before take longer now, and have to be promoted sooner.
+    fn refresh_promotions(&self) {
+        let tables = self.tables.lock();
+        let admission = self.admission.lock();
+        for (number, dispatcher) in self.dispatchers.iter().enumerate() {
+            let pushes =
+                tables.channels.values().filter_map(|channel| match (&channel.agent, &channel.grant) {
+                    (Agent::Datagrams { dispatcher, key }, Some(grant)) if *dispatcher == number => {
+                        Some((*key, admission.promotion(grant)))
+                    }
+                    _ => None,
+                });
+            dispatcher.set_promotions(pushes);
+        }
     }
 
     pub(super) fn give_back(&self, grant: Option<&Grant>) {

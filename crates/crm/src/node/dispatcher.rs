@@ -141,6 +141,13 @@ impl Dispatcher {
         known
     }
 
+    /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
+    pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
+        for (key, promotion_ns) in pushes {
+            self.shared.work.lock().plane.set_promotion(key, promotion_ns);
+        }
+    }
+
     /// Ends the thread and waits for it.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);

@@ -26,7 +26,7 @@ pub(crate) use setup::idl_state;
 pub use status::{AreaStatus, NodeStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;
-use crate::admission::{NodeAdmission, NodeConfig};
+use crate::admission::{NodeAdmission, NodeConfig, link_rate};
 use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef, Node};
 use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
@@ -153,9 +153,10 @@ impl NodeServer {
         let listener = crate::passing::listen_at(&config.socket)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", config.socket.display())))?;
         let mut config = config;
-        // The dispatching threads share the link; a little less than its rate, so that the queue behind them stays short.
+        // The dispatching threads share the link. Admission does not know who of them pushes what, so it gives away one thread's part.
         let threads = config.dispatchers.max(1) as u64;
-        config.dispatcher.plane.link_bytes_per_s = config.admission.link_bits_per_s / 8 / 100 * 95 / threads;
+        config.admission.link_bits_per_s /= threads;
+        config.dispatcher.plane.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
         let dispatchers = (0..config.dispatchers.max(1))
             .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::unavailable))
             .collect::<Result<Vec<_>, _>>()?;
