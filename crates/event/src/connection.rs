@@ -13,7 +13,7 @@ use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
-use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::sync::{EventCount, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
     queue: PiMutex<Queue>,
-    room: PiCondvar,
+    room: EventCount,
     /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
     /// a push than calling the consumer.
     busy: AtomicU32,
@@ -96,7 +96,7 @@ impl Connection {
                 waiting: VecDeque::with_capacity(quality.queue.max(1)),
                 told: false,
             }),
-            room: PiCondvar::new(),
+            room: EventCount::new(),
             busy: AtomicU32::new(0),
             timed: placement.deadline.is_some()
                 || placement.worst_case.is_some()
@@ -153,7 +153,7 @@ impl Connection {
         self.busy.fetch_or(GONE, AcqRel);
         let waiting: Vec<Waiting> = self.queue.lock().waiting.drain(..).collect();
         self.busy.fetch_sub(waiting.len() as u32, AcqRel);
-        self.room.notify_all(&self.queue);
+        self.room.notify_all();
     }
 
     /// As `leave`, from the consumer's own path: the channel clears up later.
@@ -245,7 +245,9 @@ impl Connection {
         let mut queue = self.queue.lock();
         if queue.waiting.len() >= limit && self.quality.overflow == Overflow::Block {
             let deadline = Deadline::after(self.kernel.block);
-            self.room.wait_while(&mut queue, deadline, |q| q.waiting.len() >= limit && !self.is_gone());
+            drop(queue);
+            let full = |q: &mut Queue| q.waiting.len() >= limit && !self.is_gone();
+            queue = self.room.lock_while(&self.queue, deadline, full);
         }
         if self.is_gone() {
             return Fate::Gone;
@@ -293,9 +295,10 @@ impl Connection {
             queue.told = false;
             return false;
         };
+        let left = queue.waiting.len();
         drop(queue);
-        if self.quality.overflow == Overflow::Block {
-            self.room.notify_one(&self.queue);
+        if self.quality.overflow == Overflow::Block && left + self.roomy() <= self.quality.queue.max(1) {
+            self.room.notify_one();
         }
         if !self.is_gone() {
             let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
@@ -307,6 +310,12 @@ impl Connection {
         self.busy.fetch_sub(1, AcqRel);
         queue.told = !queue.waiting.is_empty();
         queue.told
+    }
+
+    /// So much room there is before suppliers that wait for it are woken: one wake-up an event would be two switches an event where both
+    /// share a processor.
+    fn roomy(&self) -> usize {
+        (self.quality.queue / 8).clamp(1, 32)
     }
 
     /// Where its next push stands among its priority; lower first.

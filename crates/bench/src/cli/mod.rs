@@ -15,6 +15,7 @@ use crate::contention;
 use crate::contention::client::ClientArgs;
 use crate::contention::flood::FloodArgs;
 use crate::contention::server::ServerArgs;
+use crate::distant::Distant;
 use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
@@ -206,6 +207,9 @@ enum PeerWhat {
     LoadClient(ClientArgs),
     /// Sends more than a link carries
     Flood(FloodArgs),
+    /// The other end of an event channel
+    #[command(subcommand)]
+    Distant(Distant),
     /// Those who connect and ask for nothing
     Storm {
         /// The server's
@@ -234,6 +238,7 @@ impl PeerArgs {
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
+            PeerWhat::Distant(program) => program.run(),
             PeerWhat::Storm { address } => contention::storm::obey(address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
