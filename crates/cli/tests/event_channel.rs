@@ -121,6 +121,42 @@ fn two_processes_forward_what_is_wanted_also_after_one_was_killed() {
     }
 }
 
+fn signal(process: &Process, signal: &str) {
+    let sent = Command::new("kill").args([signal, &process.child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A process that is stopped reads nothing and answers nothing, and its connections stay.
+#[test]
+fn a_stopped_process_holds_up_nobody() {
+    const EVENTS: u64 = 3_000;
+    let orb = orb();
+    let near = start(&["--id", "1", "--dispatching", "threads", "--queue", "4000", "--push-timeout", "200"]);
+    let far = start(&["--id", "2", "--join", &near.url("EventFederation")]);
+    let supplier = supply(&near.channel(&orb));
+    let (here, there) = (consume(&orb, &near.channel(&orb), 20), consume(&orb, &far.channel(&orb), 20));
+    until("an event comes over", || {
+        supplier.push(&vec![event(20, 1)]).unwrap();
+        there.0.lock().unwrap().contains(&1)
+    });
+    signal(&far, "-STOP");
+    let mut large = event(20, 0);
+    large.data.payload = vec![7; 4_096];
+    for number in 100..100 + EVENTS {
+        large.header.creation_time = number;
+        supplier.push(&vec![large.clone()]).unwrap();
+    }
+    until("the consumer here gets all", || here.0.lock().unwrap().contains(&(99 + EVENTS)));
+    let seen: Vec<u64> = here.0.lock().unwrap().iter().copied().filter(|time| *time >= 100).collect();
+    assert_eq!(seen, (100..100 + EVENTS).collect::<Vec<_>>());
+    assert!(!there.0.lock().unwrap().contains(&(99 + EVENTS)), "the other one stands");
+    signal(&far, "-CONT");
+    until("it is there again", || {
+        supplier.push(&vec![event(20, 5)]).unwrap();
+        there.0.lock().unwrap().contains(&5)
+    });
+}
+
 #[test]
 fn a_neighbour_needs_a_number() {
     let output = Command::new(env!("CARGO_BIN_EXE_isorb"))

@@ -115,6 +115,20 @@ impl<R: Rack> ProxyPushSupplier<R> {
         self.core.suspend(self.id, false)
     }
 
+    /// Puts these registrations in the place of those that it has, in one step: each event meets the old ones or the new ones. What waits in
+    /// its queue still comes, before what comes later; what conjunctions hold is forgotten, time-outs begin anew.
+    ///
+    /// # Errors
+    /// As for [`connect`](ConsumerAdmin::connect); nothing has changed then.
+    pub fn resubscribe(&self, filters: Vec<Filter>) -> Result<(), ConnectError> {
+        self.core.resubscribe(self.id, filters)
+    }
+
+    /// How many pushes wait for it.
+    pub fn waiting(&self) -> usize {
+        self.core.waiting(self.id)
+    }
+
     /// What happened to its events so far.
     pub fn counts(&self) -> Counts {
         self.core.counts(self.id)

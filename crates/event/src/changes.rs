@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::correlation::Registration;
 use crate::counters::Counts;
 use crate::error::{ConnectError, SwapError};
-use crate::filter::Compiled;
+use crate::filter::{Compiled, Filter};
 use crate::modules::{Rack, Row};
 use crate::observer::Observer;
 use crate::registry::{Entry, Registry};
@@ -194,6 +194,72 @@ impl<R: Rack> Core<R> {
         })?;
         self.tell_observers();
         Ok(())
+    }
+
+    pub(crate) fn resubscribe(self: &Arc<Self>, id: u32, filters: Vec<Filter>) -> Result<(), ConnectError> {
+        let compiled: Vec<Compiled> = filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
+        let (mut registrations, mut filters) = (Vec::new(), filters);
+        let gateway = self.enter(|registry| {
+            let Some(entry) = registry.consumers.get_mut(&id) else {
+                return Err(ConnectError::Destroyed);
+            };
+            let connection = &entry.connection;
+            let new = compiled.into_iter().map(|c| Arc::new(Registration::new(connection.clone(), c)));
+            registrations = new.collect();
+            let (listed, gateway) = (!entry.suspended, entry.gateway);
+            if listed {
+                // The new ones may need what the old ones give back, so those go first.
+                self.disarm(entry);
+                registry.unlist(id);
+            }
+            let swapped = self.swap(registry, id, &mut registrations, &mut filters, listed);
+            if swapped.is_err() && listed {
+                registry.unlist(id);
+                // Whatever there was room for before there is room for now.
+                let _ = self.swap(registry, id, &mut registrations, &mut filters, listed);
+            }
+            swapped.map(|()| gateway)
+        })?;
+        // What was there before.
+        registrations.iter().for_each(|registration| registration.clear());
+        if !gateway {
+            self.tell_observers();
+        }
+        Ok(())
+    }
+
+    /// Exchanges a consumer's registrations for others, and makes events see it if it is `listed`.
+    fn swap(
+        self: &Arc<Self>,
+        registry: &mut Registry,
+        id: u32,
+        registrations: &mut Vec<Arc<Registration>>,
+        filters: &mut Vec<Filter>,
+        listed: bool,
+    ) -> Result<(), ConnectError> {
+        let Some(entry) = registry.consumers.get_mut(&id) else {
+            return Err(ConnectError::Destroyed);
+        };
+        self.disarm(entry);
+        std::mem::swap(&mut entry.registrations, registrations);
+        std::mem::swap(&mut entry.filters, filters);
+        let patterns = entry.patterns();
+        if registry.tables.exceeds(&patterns, self.limits.masks) {
+            return Err(ConnectError::TooManyMasks);
+        }
+        if !listed {
+            return Ok(());
+        }
+        let Some(entry) = registry.consumers.get(&id) else {
+            return Err(ConnectError::Destroyed);
+        };
+        self.arm(entry)?;
+        registry.list(id, self.limits.parts);
+        self.publish(registry)
+    }
+
+    pub(crate) fn waiting(&self, id: u32) -> usize {
+        self.registry.lock().consumers.get(&id).map_or(0, |entry| entry.connection.waiting())
     }
 
     /// Ends a consumer's connection. `tell` it, if it was the channel that wanted so.

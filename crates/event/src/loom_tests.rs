@@ -118,7 +118,7 @@ fn loom_swap_of_none_for_a_thread() {
 #[test]
 fn loom_swap_of_a_thread_for_another() {
     let threads = Strategy::Threads { per_level: 1 };
-    swap((Configuration::Full, threads), (Configuration::Full, Strategy::Upcalls), 2, 2);
+    swap((Configuration::Full, threads), (Configuration::Full, Strategy::Upcalls), 1, 2);
 }
 
 /// Two suppliers, some threads that serve: each supplier's events stay in order.
@@ -148,19 +148,31 @@ fn loom_hand_over_to_two_threads() {
     hand_over(2, 0, 2);
 }
 
-/// A supplier that finds the queue full waits for room, and is woken when there is some.
-#[test]
-fn loom_hand_over_through_a_full_queue() {
-    model(2, || {
+/// Suppliers that find the queue full wait for room, and are woken when there is some.
+fn full_queue(other: u64, preemptions: usize) {
+    model(preemptions, move || {
         let channel = channel(Configuration::Full, Strategy::SingleThreaded);
         let full = Quality { queue: 1, overflow: Overflow::Block, ..Quality::default() };
         let (got, proxy) = Got::connect(&channel, full);
+        let second = (other > 0).then(|| supplier(&channel, 1, other));
         let own = channel.for_suppliers().connect().unwrap();
         push(&own, 2, 3);
+        second.into_iter().for_each(|thread| thread.join().unwrap());
         channel.reconfigure(Configuration::Full, Strategy::Direct, LONG).unwrap();
+        assert!(got.of(1).into_iter().eq(1..=other));
         assert_eq!(got.of(2), [1, 2, 3]);
         drop(proxy);
     });
+}
+
+#[test]
+fn loom_hand_over_through_a_full_queue() {
+    full_queue(0, 2);
+}
+
+#[test]
+fn loom_hand_over_from_two_suppliers_through_a_full_queue() {
+    full_queue(1, 1);
 }
 
 /// A consumer leaves while it is pushed to and served: what it got is the beginning of what was sent, and no copy is kept.

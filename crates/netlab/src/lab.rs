@@ -30,23 +30,14 @@ impl Lab {
     /// # Errors
     /// [`LabError`]; nothing is left behind.
     pub fn build(spec: &LinkSpec) -> Result<Lab, LabError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() {
-            return Err(LabError::NotPermitted);
-        }
-        sweep()?;
-        let stem = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let stem = stem()?;
         // From here on, dropping it removes what there is.
         let lab = Lab {
             left: Host::new(format!("{stem}-left"), LEFT),
             right: Host::new(format!("{stem}-right"), RIGHT),
         };
         for host in [&lab.left, &lab.right] {
-            // A container may be root and yet not be allowed to.
-            ip(&format!("netns add {}", host.namespace())).map_err(|error| match error {
-                LabError::Refused { said, .. } if said.contains("not permitted") => LabError::NotPermitted,
-                other => other,
-            })?;
+            add(host.namespace())?;
         }
         let (left, right) = (lab.left.namespace(), lab.right.namespace());
         ip(&format!("-n {left} link add {INTERFACE} type veth peer name {INTERFACE} netns {right}"))?;
@@ -117,6 +108,25 @@ impl Drop for Lab {
             let _ = ip(&format!("netns del {}", host.namespace()));
         }
     }
+}
+
+/// What the names of a new lab's namespaces begin with. Removes what others left behind.
+pub(crate) fn stem() -> Result<String, LabError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    if !rustix::process::geteuid().is_root() {
+        return Err(LabError::NotPermitted);
+    }
+    sweep()?;
+    Ok(format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Makes a namespace.
+pub(crate) fn add(namespace: &str) -> Result<(), LabError> {
+    // A container may be root and yet not be allowed to.
+    ip(&format!("netns add {namespace}")).map(drop).map_err(|error| match error {
+        LabError::Refused { said, .. } if said.contains("not permitted") => LabError::NotPermitted,
+        other => other,
+    })
 }
 
 /// Removes the labs of processes that were killed.

@@ -1,11 +1,12 @@
 //! Two hosts and a bad link inside one machine, for tests and experiments.
 //!
-//! Two things that do not know each other:
+//! Three things that do not know each other:
 //!
 //! - A [`Lab`]: two network namespaces with a link of a stated rate between them, which sorts packets as asked
 //!   ([`Sorting`]): not at all, by DSCP, or by the sockets' priority. Whole processes run in a host
 //!   ([`Host::command`]), or threads of the test ([`Host::run`]). Dropping the lab removes it; what a killed test left
 //!   behind, the next lab removes. It needs root, `ip` and `tc`; where one is missing, [`Lab::build`] says which.
+//! - A [`Net`]: any number of namespaces at one switch, whose pairs can be cut, with counts of what each has sent.
 //! - [`Impairment`]: loss, delay, jitter, duplication and reordering as a pure state machine, the same for the same seed;
 //!   and relays that put it between a client and a server which know nothing of it ([`relay`]), on any machine and
 //!   without rights.
@@ -27,6 +28,7 @@ mod host;
 mod impair;
 mod lab;
 mod link;
+mod net;
 pub mod relay;
 mod tool;
 
@@ -35,3 +37,4 @@ pub use host::Host;
 pub use impair::{Impairment, Plan};
 pub use lab::Lab;
 pub use link::{Class, LinkSpec, Sorting};
+pub use net::Net;

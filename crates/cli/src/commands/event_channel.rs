@@ -94,6 +94,9 @@ pub struct Args {
     /// Its number in a federation, unique there; 0 for none.
     #[arg(long, default_value_t = 0)]
     id: u64,
+    /// How often it says to its neighbours that it is there, in milliseconds; who was not heard of for five times as long is forgotten.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
+    tick: u64,
     /// A neighbour in the federation, as an URL or reference; repeatable. One that is not there yet is asked again.
     #[arg(long, value_name = "URL")]
     join: Vec<String>,
@@ -104,9 +107,8 @@ pub struct Args {
     admin: AdminArgs,
 }
 
-/// How often a federation's members say that they are there, and for how long they are believed.
-const TICK: Duration = Duration::from_secs(2);
-const PATIENCE: Duration = Duration::from_secs(10);
+/// For so many ticks a federation's members are believed to be there.
+const PATIENCE: u64 = 5;
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
@@ -189,8 +191,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     write!(output, "READY {reference}\n{page_line}")?;
     output.flush()?;
     if let Some((federation, neighbourhood)) = federation {
-        let (orb, join) = (orb.clone(), args.join.clone());
-        let member = move || keep_joined(&orb, &federation, &neighbourhood, &join);
+        let (orb, join, tick) = (orb.clone(), args.join.clone(), Duration::from_millis(args.tick));
+        let member = move || keep_joined(&orb, &federation, &neighbourhood, &join, tick);
         std::thread::Builder::new().name("event-federation".into()).spawn(member)?;
     }
     orb.run();
@@ -198,7 +200,13 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 }
 
 /// Joins the neighbours that are not joined, again and again, and says to all that this one is there.
-fn keep_joined(orb: &Orb, federation: &Federation, neighbourhood: &Neighbourhood, join: &[String]) {
+fn keep_joined(
+    orb: &Orb,
+    federation: &Federation,
+    neighbourhood: &Neighbourhood,
+    join: &[String],
+    tick: Duration,
+) {
     let mut links = vec![None; join.len()];
     while !orb.is_shut_down() {
         for (url, link) in join.iter().zip(&mut links) {
@@ -212,8 +220,9 @@ fn keep_joined(orb: &Orb, federation: &Federation, neighbourhood: &Neighbourhood
                 *link = orb.string_to_object(url).ok().and_then(|object| neighbourhood.join(&object).ok());
             }
         }
-        federation.tick(isorb_rt::time::now_ns(), PATIENCE.as_nanos() as u64);
-        std::thread::sleep(TICK);
+        let ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
+        federation.tick(isorb_rt::time::now_ns(), ns.saturating_mul(PATIENCE));
+        std::thread::sleep(tick);
     }
 }
 

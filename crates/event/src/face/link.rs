@@ -12,6 +12,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// The most links of a channel that others may join.
+const MAX_LINKS: usize = 1024;
+
 /// A channel's place in a federation as an object that neighbours join.
 pub struct Neighbourhood {
     shared: Arc<Shared>,
@@ -85,21 +88,21 @@ impl Neighbourhood {
         let end = Arc::new(End { federation: federation.clone(), link: PiMutex::new(None) });
         let own: LinkRef = shared.poa.activate(end.clone()).map_err(SystemException::from)?;
         // This end first: the neighbour tells what it knows while it joins.
-        let far = Arc::new(Far(OnceLock::new()));
+        let far = Arc::new(Far { there: OnceLock::new(), _here: shared.here(&own) });
         let link = federation.join(far.clone());
         *end.link.lock() = Some(link);
         let neighbour = NeighbourRef::from_object(timed(neighbour, shared.timeout));
         let refused = match neighbour.join(federation.id(), &own) {
             Ok(Some(reference)) => {
-                let _ = far.0.set(LinkRef::from_object(timed(reference.object(), shared.timeout)));
+                let _ = far.there.set(LinkRef::from_object(timed(reference.object(), shared.timeout)));
                 federation.tell(link);
                 return Ok(link);
             }
             Ok(None) => LinkError::Refused,
             Err(exception) => LinkError::System(exception),
         };
+        drop(far);
         federation.leave(link);
-        shared.close(&own);
         Err(refused)
     }
 }
@@ -111,8 +114,21 @@ impl fmt::Debug for Neighbourhood {
 }
 
 impl Shared {
-    fn close(&self, own: &LinkRef) {
-        if let Ok(id) = self.poa.reference_to_id(own.object()) {
+    fn here(&self, own: &LinkRef) -> Servant {
+        Servant { poa: self.poa.clone(), reference: own.clone() }
+    }
+}
+
+/// This channel's end of a link as an object, as long as there is the link.
+struct Servant {
+    poa: Poa,
+    reference: LinkRef,
+}
+
+impl Drop for Servant {
+    fn drop(&mut self) {
+        if let Ok(id) = self.poa.reference_to_id(self.reference.object()) {
+            // Gone already, if the neighbour left.
             let _ = self.poa.deactivate_object(id);
         }
     }
@@ -142,9 +158,14 @@ impl idl::Neighbour for Door {
             let why = format!("a channel with the number {channel} is here already");
             return Err(SystemException::from(Kind::BadParam).detail(why));
         }
-        let far = Far(OnceLock::from(LinkRef::from_object(timed(back.object(), shared.timeout))));
+        if shared.federation.links() >= MAX_LINKS {
+            let why = format!("{MAX_LINKS} neighbours are joined already");
+            return Err(SystemException::from(Kind::ImpLimit).detail(why));
+        }
         let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
         let own: LinkRef = shared.poa.activate(end.clone())?;
+        let there = OnceLock::from(LinkRef::from_object(timed(back.object(), shared.timeout)));
+        let far = Far { there, _here: shared.here(&own) };
         *end.link.lock() = Some(shared.federation.join(Arc::new(far)));
         cx.keep(own).map(Some)
     }
@@ -177,8 +198,11 @@ impl idl::Link for End {
             return Err(Kind::Transient.into());
         };
         let interests: Vec<Interest> = wanted.iter().map(read_interest).collect::<Result<_>>()?;
-        self.federation.heard(link, &interests);
-        Ok(())
+        match self.federation.heard(link, &interests) {
+            true => Ok(()),
+            // This end has given the link up.
+            false => Err(Kind::ObjectNotExist.into()),
+        }
     }
 
     fn leave(&self, cx: Upcall<'_>) -> Result<()> {
@@ -193,25 +217,28 @@ impl idl::Link for End {
     }
 }
 
-/// The neighbour's end of a link, once it is known.
-struct Far(OnceLock<LinkRef>);
+/// The neighbour's end of a link, once it is known, and with it this one's.
+struct Far {
+    there: OnceLock<LinkRef>,
+    _here: Servant,
+}
 
 impl Link for Far {
     fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
         let wanted: Vec<idl::Interest> = interests.iter().map(write_interest).collect();
-        self.0.get().ok_or(LinkDown)?.announce(&wanted).map_err(|_| LinkDown)
+        self.there.get().ok_or(LinkDown)?.announce(&wanted).map_err(|_| LinkDown)
     }
 
     fn forward(&self, e: &Event<'_>) -> Result<(), LinkDown> {
         let view = view_of(e);
-        self.0.get().ok_or(LinkDown)?.forward(&[view][..]).map_err(|_| LinkDown)
+        self.there.get().ok_or(LinkDown)?.forward(&[view][..]).map_err(|_| LinkDown)
     }
 }
 
 impl Drop for Far {
     fn drop(&mut self) {
         // If it is gone it knows; else its gateway need not send any more.
-        if let Some(far) = self.0.get() {
+        if let Some(far) = self.there.get() {
             let _ = far.leave();
         }
     }

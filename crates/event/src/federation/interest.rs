@@ -21,6 +21,10 @@ pub struct Interest {
 /// The most filters of an interest. Who wants more is sent everything, which is more than wanted but never less.
 pub const MAX_FILTERS: usize = 4096;
 
+/// By so many versions a way may lag behind another and still be one. Versions come with each tick, so a way that is cut somewhere is left
+/// after two of them at the latest.
+const LAG: u64 = 1;
+
 /// These filters, or everything if they are too many.
 pub(super) fn limited(filters: Vec<Filter>) -> Vec<Filter> {
     if filters.len() > MAX_FILTERS { vec![Filter::Everything] } else { filters }
@@ -50,13 +54,10 @@ impl Interests {
         }
         self.silent.remove(&interest.origin);
         let ways = self.heard.entry(interest.origin).or_default();
-        let newest = ways.values().map(|heard| heard.interest.version).max().unwrap_or(0);
-        let news = interest.version > newest;
-        let better = ways.get(&link).is_none_or(|known| {
-            let known = &known.interest;
-            (interest.version, std::cmp::Reverse(interest.hops))
-                > (known.version, std::cmp::Reverse(known.hops))
-        });
+        let rank = |interest: &Interest| (interest.version, std::cmp::Reverse(interest.hops));
+        // The same by a shorter way is news, too: else who heard by the longer one first would keep others to it.
+        let news = ways.values().all(|heard| rank(&interest) > rank(&heard.interest));
+        let better = ways.get(&link).is_none_or(|known| rank(&interest) > rank(&known.interest));
         if better {
             ways.insert(link, Heard { interest, at: now });
         }
@@ -89,22 +90,35 @@ impl Interests {
         }
     }
 
-    /// The newest interest of each channel, by the shortest way that it came.
-    pub(super) fn best(&self) -> impl Iterator<Item = (LinkId, &Interest)> {
-        self.heard.values().filter_map(|ways| {
-            // A way over which the newest version has not come yet is still a way, unless a shorter one has it.
-            let best = ways.iter().max_by_key(|(link, heard)| {
-                (heard.interest.version, std::cmp::Reverse((heard.interest.hops, **link)))
-            });
-            best.map(|(link, heard)| (*link, &heard.interest))
+    /// The way to each channel, the shortest of those that keep up: its link, and what was heard by it. `is_up` says which links can be used.
+    pub(super) fn ways<'a>(
+        &'a self,
+        is_up: impl Fn(LinkId) -> bool + 'a,
+    ) -> impl Iterator<Item = (LinkId, &'a Interest)> {
+        self.heard.values().filter_map(move |ways| {
+            let newest = newest(ways)?.version;
+            // Each version comes by all ways, and by the shortest not always first. To change the way for that would send events by both
+            // in turn, and they would overtake each other.
+            let keeps_up = |heard: &Heard| heard.interest.version.saturating_add(LAG) >= newest;
+            let rank =
+                |link: LinkId, heard: &Heard| (!is_up(link), !keeps_up(heard), heard.interest.hops, link);
+            let (link, heard) = ways.iter().min_by_key(|(link, heard)| rank(**link, heard))?;
+            Some((*link, &heard.interest))
         })
     }
 
     /// The union of what is wanted beyond a link, in a stable order.
-    pub(super) fn beyond(&self, link: LinkId) -> Vec<Filter> {
+    pub(super) fn beyond(&self, link: LinkId, is_up: impl Fn(LinkId) -> bool) -> Vec<Filter> {
         let mut union = Union::default();
-        let there = self.best().filter(|(way, _)| *way == link);
-        there.flat_map(|(_, interest)| &interest.filters).for_each(|filter| union.add(filter));
+        for (_, interest) in self.ways(is_up).filter(|(way, _)| *way == link) {
+            let newest = self.heard.get(&interest.origin).and_then(newest);
+            newest.unwrap_or(interest).filters.iter().for_each(|filter| union.add(filter));
+        }
         limited(union.into_filters())
     }
+}
+
+/// What a channel has said last, whichever way it came.
+fn newest(ways: &BTreeMap<LinkId, Heard>) -> Option<&Interest> {
+    ways.values().map(|heard| &heard.interest).max_by_key(|interest| interest.version)
 }

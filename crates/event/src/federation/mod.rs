@@ -11,6 +11,7 @@
 //!
 //! How octets come to a neighbour is a [`Link`]'s business.
 
+mod gateways;
 mod interest;
 mod node;
 mod seen;

@@ -3,13 +3,12 @@
 use super::interest::{Interests, limited};
 use super::seen::Seen;
 use super::{Interest, Link};
-use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
+use crate::admin::{ProxyPushConsumer, ProxyPushSupplier, Pushed};
 use crate::channel::Channel;
-use crate::consumer::{Failure, PushConsumer};
 use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
 use crate::event::{Event, Stamp};
-use crate::filter::{Filter, MAX_TERMS};
+use crate::filter::Filter;
 use crate::observer::Observer;
 use crate::placement::Quality;
 use crate::supplier::{Publication, SupplierQos};
@@ -48,48 +47,54 @@ pub struct Federation {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    id: u64,
-    channel: Channel,
-    supplier: ProxyPushConsumer,
-    quality: Quality,
-    dispatch: Option<Arc<dyn Dispatch>>,
-    observer: AtomicU64,
-    state: PiMutex<State>,
-    subscribing: Turn,
-    seen: PiMutex<Seen>,
-    counters: Counters,
+pub(super) struct Inner {
+    pub(super) id: u64,
+    pub(super) channel: Channel,
+    pub(super) supplier: ProxyPushConsumer,
+    pub(super) quality: Quality,
+    pub(super) dispatch: Option<Arc<dyn Dispatch>>,
+    pub(super) observer: AtomicU64,
+    pub(super) state: PiMutex<State>,
+    pub(super) subscribing: Turn,
+    pub(super) seen: PiMutex<Seen>,
+    pub(super) counters: Counters,
 }
 
-struct State {
+pub(super) struct State {
     /// What this channel's own consumers want.
-    own: Vec<Filter>,
+    pub(super) own: Vec<Filter>,
     /// What its own suppliers push; `None` if that is not known.
-    published: Option<Vec<Publication>>,
-    version: u64,
-    interests: Interests,
-    links: BTreeMap<LinkId, Joined>,
-    next: u32,
+    pub(super) published: Option<Vec<Publication>>,
+    pub(super) version: u64,
+    /// Its own consumers' wishes were announced.
+    pub(super) told: bool,
+    pub(super) interests: Interests,
+    pub(super) links: BTreeMap<LinkId, Joined>,
+    pub(super) next: u32,
     /// As the last tick said; nothing before the first.
-    now: Option<u64>,
+    pub(super) now: Option<u64>,
 }
 
-struct Joined {
-    link: Arc<dyn Link>,
+pub(super) struct Joined {
+    pub(super) link: Arc<dyn Link>,
     /// The last announcement arrived.
-    up: bool,
+    pub(super) up: bool,
+    /// Since which tick none has.
+    pub(super) down_since: Option<u64>,
     /// What its consumer subscribes to.
-    filters: Vec<Filter>,
-    consumers: Vec<ProxyPushSupplier>,
+    pub(super) filters: Vec<Filter>,
+    pub(super) consumer: Option<ProxyPushSupplier>,
+    /// Nothing was wanted beyond it at the last tick.
+    pub(super) idle: bool,
 }
 
 #[derive(Default)]
-struct Counters {
-    forwarded: AtomicU64,
-    lost: AtomicU64,
-    received: AtomicU64,
-    repeated: AtomicU64,
-    expired: AtomicU64,
+pub(super) struct Counters {
+    pub(super) forwarded: AtomicU64,
+    pub(super) lost: AtomicU64,
+    pub(super) received: AtomicU64,
+    pub(super) repeated: AtomicU64,
+    pub(super) expired: AtomicU64,
 }
 
 impl Federation {
@@ -126,7 +131,8 @@ impl Federation {
             state: PiMutex::new(State {
                 own: Vec::new(),
                 published: None,
-                version: 0,
+                version: first_version(),
+                told: false,
                 interests: Interests::default(),
                 links: BTreeMap::new(),
                 next: 0,
@@ -146,9 +152,17 @@ impl Federation {
         let mut state = self.inner.state.lock();
         state.next += 1;
         let id = LinkId(state.next);
-        state
-            .links
-            .insert(id, Joined { link: link.clone(), up: true, filters: Vec::new(), consumers: Vec::new() });
+        state.links.insert(
+            id,
+            Joined {
+                link: link.clone(),
+                up: true,
+                down_since: None,
+                filters: Vec::new(),
+                consumer: None,
+                idle: false,
+            },
+        );
         let known = state.known(self.inner.id, None);
         drop(state);
         // One that is down now is told with the next tick.
@@ -181,9 +195,9 @@ impl Federation {
         self.inner.subscribe();
     }
 
-    /// A neighbour has told what is wanted beyond the link.
-    pub fn heard(&self, link: LinkId, interests: &[Interest]) {
-        self.inner.heard(link, interests);
+    /// A neighbour has told what is wanted beyond the link. `false` for a link that is gone: the neighbour has to join anew.
+    pub fn heard(&self, link: LinkId, interests: &[Interest]) -> bool {
+        self.inner.heard(link, interests)
     }
 
     /// An event has come over a link. If it is new, it goes to the channel's consumers and on to the neighbours beyond which it is
@@ -203,8 +217,8 @@ impl Federation {
         inner.supplier.push(&Event { stamp: Stamp { channel, sequence, link: link.0 }, ..*event })
     }
 
-    /// Says that this channel is still there, tells links again what they missed, and forgets channels that were not heard of for
-    /// `patience` ns. Call it now and then: three times within the patience. `now` is any clock, in ns.
+    /// Says that this channel is still there, tells links again what they missed, forgets channels that were not heard of for
+    /// `patience` ns, and leaves neighbours that were not reached for so long: who joined has to join anew then. Call it now and then: three times within the patience. `now` is any clock, in ns.
     pub fn tick(&self, now: u64, patience: u64) {
         let mut state = self.inner.state.lock();
         if state.now.replace(now).is_none() {
@@ -218,18 +232,36 @@ impl Federation {
         let known: Vec<_> = links.iter().map(|(link, _)| state.known(self.inner.id, Some(*link))).collect();
         drop(state);
         self.inner.subscribe();
+        self.inner.end_idle();
+        let mut turned = false;
         for ((id, link), known) in links.iter().zip(&known) {
             // Who is down is told with the next tick.
             let up = link.announce(known).is_ok();
+            let mut lost = false;
             if let Some(joined) = self.inner.state.lock().links.get_mut(id) {
+                turned |= joined.up != up;
                 joined.up = up;
+                joined.down_since = joined.down_since.or(Some(now)).filter(|_| !up);
+                lost = joined.down_since.is_some_and(|since| now.saturating_sub(since) >= patience);
             }
+            if lost {
+                self.leave(*id);
+            }
+        }
+        if turned {
+            // There may be other ways.
+            self.inner.subscribe();
         }
     }
 
     /// Whether the neighbour was reached by the last [`tick`](Self::tick); `false` for a link that is gone.
     pub fn is_up(&self, link: LinkId) -> bool {
-        self.inner.state.lock().links.get(&link).is_some_and(|joined| joined.up)
+        self.inner.state.lock().is_up(link)
+    }
+
+    /// How many neighbours there are, reached or not.
+    pub fn links(&self) -> usize {
+        self.inner.state.lock().links.len()
     }
 
     /// The channel's number.
@@ -256,7 +288,7 @@ impl Federation {
 
     /// How many channels are known, this one not counted.
     pub fn known(&self) -> usize {
-        self.inner.state.lock().interests.best().count()
+        self.inner.state.lock().interests.ways(|_| true).count()
     }
 }
 
@@ -270,19 +302,25 @@ impl State {
     /// All interests as this channel passes them on, but for those whose way is `except`.
     fn known(&self, id: u64, except: Option<LinkId>) -> Vec<Interest> {
         let own = Interest { origin: id, version: self.version, hops: 0, filters: self.own.clone() };
-        let others = self.interests.best().filter(|(way, _)| Some(*way) != except);
-        let passed = others.map(|(_, interest)| Interest { hops: interest.hops + 1, ..interest.clone() });
+        let others = self.interests.ways(|link| self.is_up(link)).filter(|(way, _)| Some(*way) != except);
+        // As the way has it: a version that came by another says nothing of this one.
+        let passed = others
+            .map(|(_, interest)| Interest { hops: interest.hops.saturating_add(1), ..interest.clone() });
         std::iter::once(own).chain(passed).collect()
     }
 
     /// What the gateway of a link subscribes to: what is wanted beyond it, but for what nothing here can bring. A channel between
     /// others brings theirs, of which it does not know what they push.
-    fn subscription(&self, link: LinkId) -> Vec<Filter> {
-        let mut wanted = self.interests.beyond(link);
+    pub(super) fn subscription(&self, link: LinkId) -> Vec<Filter> {
+        let mut wanted = self.interests.beyond(link, |link| self.is_up(link));
         if let (Some(published), 1) = (&self.published, self.links.len()) {
             wanted.retain(|filter| published.iter().any(|publication| publication.may_pass(filter)));
         }
         wanted
+    }
+
+    fn is_up(&self, link: LinkId) -> bool {
+        self.links.get(&link).is_some_and(|joined| joined.up)
     }
 
     fn all_links(&self, except: Option<LinkId>) -> Vec<(LinkId, Arc<dyn Link>)> {
@@ -292,10 +330,10 @@ impl State {
 }
 
 impl Inner {
-    fn heard(self: &Arc<Self>, link: LinkId, interests: &[Interest]) {
+    fn heard(self: &Arc<Self>, link: LinkId, interests: &[Interest]) -> bool {
         let mut state = self.state.lock();
         if !state.links.contains_key(&link) {
-            return;
+            return false;
         }
         let now = state.now.unwrap_or(0);
         let mut news = Vec::new();
@@ -312,64 +350,7 @@ impl Inner {
                 let _ = link.announce(&news);
             }
         }
-    }
-
-    /// Brings the gateways' subscriptions to what is wanted beyond their links. One thread at a time does so, without the lock,
-    /// since connecting has consequences; who comes by meanwhile leaves it to that one.
-    fn subscribe(self: &Arc<Self>) {
-        if !self.subscribing.take() {
-            return;
-        }
-        loop {
-            let ids: Vec<LinkId> = self.state.lock().links.keys().copied().collect();
-            ids.into_iter().for_each(|id| self.subscribe_link(id));
-            if self.subscribing.pass() {
-                return;
-            }
-        }
-    }
-
-    fn subscribe_link(self: &Arc<Self>, id: LinkId) {
-        let state = self.state.lock();
-        let wanted = state.subscription(id);
-        let Some(joined) = state.links.get(&id).filter(|joined| joined.filters != wanted) else {
-            return;
-        };
-        let link = joined.link.clone();
-        drop(state);
-        // The new one first: an event between is forwarded twice, and recognised; the other way round it were lost. Where there is
-        // no room for it the old one stays, and the next tick tries again.
-        let Ok(mut consumers) = self.connect(id, &link, &wanted) else {
-            return;
-        };
-        let mut state = self.state.lock();
-        if let Some(joined) = state.links.get_mut(&id) {
-            std::mem::swap(&mut joined.consumers, &mut consumers);
-            joined.filters = wanted;
-        }
-        drop(state);
-        drop(consumers);
-    }
-
-    /// One consumer with one registration for each so many filters as a registration holds.
-    fn connect(
-        self: &Arc<Self>,
-        id: LinkId,
-        link: &Arc<dyn Link>,
-        wanted: &[Filter],
-    ) -> Result<Vec<ProxyPushSupplier>, ConnectError> {
-        if wanted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let gateway = Gateway { federation: Arc::downgrade(self), id, link: link.clone() };
-        let qos = ConsumerQos {
-            name: format!("gateway {}", id.0),
-            filters: wanted.chunks(MAX_TERMS).map(|some| Filter::any_of(some.iter().cloned())).collect(),
-            quality: self.quality.clone(),
-            gateway: true,
-            dispatch: self.dispatch.clone(),
-        };
-        Ok(vec![self.channel.for_consumers().connect(Arc::new(gateway), qos)?])
+        true
     }
 
     fn published_changed(self: &Arc<Self>, published: Option<&[Publication]>) {
@@ -385,9 +366,10 @@ impl Inner {
     fn own_changed(self: &Arc<Self>, wanted: &[Filter]) {
         let wanted = limited(wanted.to_vec());
         let mut state = self.state.lock();
-        if state.own == wanted && state.version != 0 {
+        if state.own == wanted && state.told {
             return;
         }
+        state.told = true;
         state.own = wanted;
         state.version += 1;
         let own = state.known(self.id, None).swap_remove(0);
@@ -397,6 +379,13 @@ impl Inner {
             let _ = link.announce(std::slice::from_ref(&own));
         }
     }
+}
+
+/// Above all that a former process with this number has said, which others may remember: microseconds since 1970, of which a version takes
+/// far more than one.
+fn first_version() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
 }
 
 impl Drop for Inner {
@@ -419,34 +408,5 @@ impl Observer for Watch {
         if let Some(inner) = self.0.upgrade() {
             inner.published_changed(published);
         }
-    }
-}
-
-/// The channel's consumer for one link.
-struct Gateway {
-    federation: Weak<Inner>,
-    id: LinkId,
-    link: Arc<dyn Link>,
-}
-
-impl PushConsumer for Gateway {
-    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
-        let Some(federation) = self.federation.upgrade() else {
-            return Ok(());
-        };
-        let counters = &federation.counters;
-        for event in events.iter().filter(|event| event.stamp.link != self.id.0) {
-            if event.header.ttl <= 0 {
-                counters.expired.fetch_add(1, Relaxed);
-                continue;
-            }
-            let mut forwarded = *event;
-            forwarded.header.ttl -= 1;
-            match self.link.forward(&forwarded) {
-                Ok(()) => counters.forwarded.fetch_add(1, Relaxed),
-                Err(_) => counters.lost.fetch_add(1, Relaxed),
-            };
-        }
-        Ok(())
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use isorb_event::{
-    Channel, Config, Event, Filter, Overflow, Priority, Pushed, Quality, Strategy, SubPriority, yield_now,
+    Channel, Config, Event, Filter, Limits, Overflow, Priority, Pushed, Quality, Strategy, SubPriority,
+    yield_now,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -280,4 +281,32 @@ fn a_slow_consumer_delays_no_other_level() {
     // Let it go, as often as it is called.
     drop(slow);
     go.wait();
+}
+
+/// Registrations are exchanged in one step; what waits still comes, first.
+#[test]
+fn a_consumer_that_subscribes_anew_loses_nothing_that_waits() {
+    let limits = Limits { masks: 2, ..Limits::default() };
+    let config = Config { limits, ..Config::with(Strategy::ByHand { upcalls: false }) };
+    let (channel, _) = still(config);
+    let log = Log::default();
+    let proxy = log.connect(&channel, wants(Filter::of(20, 0)));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let push = |event_type, time| supplier.push(&event(event_type, 1, time)).taken;
+    assert_eq!((push(20, 1), push(21, 2)), (1, 0));
+    proxy.resubscribe(vec![Filter::of(21, 0)]).unwrap();
+    assert_eq!((push(20, 3), push(21, 4), proxy.waiting()), (0, 1, 2));
+    // What cannot be is refused, and changes nothing.
+    let mask = |source_mask| Filter::Masked { source_mask, type_mask: 1, source: 0, event_type: 0 };
+    let refused = proxy.resubscribe(vec![mask(2), mask(4), mask(8)]);
+    assert_eq!(refused, Err(isorb_event::ConnectError::TooManyMasks));
+    assert!(proxy.resubscribe(vec![Filter::Conjunction(vec![])]).is_err());
+    assert_eq!((push(20, 5), push(21, 6)), (0, 1));
+    while channel.step() {}
+    assert_eq!(log.take_times(), [[1], [4], [6]]);
+    proxy.suspend().unwrap();
+    proxy.resubscribe(vec![Filter::of(22, 0)]).unwrap();
+    assert_eq!((push(21, 7), push(22, 8)), (0, 0), "it is still suspended");
+    proxy.resume().unwrap();
+    assert_eq!((push(21, 9), push(22, 10)), (0, 1));
 }

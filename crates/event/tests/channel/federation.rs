@@ -138,7 +138,7 @@ fn what_nobody_wants_never_crosses() {
         net.push(0, 20, 2);
         assert_eq!(far.take_times(), [[2]]);
         let hops = net.crossed() - before;
-        assert!((1..N as u64).contains(&hops), "by one way only: {hops}");
+        assert!((1..=30).contains(&hops), "by one way only: {hops}");
         // With the consumer, its interest goes everywhere.
         drop(consumer);
         let before = net.crossed();
@@ -184,7 +184,8 @@ fn a_ring_that_is_cut_is_a_line_and_joins_again() {
             }
             let wire = net.wires.iter().position(|[a, b]| (a.0, b.0) == if n == 1 { (2, 3) } else { (3, 4) });
             net.cut(wire.unwrap());
-            net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX));
+            // One that still has a shorter way in mind takes another one when that lags two versions behind.
+            (0..2).for_each(|_| net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX)));
         }
     }
 }
@@ -281,4 +282,83 @@ fn who_wants_too_much_is_sent_everything() {
     net.push(0, 1_000 + MAX_FILTERS as i32, 1);
     net.push(0, 20, 2);
     assert_eq!((log.take_times(), net.nodes[0].counts().forwarded), (vec![vec![1]], 2));
+}
+
+/// A link that takes everything and leads nowhere.
+struct Sink;
+
+impl Link for Sink {
+    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+        Ok(())
+    }
+    fn forward(&self, _: &Event<'_>) -> Result<(), LinkDown> {
+        Ok(())
+    }
+}
+
+/// Each tick's version comes by all ways. Which of them has it first must not decide where events go, or they would overtake each other.
+#[test]
+fn a_longer_way_that_is_ahead_does_not_take_the_events() {
+    let channel = Channel::new(Config { id: 1, own_threads: false, ..Config::default() }).unwrap();
+    let node = Federation::new(&channel, Quality::default()).unwrap();
+    let (short, long) = (node.join(Arc::new(Sink)), node.join(Arc::new(Sink)));
+    let hears = |link, version, hops| {
+        assert!(node.heard(link, &[Interest { origin: 9, version, hops, filters: vec![Filter::of(20, 0)] }]));
+    };
+    let ways = || -> Vec<String> {
+        // Gateways that are not used any more end with the second tick.
+        (0..2).for_each(|_| node.tick(1, u64::MAX));
+        channel.consumers().into_iter().map(|c| c.name).collect()
+    };
+    let (by_short, by_long) = (format!("gateway {}", short.0), format!("gateway {}", long.0));
+    hears(short, 1, 0);
+    for version in 2..20 {
+        hears(long, version, 1);
+        assert_eq!(ways(), [by_short.as_str()], "version {version} by the long way first");
+        hears(short, version, 0);
+    }
+    // One that does not keep up is none any more, until it does.
+    (20..22).for_each(|version| hears(long, version, 1));
+    assert_eq!(ways(), [by_long.as_str()]);
+    hears(short, 22, 0);
+    assert_eq!(ways(), [by_short.as_str()]);
+    assert!(!node.heard(LinkId(99), &[]), "a link that is gone says so");
+}
+
+/// Others may remember what it said before; it must not have to outdo that one by one.
+#[test]
+fn a_channel_that_was_started_anew_is_heard_at_once() {
+    let mut net = Net::new(3, line(3));
+    let log = Log::default();
+    let _before = net.consumer(2, &log, Filter::of(20, 0));
+    (0..50).for_each(|_| net.nodes[2].tick(1, 1_000));
+    net.push(0, 20, 1);
+    assert_eq!(log.take_times(), [[1]]);
+    // It ends without a word to anybody but its neighbour, and comes again with the same number.
+    net.cut(1);
+    let limits = Limits { trace_threads: 0, ..Limits::default() };
+    let config = Config { id: 3, limits, own_threads: false, ..Config::default() };
+    net.channels[2] = Channel::new(config).unwrap();
+    net.nodes[2] = Federation::new(&net.channels[2], Quality::default()).unwrap();
+    let _after = net.consumer(2, &log, Filter::of(21, 0));
+    net.join(1, 2);
+    net.push(0, 21, 2);
+    assert_eq!(log.take_times(), [[2]]);
+}
+
+/// Who cannot be reached for the whole patience is given up, and so is its link's consumer.
+#[test]
+fn a_neighbour_that_stays_away_is_left() {
+    let net = Net::new(2, line(2));
+    let log = Log::default();
+    let _far = net.consumer(1, &log, Filter::of(20, 0));
+    let (_, link, wire) = &net.wires[0][0];
+    wire.up.store(false, Ordering::SeqCst);
+    net.nodes[0].tick(1_000, 500);
+    assert!(!net.nodes[0].is_up(*link));
+    assert_eq!(net.nodes[0].links(), 1);
+    net.nodes[0].tick(1_499, 500);
+    assert_eq!(net.nodes[0].links(), 1);
+    net.nodes[0].tick(1_500, 500);
+    assert_eq!((net.nodes[0].links(), net.channels[0].consumers().len()), (0, 0));
 }

@@ -1,0 +1,261 @@
+//! Event channels as processes on hosts of their own: what nobody wants sends no packet, and a cut link is survived.
+//!
+//! Skipped with a message where there is no right to make network namespaces.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use isorb::{Config, Orb, Upcall};
+use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_netlab::{Host, Net};
+
+const WANTED: i32 = 20;
+const UNWANTED: i32 = 21;
+
+/// A channel as a process on a host.
+struct Channel {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Channel {
+    fn start(host: &Host, id: usize, tick: &str, join: &[&Channel]) -> Channel {
+        let mut command: Command = host.command(env!("CARGO_BIN_EXE_isorb"));
+        let (address, id) = (host.address().to_string(), id.to_string());
+        command.args(["event-channel", "--real-time", "off", "--ping", "0", "--queue", "1000"]);
+        command.args(["--host", &address, "--id", &id, "--tick", tick, "--push-timeout", "300"]);
+        for other in join {
+            command.arg("--join").arg(other.federation());
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("not ready: {line:?}"));
+        Channel { child, url: url.to_owned() }
+    }
+
+    fn federation(&self) -> String {
+        self.url.replace("EventService", "EventFederation")
+    }
+}
+
+#[derive(Default)]
+struct Consumer(Mutex<Vec<u64>>);
+
+impl comm::PushConsumer for Consumer {
+    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
+        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
+        Ok(())
+    }
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+impl Consumer {
+    fn times(&self) -> Vec<u64> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+fn event(type_: i32, creation_time: u64) -> comm::Event {
+    let header = comm::EventHeader { type_, source: 1, ttl: 16, creation_time, ..Default::default() };
+    comm::Event { header, data: Default::default() }
+}
+
+/// A program on a host that uses the channel there.
+struct Client<'n> {
+    host: &'n Host,
+    orb: Orb,
+    channel: admin::EventChannelRef,
+}
+
+impl<'n> Client<'n> {
+    fn of(host: &'n Host, channel: &Channel) -> Client<'n> {
+        let (address, url) = (host.address(), channel.url.clone());
+        let made = host.run(move || {
+            let orb =
+                Orb::with_config(Config { endpoints: vec![format!("{address}:0")], ..Config::default() });
+            orb.root_poa().unwrap().manager().activate().unwrap();
+            let channel = orb.resolve(&url).unwrap();
+            (orb, channel)
+        });
+        let (orb, channel) = made.unwrap();
+        Client { host, orb, channel }
+    }
+
+    fn consume(&self, type_: i32) -> Arc<Consumer> {
+        self.in_host(|| {
+            let consumer = Arc::new(Consumer::default());
+            let poa = self.orb.root_poa().unwrap();
+            let reference: comm::PushConsumerRef = poa.activate(consumer.clone()).unwrap();
+            let mut event = event(type_, 0);
+            event.header.source = 0;
+            let dependencies = vec![admin::Dependency { event, rt_info: 0 }];
+            let qos = admin::ConsumerQOS { dependencies, is_gateway: false };
+            let proxy =
+                self.channel.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+            proxy.connect_push_consumer(&reference, &qos).unwrap();
+            consumer
+        })
+    }
+
+    fn supplier(&self) -> admin::ProxyPushConsumerRef {
+        self.in_host(|| {
+            let supplier =
+                self.channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+            let qos = admin::SupplierQOS::default();
+            supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &qos).unwrap();
+            supplier
+        })
+    }
+
+    /// Connections are opened where a call is made.
+    fn in_host<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.host.run(f).unwrap()
+    }
+}
+
+fn until(what: &str, so: impl FnMut() -> bool) {
+    until_or(what, String::new, so);
+}
+
+fn until_or(what: &str, is: impl Fn() -> String, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}; there is {}", is());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Pushes one after the other until the consumer has one, then says the last number.
+fn until_one_comes(
+    near: &Client<'_>,
+    supplier: &admin::ProxyPushConsumerRef,
+    far: &Consumer,
+    from: u64,
+) -> u64 {
+    let mut number = from;
+    until("an event comes over", || {
+        number += 1;
+        near.in_host(|| supplier.push(&vec![event(WANTED, number)]).unwrap());
+        far.times().iter().any(|time| *time > from)
+    });
+    number
+}
+
+/// Pushes these numbers, and waits until they have come: once each, in order.
+fn all_come(
+    near: &Client<'_>,
+    supplier: &admin::ProxyPushConsumerRef,
+    far: &Consumer,
+    numbers: std::ops::Range<u64>,
+) {
+    near.in_host(|| numbers.clone().for_each(|n| supplier.push(&vec![event(WANTED, n)]).unwrap()));
+    let came = || -> Vec<u64> { far.times().into_iter().filter(|n| numbers.contains(n)).collect() };
+    let all = format!("all of {numbers:?} come");
+    until_or(&all, || format!("{:?}", came()), || came().len() as u64 >= numbers.end - numbers.start);
+    assert_eq!(came(), numbers.clone().collect::<Vec<_>>());
+}
+
+/// What all hosts have sent, once nobody has sent anything for a while.
+fn sent_when_still(net: &Net, hosts: usize) -> Vec<u64> {
+    let now = || -> Vec<u64> { (0..hosts).map(|host| net.sent(host).unwrap()).collect() };
+    let (mut before, mut since) = (now(), Instant::now());
+    until("silence on the net", || {
+        let sent = now();
+        if sent != before {
+            (before, since) = (sent, Instant::now());
+        }
+        since.elapsed() > Duration::from_millis(500)
+    });
+    before
+}
+
+/// Four channels in a line, a star and a ring: an event comes once; not one packet is sent for events that nobody elsewhere wants.
+#[test]
+fn what_nobody_wants_sends_no_packet() {
+    const HOSTS: usize = 4;
+    const MANY: u64 = 300;
+    // Nobody says again that he is there while packets are counted: whom each host joins.
+    let an_hour = "3600000";
+    let shapes: [(&str, [&[usize]; HOSTS]); 3] = [
+        ("line", [&[], &[0], &[1], &[2]]),
+        ("tree", [&[], &[0], &[0], &[1]]),
+        ("ring", [&[], &[0], &[1], &[2, 0]]),
+    ];
+    let Some(net) = Net::build_or_skip(HOSTS) else { return };
+    for (shape, joins) in shapes {
+        let mut channels: Vec<Channel> = Vec::new();
+        for (i, joins) in joins.iter().enumerate() {
+            let join: Vec<&Channel> = joins.iter().map(|other| &channels[*other]).collect();
+            let channel = Channel::start(net.host(i), i + 1, an_hour, &join);
+            channels.push(channel);
+        }
+        let clients: Vec<Client<'_>> =
+            channels.iter().enumerate().map(|(i, channel)| Client::of(net.host(i), channel)).collect();
+        let far = clients[3].consume(WANTED);
+        let near = clients[0].consume(UNWANTED);
+        let supplier = clients[0].supplier();
+        let last = until_one_comes(&clients[0], &supplier, &far, 0);
+        all_come(&clients[0], &supplier, &far, last + 1..last + 50);
+
+        let before = sent_when_still(&net, HOSTS);
+        clients[0].in_host(|| (0..MANY).for_each(|n| supplier.push(&vec![event(UNWANTED, n)]).unwrap()));
+        until("they come where they are wanted", || near.times().len() as u64 == MANY);
+        assert_eq!(sent_when_still(&net, HOSTS), before, "{shape}: nobody beyond wants them");
+        // The control: what is wanted is sent.
+        all_come(&clients[0], &supplier, &far, 1_000..1_000 + MANY);
+        let after = sent_when_still(&net, HOSTS);
+        assert!(after[0] > before[0] + 1, "{shape}: {before:?} to {after:?}");
+    }
+}
+
+/// Three channels in a ring: a cut link is gone round, and joined again once it is mended.
+#[test]
+fn a_cut_link_is_gone_round_and_joined_again() {
+    const TICK: &str = "100";
+    let Some(net) = Net::build_or_skip(3) else { return };
+    let a = Channel::start(net.host(0), 1, TICK, &[]);
+    let b = Channel::start(net.host(1), 2, TICK, &[&a]);
+    let c = Channel::start(net.host(2), 3, TICK, &[&a, &b]);
+    let (near, far) = (Client::of(net.host(0), &a), Client::of(net.host(2), &c));
+    let (consumer, supplier) = (far.consume(WANTED), near.supplier());
+    let mut last = until_one_comes(&near, &supplier, &consumer, 0);
+    all_come(&near, &supplier, &consumer, last + 1..last + 100);
+    last += 1_000;
+    // By a, b, c; then directly, when that way alone is there; then by the long one again.
+    for (cut, mend) in [((0, 2), None), ((0, 1), Some((0, 2))), ((0, 2), Some((0, 1)))] {
+        if let Some((here, there)) = mend {
+            net.cut(here, there, false).unwrap();
+            // Joined again before the other way is cut: that both are there shows only when one of them is missing.
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        net.cut(cut.0, cut.1, true).unwrap();
+        last = until_one_comes(&near, &supplier, &consumer, last);
+        // What was under way on the cut link may be lost; from here on nothing is.
+        until("the other way is the only one", || {
+            let from = last + 1;
+            last += 20;
+            near.in_host(|| (from..=last).for_each(|n| supplier.push(&vec![event(WANTED, n)]).unwrap()));
+            std::thread::sleep(Duration::from_millis(50));
+            (from..=last).all(|n| consumer.times().contains(&n))
+        });
+        all_come(&near, &supplier, &consumer, last + 1..last + 100);
+        last += 1_000;
+    }
+    let times = consumer.times();
+    let mut once = times.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), times.len(), "none came twice");
+}

@@ -1,0 +1,107 @@
+//! Several hosts at one switch.
+
+use std::net::Ipv4Addr;
+
+use crate::lab::{INTERFACE, add, stem};
+use crate::tool::ip;
+use crate::{Host, LabError};
+
+/// Hosts that all reach each other, without a limit to the rate; each pair can be cut. Removed when it is dropped.
+///
+/// There is no IPv6 in it, whose hosts talk by themselves: what is sent there, a program sent, or TCP and ARP on its behalf.
+#[derive(Debug)]
+pub struct Net {
+    hosts: Vec<Host>,
+    switch: String,
+}
+
+impl Net {
+    /// Makes so many hosts, at most 250.
+    ///
+    /// # Errors
+    /// [`LabError`]; nothing is left behind.
+    ///
+    /// # Panics
+    /// With more than 250.
+    pub fn build(hosts: usize) -> Result<Net, LabError> {
+        assert!(hosts <= 250, "a net has at most 250 hosts");
+        let stem = stem()?;
+        let host = |i: usize| Host::new(format!("{stem}-{i}"), Ipv4Addr::new(10, 78, 0, i as u8 + 1));
+        // From here on, dropping it removes what there is.
+        let net = Net { hosts: (0..hosts).map(host).collect(), switch: format!("{stem}-switch") };
+        let switch = &net.switch;
+        add(switch)?;
+        ip(&format!("-n {switch} link add bridge type bridge"))?;
+        ip(&format!("-n {switch} link set bridge up"))?;
+        for (i, host) in net.hosts.iter().enumerate() {
+            let namespace = host.namespace();
+            add(namespace)?;
+            host.run(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"))??;
+            ip(&format!("-n {namespace} link add {INTERFACE} type veth peer name port{i} netns {switch}"))?;
+            ip(&format!("-n {switch} link set port{i} master bridge"))?;
+            ip(&format!("-n {switch} link set port{i} up"))?;
+            ip(&format!("-n {namespace} addr add {}/24 dev {INTERFACE}", host.address()))?;
+            ip(&format!("-n {namespace} link set lo up"))?;
+            ip(&format!("-n {namespace} link set {INTERFACE} up"))?;
+        }
+        Ok(net)
+    }
+
+    /// As [`build`](Net::build), for a test: where the machine cannot have namespaces, prints that the test is skipped, and why.
+    ///
+    /// # Panics
+    /// Where it should have been possible.
+    pub fn build_or_skip(hosts: usize) -> Option<Net> {
+        match Net::build(hosts) {
+            Ok(net) => Some(net),
+            Err(error) if error.is_of_the_machine() => {
+                println!("SKIPPED: no network lab: {error}");
+                None
+            }
+            Err(error) => panic!("no network lab: {error}"),
+        }
+    }
+
+    /// A host, from 0 on.
+    ///
+    /// # Panics
+    /// Where there is none of this number.
+    pub fn host(&self, number: usize) -> &Host {
+        &self.hosts[number]
+    }
+
+    /// How many packets a host has sent to others.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn sent(&self, number: usize) -> Result<u64, LabError> {
+        let file = format!("-n {} -s -o link show dev {INTERFACE}", self.hosts[number].namespace());
+        let said = ip(&file)?;
+        // ...  TX:  bytes packets errors ...\ 1234 12 0 ...
+        let numbers = said.split("TX:").nth(1).and_then(|sent| sent.split('\\').nth(1));
+        let packets = numbers.and_then(|numbers| numbers.split_whitespace().nth(1)?.parse().ok());
+        packets.ok_or(LabError::Refused { command: format!("ip {file}"), said })
+    }
+
+    /// Lets nothing pass between two hosts any more (`true`), or again. Who is cut off hears nothing of it, as behind a dead router.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn cut(&self, a: usize, b: usize, cut: bool) -> Result<(), LabError> {
+        let change = if cut { "add" } else { "del" };
+        for (here, there) in [(a, b), (b, a)] {
+            let (here, there) = (&self.hosts[here], &self.hosts[there]);
+            ip(&format!("-n {} route {change} blackhole {}/32", here.namespace(), there.address()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for namespace in self.hosts.iter().map(Host::namespace).chain([self.switch.as_str()]) {
+            // It may never have been made, if this is the end of a failed `build`.
+            let _ = ip(&format!("netns del {namespace}"));
+        }
+    }
+}
