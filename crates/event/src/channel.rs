@@ -216,6 +216,8 @@ pub struct ConsumerStatus {
     pub level: u8,
     /// Is it suspended?
     pub suspended: bool,
+    /// Has it brought a dispatcher of its own, as gateways and remote consumers have? Its level says nothing of that one's threads.
+    pub own_dispatch: bool,
     /// How many pushes wait for it.
     pub waiting: usize,
     /// How many may.

@@ -227,6 +227,7 @@ impl<R: Rack> Core<R> {
             priority: entry.connection.priority(),
             level: entry.connection.level(),
             suspended: entry.suspended,
+            own_dispatch: entry.connection.has_own_dispatch(),
             waiting: entry.connection.waiting(),
             queue: entry.connection.quality.queue.max(1),
             deadline: entry.connection.deadline(),

@@ -58,7 +58,7 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
     number(&mut out, recording.lost);
     number(&mut out, recording.parties.len() as u64);
     for party in &recording.parties {
-        out.push(party.role as u8);
+        out.push(party.role as u8 + u8::from(party.apart && party.role == Role::Consumer));
         number(&mut out, party.id.into());
         text(&mut out, &party.name);
     }
@@ -185,12 +185,13 @@ impl<'a> Reader<'a> {
     }
 
     fn party(&mut self) -> Result<Party, Unreadable> {
-        let role = match self.octet()? {
-            0 => Role::Supplier,
-            1 => Role::Consumer,
+        let (role, apart) = match self.octet()? {
+            0 => (Role::Supplier, false),
+            1 => (Role::Consumer, false),
+            2 => (Role::Consumer, true),
             _ => return Err(self.malformed()),
         };
-        Ok(Party { role, id: self.id()?, name: self.text()? })
+        Ok(Party { role, id: self.id()?, name: self.text()?, apart })
     }
 
     fn track(&mut self) -> Result<Track, Unreadable> {
@@ -231,10 +232,11 @@ mod tests {
     }
 
     fn recordings() -> impl Strategy<Value = Recording> {
-        let party = (any::<bool>(), any::<u32>(), text_of()).prop_map(|(supplier, id, name)| Party {
-            role: if supplier { Role::Supplier } else { Role::Consumer },
+        let party = (0..3u8, any::<u32>(), text_of()).prop_map(|(role, id, name)| Party {
+            role: if role == 0 { Role::Supplier } else { Role::Consumer },
             id,
             name,
+            apart: role == 2,
         });
         let track = (text_of(), any::<u64>(), records()).prop_map(|(thread, overwritten, records)| Track {
             thread,
@@ -299,7 +301,7 @@ mod tests {
             name: "c".into(),
             one_processor: true,
             lost: 300,
-            parties: vec![Party { role: Role::Consumer, id: 7, name: "é".into() }],
+            parties: vec![Party { role: Role::Consumer, id: 7, name: "é".into(), apart: false }],
             tracks: vec![Track {
                 thread: "t".into(),
                 overwritten: 1,

@@ -22,6 +22,9 @@ pub struct Party {
     pub id: u32,
     /// Its name. A supplier and a consumer of the same name share a row.
     pub name: String,
+    /// A consumer that threads of another dispatcher than the channel's run (a gateway, a remote consumer): its level says nothing of whom it
+    /// pre-empts.
+    pub apart: bool,
 }
 
 /// What the trace of one channel held.
@@ -48,10 +51,14 @@ impl Recording {
         channel: &Channel<R>,
         suppliers: &[(u32, &str)],
     ) -> Recording {
-        let party = |role, id, name: &str| Party { role, id, name: name.to_owned() };
+        let party = |role, id, name: &str| Party { role, id, name: name.to_owned(), apart: false };
         let mut parties: Vec<Party> =
             suppliers.iter().map(|(id, name)| party(Role::Supplier, *id, name)).collect();
-        parties.extend(channel.consumers().iter().map(|c| party(Role::Consumer, c.id, &c.name)));
+        let consumers = channel.consumers();
+        parties.extend(consumers.iter().map(|consumer| Party {
+            apart: consumer.own_dispatch,
+            ..party(Role::Consumer, consumer.id, &consumer.name)
+        }));
         Recording {
             name: name.into(),
             one_processor: false,

@@ -2,7 +2,7 @@
 
 use crate::recording::{Recording, Role};
 use isorb_event::trace::{Record, Track, What};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What happened, row by row.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,6 +36,8 @@ pub struct Row {
     pub consumer: bool,
     /// Its level of priority, counted from the least urgent; 0 for a mere supplier.
     pub level: u8,
+    /// See [`Party::apart`](crate::Party::apart).
+    pub apart: bool,
     /// Its runs, in order of their beginning.
     pub runs: Vec<Run>,
     /// What else happened to it, in order.
@@ -132,11 +134,14 @@ impl Timeline {
     /// Makes the rows, and says where everybody's is.
     fn lay_out(&mut self, recordings: &[Recording]) -> BTreeMap<Key, usize> {
         let mut levels: BTreeMap<Key, u8> = BTreeMap::new();
-        let mut names = BTreeMap::new();
+        let (mut names, mut apart) = (BTreeMap::new(), BTreeSet::new());
         for (channel, recording) in recordings.iter().enumerate() {
             for party in &recording.parties {
                 levels.entry((channel, party.role, party.id)).or_default();
                 names.insert((channel, party.role, party.id), party.name.clone());
+                if party.apart {
+                    apart.insert((channel, party.role, party.id));
+                }
             }
             for record in recording.tracks.iter().flat_map(|track| &track.records) {
                 let level = levels.entry(key(channel, record)).or_default();
@@ -156,6 +161,7 @@ impl Timeline {
             row.level = row.level.max(level);
             row.supplier |= role == Role::Supplier;
             row.consumer |= role == Role::Consumer;
+            row.apart |= apart.contains(&key);
             keys.push(key);
         }
         let mut rows: Vec<(Row, Vec<Key>)> = rows.into_values().collect();
@@ -171,7 +177,9 @@ impl Timeline {
     /// On one processor with fixed priorities, who ran while somebody more urgent did so on another thread, did not.
     fn deduce_preemption(&mut self, channel: usize) {
         let mut all: Vec<(u64, u64, u8, usize, usize, usize)> = Vec::new();
-        for (place, row) in self.rows.iter().enumerate().filter(|(_, row)| row.channel == channel) {
+        // Whom threads of other dispatchers run has no part in it: they may be ordinary threads, or on other processors.
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.channel == channel && !row.apart);
+        for (place, row) in rows {
             let runs = row.runs.iter().enumerate();
             all.extend(runs.map(|(n, run)| (run.start, run.end, row.level, run.thread, place, n)));
         }
@@ -311,7 +319,7 @@ pub(crate) mod tests {
 
     /// A slow consumer makes way for a fast one on the same thread, and returns after its deadline.
     pub(crate) fn upcalls() -> Recording {
-        let party = |role, id, name: &str| Party { role, id, name: name.into() };
+        let party = |role, id, name: &str| Party { role, id, name: name.into(), apart: false };
         Recording {
             name: "main".into(),
             parties: vec![
@@ -373,6 +381,14 @@ pub(crate) mod tests {
         assert!(gaps(&recording).is_empty());
         recording.one_processor = true;
         assert_eq!(gaps(&recording), [Gap { from: 10, to: 20, by: 0 }, Gap { from: 40, to: 80, by: 0 }]);
+        // A gateway's threads are none of the channel's, whatever its level is; neither does it pre-empt nor is it pre-empted.
+        let party = |id, apart| Party { role: Role::Consumer, id, name: format!("{id}"), apart };
+        recording.parties = vec![party(1, false), party(2, true)];
+        assert!(gaps(&recording).is_empty());
+        recording.parties = vec![party(1, true), party(2, false)];
+        assert!(gaps(&recording).is_empty());
+        recording.parties = vec![party(1, false), party(2, false)];
+        assert_eq!(gaps(&recording).len(), 2);
     }
 
     #[test]
