@@ -5,6 +5,7 @@ mod common;
 mod dispatching;
 mod federation;
 mod filtering;
+mod isolation;
 mod no_alloc;
 mod oracle;
 mod overruns;

@@ -1,0 +1,126 @@
+//! A consumer that stands still, fails or panics: the others get all the same.
+
+use crate::common::*;
+use isorb_event::dispatch::{Dispatch, Queued};
+use isorb_event::{
+    Channel, Config, ConsumerQos, Event, Failure, Filter, Overflow, Priority, PushConsumer, Quality,
+    Strategy, ThreadSetup,
+};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+const STRATEGIES: [Strategy; 4] =
+    [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }, Strategy::Upcalls];
+const EVENTS: u64 = 50;
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A gate that a consumer stands at.
+#[derive(Default)]
+struct Gate(Mutex<(bool, u64)>, Condvar);
+
+impl PushConsumer for Gate {
+    fn push(&self, _: &[Event<'_>]) -> Result<(), Failure> {
+        let mut state = self.0.lock().unwrap();
+        while !state.0 {
+            state = self.1.wait(state).unwrap();
+        }
+        state.1 += 1;
+        Ok(())
+    }
+}
+
+fn own_threads() -> Option<Arc<dyn Dispatch>> {
+    let strategy = Strategy::Threads { per_level: 1 };
+    let queued = Queued::alone(strategy, &[Priority::MIN], &ThreadSetup::default()).unwrap();
+    queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
+}
+
+/// Beside one that stands still, whatever becomes of its full queue; it has threads of its own, as remote consumers have.
+#[test]
+fn one_that_stands_still_holds_up_nobody() {
+    for strategy in STRATEGIES {
+        for overflow in [Overflow::DropOldest, Overflow::DropNewest, Overflow::Refuse] {
+            let channel = Channel::new(Config::with(strategy)).unwrap();
+            let (gate, log) = (Arc::new(Gate::default()), Log::default());
+            let quality = Quality { queue: 4, overflow, priority: Priority::MAX, ..Quality::default() };
+            let slow = ConsumerQos { dispatch: own_threads(), ..wants(Filter::of(20, 0)) }.quality(quality);
+            let stands = channel.for_consumers().connect(gate.clone(), slow).unwrap();
+            let roomy = Quality { queue: EVENTS as usize, ..Quality::default() };
+            let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(roomy));
+            let supplier = channel.for_suppliers().connect().unwrap();
+            (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
+            let mut got = Vec::new();
+            until("the others get all", || {
+                got.extend(log.take_times().concat());
+                got.len() as u64 == EVENTS
+            });
+            assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{strategy:?} {overflow:?}");
+            assert_eq!(gate.0.lock().unwrap().1, 0, "it still stands");
+            let counts = stands.counts();
+            assert!(counts.dropped + counts.refused >= EVENTS - 5, "{counts:?}");
+            gate.0.lock().unwrap().0 = true;
+            gate.1.notify_all();
+            until("what its queue kept comes", || {
+                gate.0.lock().unwrap().1 == EVENTS - counts.dropped - counts.refused
+            });
+        }
+    }
+}
+
+/// Threads of each level of its own: one that stands still at a low level needs no others to leave the high ones alone.
+#[test]
+fn one_that_stands_still_on_a_low_level_does_not_hold_up_a_high_one() {
+    let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();
+    let (gate, log) = (Arc::new(Gate::default()), Log::default());
+    let _stands = channel.for_consumers().connect(gate.clone(), wants(Filter::of(20, 0))).unwrap();
+    let high = Quality { priority: Priority::MAX, queue: EVENTS as usize, ..Quality::default() };
+    let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(high));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
+    let mut got = 0;
+    until("the urgent one gets all", || {
+        got += log.take().len() as u64;
+        got == EVENTS
+    });
+    gate.0.lock().unwrap().0 = true;
+    gate.1.notify_all();
+}
+
+struct Bad;
+
+impl PushConsumer for Bad {
+    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
+        assert!(events[0].header.creation_time.is_multiple_of(2), "on purpose");
+        Err(Failure)
+    }
+}
+
+/// Beside one that fails and panics in turn, until it is disconnected.
+#[test]
+fn one_that_fails_or_panics_holds_up_nobody_and_is_disconnected() {
+    for strategy in STRATEGIES {
+        let channel = Channel::new(Config::with(strategy)).unwrap();
+        let log = Log::default();
+        let urgent = Quality { priority: Priority::MAX, failures: 5, ..Quality::default() };
+        let bad =
+            channel.for_consumers().connect(Arc::new(Bad), wants(Filter::of(20, 0)).quality(urgent)).unwrap();
+        let roomy = Quality { queue: EVENTS as usize, ..Quality::default() };
+        let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(roomy));
+        let supplier = channel.for_suppliers().connect().unwrap();
+        (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
+        let mut got = Vec::new();
+        until("the others get all", || {
+            got.extend(log.take_times().concat());
+            got.len() as u64 == EVENTS
+        });
+        assert_eq!(got, (1..=EVENTS).collect::<Vec<_>>(), "{strategy:?}");
+        until("it is disconnected", || !bad.is_connected() && channel.consumers().len() == 1);
+    }
+}
