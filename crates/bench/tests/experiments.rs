@@ -119,7 +119,7 @@ fn low_threads() {
 
 #[test]
 fn network_load() {
-    check("network-load", &["by-priority", "one-queue-control"], 3);
+    check("network-load", &["by-priority", "by-priority-raw", "one-queue-control", "one-queue-raw"], 3);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::contention;
 use crate::contention::client::ClientArgs;
 use crate::contention::flood::FloodArgs;
 use crate::contention::server::ServerArgs;
-use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
+use crate::experiments::{instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
 use crate::subjects::{Subject, band, isorb, raw};
@@ -41,8 +41,6 @@ enum What {
     Instructions(Counted),
     /// System calls a call, under strace
     Syscalls(Counted),
-    /// Size of the smallest client and server, on disk and in memory
-    Footprint(Plain),
     /// The papers' experiments, all or some, as one HTML page with plots
     Report(ReportArgs),
     #[command(flatten)]
@@ -90,13 +88,6 @@ struct Counted {
     case: Case,
 }
 
-#[derive(Args, Debug)]
-struct Plain {
-    /// One JSON object a line on standard output; the table goes to standard error
-    #[arg(long)]
-    json: bool,
-}
-
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum PlacementName {
     OneCore,
@@ -116,7 +107,6 @@ impl BenchArgs {
             What::Syscalls(args) => syscalls::run(&launcher, &args.options(&SAME)),
             What::Report(args) => report::run(&launcher, &args.options()),
             What::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
-            What::Footprint(args) => footprint::run(args.json),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }

@@ -93,8 +93,9 @@ impl Contest {
         }
         let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
-        let reference = server.expect("ready", PATIENCE)?;
-        let client = program("load-client", lab.map(|lab| lab.right().namespace()), &[reference]);
+        let addresses = server.expect("ready", PATIENCE)?;
+        let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
+        let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
         let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &client)?;
         client.expect("ready", PATIENCE)?;
         Ok(Contest { client, server, _socket: socket })

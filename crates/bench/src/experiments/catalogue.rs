@@ -1,8 +1,8 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, demux, events, interconnect, low_threads,
-    network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
+    BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
+    low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
 
@@ -53,6 +53,7 @@ pub const ALL: &[Experiment] = &[
     interconnect::EXPERIMENT,
     banded::EXPERIMENT,
     banded_load::EXPERIMENT,
+    footprint::EXPERIMENT,
     demux::EXPERIMENT,
     scope::EXPERIMENT,
     clients::EXPERIMENT,

@@ -9,7 +9,7 @@ mod counted;
 mod cremes;
 mod demux;
 mod events;
-pub mod footprint;
+mod footprint;
 pub mod instructions;
 mod interconnect;
 mod low_threads;
