@@ -206,6 +206,11 @@ enum PeerWhat {
     LoadClient(ClientArgs),
     /// Sends more than a link carries
     Flood(FloodArgs),
+    /// Those who connect and ask for nothing
+    Storm {
+        /// The server's
+        address: std::net::SocketAddr,
+    },
     /// The control's server
     RawServer,
     /// The control's client
@@ -229,6 +234,7 @@ impl PeerArgs {
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
+            PeerWhat::Storm { address } => contention::storm::obey(address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };

@@ -16,6 +16,7 @@ pub mod flood;
 mod order;
 pub mod server;
 mod setup;
+pub mod storm;
 
 pub use busy::Busy;
 pub use contest::{Contest, Played, calibrate_work};

@@ -21,6 +21,7 @@ pub mod report;
 mod scope;
 mod seats;
 mod server_work;
+mod storm;
 pub mod syscalls;
 mod tao_overhead;
 mod timer_resolution;

@@ -127,7 +127,8 @@ impl Subject {
     }
 }
 
-fn isorb_programs(launcher: &Launcher, of_server: &[&str], of_client: &[&str]) -> Programs {
+/// isorb's programs with these arguments of their ORBs.
+pub(crate) fn isorb_programs(launcher: &Launcher, of_server: &[&str], of_client: &[&str]) -> Programs {
     // The client's own arguments come before the reference, which is added last.
     Programs {
         server: launcher.peer(&[&["isorb-server", "--"], of_server].concat()),
@@ -178,6 +179,7 @@ impl std::error::Error for Missing {}
 pub struct Pair {
     server: Peer,
     client: Peer,
+    address: String,
     places: Places,
 }
 
@@ -211,10 +213,15 @@ impl Pair {
         let mut server = Peer::start(launcher, name, Role::Server, places.server, &programs.server)?;
         let address = server.expect("ready", within)?;
         let mut words = programs.client.clone();
-        words.push(address.into());
+        words.push(address.clone().into());
         let mut client = Peer::start(launcher, name, Role::Client, places.client, &words)?;
         client.expect("ready", within)?;
-        Ok(Pair { server, client, places })
+        Ok(Pair { server, client, address, places })
+    }
+
+    /// What the server said when it was ready: its address or reference.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Makes a block of calls; the samples in nanoseconds.

@@ -2,8 +2,9 @@
 
 use crate::plane::{
     Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
-    Step,
+    Step as Turn,
 };
+use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
@@ -198,10 +199,12 @@ impl Shared {
             }
             // Who has no guarantee owes nobody an account; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
-            let step = self.work.lock().plane.step(now_ns(), &mut out);
-            until = match step {
-                Step::Send { to, len, push, band } => {
+            let turn = self.work.lock().plane.step(now_ns(), &mut out);
+            until = match turn {
+                Turn::Send { to, len, push, band } => {
+                    step(Step::DatagramMade);
                     let sent = self.socket.send_to(&out[..len], to);
+                    step(Step::DatagramSent);
                     let mut work = self.work.lock();
                     if sent.is_err() {
                         work.plane.refused(push);
@@ -211,12 +214,13 @@ impl Shared {
                     }
                     Deadline::PAST
                 }
-                Step::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
+                Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
         }
     }
 
     fn rung(&self, session: u64) {
+        step(Step::Rung);
         let mut work = self.work.lock();
         let Work { plane, bells } = &mut *work;
         let now = now_ns();
@@ -229,6 +233,7 @@ impl Shared {
         for _ in 0..INTAKE {
             match self.socket.recv_from(input) {
                 Ok((len, from)) => {
+                    step(Step::DatagramCame);
                     let mut work = self.work.lock();
                     let now = now_ns();
                     work.plane.received(from, &input[..len], now);

@@ -19,6 +19,7 @@
 //! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
 
 mod config;
+mod health;
 mod push;
 mod queue;
 mod receive;
@@ -26,6 +27,7 @@ mod receive;
 mod tests;
 
 pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec};
+pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
 pub use receive::ReceiveStats;

@@ -12,6 +12,7 @@ mod long;
 mod seen;
 mod session;
 mod station;
+mod warden;
 
 pub(crate) use crew::{Crew, Room, Rules};
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
@@ -50,7 +51,10 @@ fn on_message(
 ) -> Next {
     let handled = match arrived.header.kind {
         MessageKind::Request => request(orb, Some(connection), arrived, work, send),
-        MessageKind::LocateRequest => dispatch::locate(orb, arrived, work, send),
+        MessageKind::LocateRequest => {
+            connection.hear();
+            dispatch::locate(orb, arrived, work, send)
+        }
         // Who reads has delivered it.
         MessageKind::Reply | MessageKind::LocateReply => Ok(()),
         // The request runs already, or was answered: nothing to stop (clause 9.4.4 allows a reply all the same).
