@@ -183,12 +183,18 @@ enum PeerWhat {
     },
     /// isorb's server
     IsorbServer {
+        /// Requests run at the priority that their client sends
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments
         #[arg(last = true)]
         arguments: Vec<String>,
     },
     /// isorb's client
     IsorbClient {
+        /// Calls have a priority
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments, and the server's reference
         #[arg(last = true)]
         arguments: Vec<String>,
@@ -215,8 +221,8 @@ impl PeerArgs {
             PeerWhat::Place { parent, cpu, fifo, program } => {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
-            PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
-            PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
+            PeerWhat::IsorbServer { propagated, arguments } => isorb::serve(&arguments, propagated),
+            PeerWhat::IsorbClient { propagated, arguments } => isorb::call(&arguments, propagated),
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
