@@ -54,15 +54,7 @@ pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
     }
     let target: TargetRef = orb.resolve(address).map_err(failed)?;
     target.ping().map_err(failed)?;
-    obey(&mut Caller {
-        orb,
-        target,
-        kind: Kind::Void,
-        octets: Vec::new(),
-        text: String::new(),
-        readings: Vec::new(),
-        message: Message { work: 0, payload: Vec::new() },
-    })
+    obey(&mut Caller::new(orb, target))
 }
 
 /// Of calls that have one.
@@ -126,7 +118,14 @@ impl Target for Echo {
     }
 }
 
-struct Caller {
+/// So many structures to send.
+pub(crate) fn readings(count: u32) -> Vec<Reading> {
+    let reading = |i: u32| Reading { value: f64::from(i), stamp: i.into(), unit: UNIT.to_owned() };
+    (0..count).map(reading).collect()
+}
+
+/// Calls the object.
+pub(super) struct Caller {
     orb: Orb,
     target: TargetRef,
     kind: Kind,
@@ -134,6 +133,20 @@ struct Caller {
     text: String,
     readings: Vec<Reading>,
     message: Message,
+}
+
+impl Caller {
+    pub(super) fn new(orb: Orb, target: TargetRef) -> Caller {
+        Caller {
+            orb,
+            target,
+            kind: Kind::Void,
+            octets: Vec::new(),
+            text: String::new(),
+            readings: Vec::new(),
+            message: Message { work: 0, payload: Vec::new() },
+        }
+    }
 }
 
 impl Client for Caller {
@@ -146,9 +159,7 @@ impl Client for Caller {
             Kind::Octets | Kind::Oneway => self.octets = vec![1; case.size],
             Kind::Text => self.text = "x".repeat(case.size),
             Kind::Structs => {
-                let reading =
-                    |i: u32| Reading { value: f64::from(i), stamp: i.into(), unit: UNIT.to_owned() };
-                self.readings = (0..READINGS).map(reading).collect();
+                self.readings = readings(READINGS);
             }
             Kind::Message | Kind::Post => self.message.payload = vec![1; case.size],
         }

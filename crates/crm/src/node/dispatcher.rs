@@ -1,8 +1,9 @@
 //! A thread that drives a plane: one socket, one poller, one lock.
 
 use crate::plane::{
-    Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats, Step,
+    Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats, Step as Turn,
 };
+use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
@@ -141,6 +142,13 @@ impl Dispatcher {
         known
     }
 
+    /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
+    pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
+        for (key, promotion_ns) in pushes {
+            self.shared.work.lock().plane.set_promotion(key, promotion_ns);
+        }
+    }
+
     /// Ends the thread and waits for it.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
@@ -181,10 +189,12 @@ impl Shared {
                 self.take_in(&mut input);
             }
             let before = thread_cpu_ns();
-            let step = self.work.lock().plane.step(now_ns(), &mut out);
-            until = match step {
-                Step::Send { to, len, push, .. } => {
+            let turn = self.work.lock().plane.step(now_ns(), &mut out);
+            until = match turn {
+                Turn::Send { to, len, push, .. } => {
+                    step(Step::DatagramMade);
                     let sent = self.socket.send_to(&out[..len], to);
+                    step(Step::DatagramSent);
                     let mut work = self.work.lock();
                     if sent.is_err() {
                         work.plane.refused(push);
@@ -192,12 +202,13 @@ impl Shared {
                     work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
                     Deadline::PAST
                 }
-                Step::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
+                Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
         }
     }
 
     fn rung(&self, session: u64) {
+        step(Step::Rung);
         let mut work = self.work.lock();
         let Work { plane, bells } = &mut *work;
         let now = now_ns();
@@ -210,6 +221,7 @@ impl Shared {
         for _ in 0..INTAKE {
             match self.socket.recv_from(input) {
                 Ok((len, from)) => {
+                    step(Step::DatagramCame);
                     self.work.lock().plane.received(from, &input[..len], now_ns());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,

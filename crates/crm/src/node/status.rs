@@ -64,7 +64,7 @@ pub struct ReplicaStatus {
     pub guaranteed: bool,
     /// What its readers asked for, in nanoseconds; 0 for nothing.
     pub deadline_ns: u64,
-    /// What was counted; none on the ORB's path.
+    /// What was counted.
     pub counts: Option<ReceiveStats>,
     /// Does it come as datagrams? If not, on the ORB's path.
     pub datagrams: bool,
@@ -149,19 +149,16 @@ impl NodeServer {
                 }
             }));
             // Under the tables' lock: a replica that somebody else holds at the moment its last reader leaves would not be closed.
-            replicas.extend(remote.into_iter().take(limit).map(|(name, replica, readers)| {
-                let dispatcher = &shared.dispatchers[replica.dispatcher];
-                ReplicaStatus {
-                    name: name.to_owned(),
-                    size: replica.segment.geometry().size(),
-                    value: ValueStatus::of(&replica.segment),
-                    readers,
-                    guaranteed: replica.grant.is_some(),
-                    deadline_ns: replica.qos.deadline,
-                    counts: replica.datagrams.then(|| dispatcher.receive_stats(replica.channel)).flatten(),
-                    datagrams: replica.datagrams,
-                    handle: replica.handle,
-                }
+            replicas.extend(remote.into_iter().take(limit).map(|(name, replica, readers)| ReplicaStatus {
+                name: name.to_owned(),
+                size: replica.segment.geometry().size(),
+                value: ValueStatus::of(&replica.segment),
+                readers,
+                guaranteed: replica.grant.is_some(),
+                deadline_ns: replica.qos.deadline,
+                counts: shared.receive_stats(replica),
+                datagrams: replica.datagrams,
+                handle: replica.handle,
             }));
             (tables.sessions.len(), tables.bytes, left_out)
         };

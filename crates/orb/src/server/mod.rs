@@ -11,6 +11,7 @@ mod long;
 mod seen;
 mod session;
 mod station;
+mod warden;
 
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::{Endpoints, open_listener};
@@ -48,7 +49,10 @@ fn on_message(
 ) -> Next {
     let handled = match arrived.header.kind {
         MessageKind::Request => request(orb, Some(connection), arrived, work, send),
-        MessageKind::LocateRequest => dispatch::locate(orb, arrived, work, send),
+        MessageKind::LocateRequest => {
+            connection.hear();
+            dispatch::locate(orb, arrived, work, send)
+        }
         // Who reads has delivered it.
         MessageKind::Reply | MessageKind::LocateReply => Ok(()),
         // The request runs already, or was answered: nothing to stop (clause 9.4.4 allows a reply all the same).
