@@ -40,6 +40,8 @@ enum Command {
     Crm(commands::crm::Args),
     /// Runs a node's server of reflective memory.
     CrmServer(commands::crm_server::ServerArgs),
+    /// Holds the areas of a node, so that they outlive its server even when nobody uses them.
+    CrmHolder(commands::crm_server::HolderArgs),
     /// Runs the coordinator of reflective memory.
     CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Crm(args) => report(commands::crm::run(&args, orb)),
         Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
+        Command::CrmHolder(args) => report(commands::crm_server::holder(&args, orb)),
         Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
         Command::Timeline(args) => report(commands::timeline::run(&args)),
