@@ -161,3 +161,22 @@ fn paced() {
 fn pi_mutex() {
     check("pi-mutex", &["std-again"], 1);
 }
+
+#[test]
+fn an_experiment_that_cannot_run_here_ends_with_a_sentence() {
+    for name in ["network-load", "cremes-latency"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_isorb-bench"))
+            .args([name, "--smoke", "--json"])
+            // Neither `ip` nor `tc` is to be found.
+            .env("PATH", "/nonexistent")
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary was built for this test");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(last.starts_with("isorb bench: no network lab: "), "{said}");
+        assert!(last.contains("only root") || last.contains("not installed"), "{said}");
+        assert_eq!(output.stdout, b"", "no verdict");
+    }
+}
