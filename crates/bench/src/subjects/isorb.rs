@@ -22,8 +22,15 @@ pub(crate) mod generated {
 /// # Errors
 /// The ORB's, and those of standard output.
 pub fn serve(arguments: &[String]) -> io::Result<()> {
-    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
-    let servant = Arc::new(Echo::new(&orb));
+    serve_by(&Orb::init(arguments.iter().cloned()).map_err(failed)?)
+}
+
+/// As [`serve`], by an ORB that is there.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_by(orb: &Orb) -> io::Result<()> {
+    let servant = Arc::new(Echo::new(orb));
     let root = orb.root_poa().map_err(failed)?;
     let target: TargetRef = root.activate(servant).map_err(|error| failed(error.into()))?;
     exit_at_end_of_input();
@@ -38,7 +45,14 @@ pub fn serve(arguments: &[String]) -> io::Result<()> {
 /// The ORB's, and those of the harness's orders.
 pub fn call(arguments: &[String]) -> io::Result<()> {
     let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
-    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
+    call_by(Orb::init(arguments.iter().cloned()).map_err(failed)?, address)
+}
+
+/// As [`call`], by an ORB that is there.
+///
+/// # Errors
+/// As [`call`].
+pub fn call_by(orb: Orb, address: &str) -> io::Result<()> {
     let target: TargetRef = orb.resolve(address).map_err(failed)?;
     target.ping().map_err(failed)?;
     obey(&mut Caller::new(orb, target))
