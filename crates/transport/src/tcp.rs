@@ -119,6 +119,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn hundreds_may_connect_before_anybody_is_accepted() {
+        let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        if limit.trim().parse().is_ok_and(|limit: u32| limit < 300) {
+            return println!("skipped: this machine lets {} connections wait", limit.trim());
+        }
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let patience = Some(Duration::from_secs(60));
+        let connected: Vec<_> =
+            (0..300).map(|_| Tcp.connect(listener.address(), patience).map(drop)).collect();
+        assert!(connected.iter().all(Result::is_ok), "{connected:?}");
+    }
+
+    #[test]
     fn an_address_keeps_its_host() {
         for host in ["127.0.0.1", "[::1]", "localhost"] {
             match Tcp.listen(&format!("{host}:0")) {

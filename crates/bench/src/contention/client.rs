@@ -74,30 +74,38 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
 fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
     let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
     let everybody = Barrier::new(threads as usize + 1);
-    let start = AtomicU64::new(0);
+    let (rehearsal, start) = (AtomicU64::new(0), AtomicU64::new(0));
     let length = u64::from(order.ms) * 1_000_000;
     thread::scope(|scope| {
         let mut members = Vec::new();
         for (i, &role) in order.roles.iter().enumerate() {
             for _ in 0..role.threads {
-                let (everybody, start) = (&everybody, &start);
+                let (everybody, rehearsal, start) = (&everybody, &rehearsal, &start);
                 members.push((
                     i,
                     scope.spawn(move || {
                         let ready = prepare(orb, target, role);
                         everybody.wait();
                         everybody.wait();
+                        sleep_until(Deadline::at_ns(rehearsal.load(Ordering::Acquire)));
+                        let rehearsed = target.ping();
+                        everybody.wait();
+                        everybody.wait();
                         ready?;
+                        rehearsed?;
                         let start = start.load(Ordering::Acquire);
                         member(orb, target, role, start, start + length)
                     }),
                 ));
             }
         }
-        // Everybody is connected; then everybody knows when it begins.
-        everybody.wait();
-        start.store(now_ns() + HEAD_START_NS, Ordering::Release);
-        everybody.wait();
+        // Everybody is ready, then everybody knows when: first for a call that all make at once, which opens as many connections as
+        // are ever wanted at a time, and then for the run.
+        for at in [&rehearsal, &start] {
+            everybody.wait();
+            at.store(now_ns() + HEAD_START_NS, Ordering::Release);
+            everybody.wait();
+        }
         let mut played: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
         for (i, member) in members {
             let done = member.join().map_err(|_| isorb::Kind::Internal)??;

@@ -1,5 +1,6 @@
 //! The server of a contest: one object, in lanes or in one pool.
 
+use std::hint::black_box;
 use std::io;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use isorb::poa::PoaPolicies;
 use isorb::rt::policy::{PriorityBand, PriorityModel, Protocol, ProtocolProperties, TcpProperties};
 use isorb::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions, UpcallMemory};
 use isorb::{Orb, Reference};
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::setup::Setup;
@@ -35,10 +37,28 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     let poa = root.create_poa("contest", Some(&root.manager()), policies).map_err(io::Error::other)?;
     let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
     exit_at_end_of_input();
+    (0..setup.allocating).try_for_each(allocate)?;
     root.manager().activate().map_err(io::Error::other)?;
     ready(target.object())?;
     orb.run();
     Ok(())
+}
+
+/// Starts an ordinary thread that does what the rest of a program does to its heap: blocks of 1 to 5 KiB come and go.
+fn allocate(seed: u32) -> io::Result<()> {
+    let thread = ThreadSpec::new("allocate").class(SchedClass::Other).spawn(move || {
+        let mut held: Vec<Vec<u8>> = vec![Vec::new(); 64];
+        let mut x = 0x9e37_79b9u32 ^ seed;
+        loop {
+            // Xorshift.
+            x ^= x << 13;
+            x ^= x >> 17;
+            x ^= x << 5;
+            let place = x as usize % held.len();
+            held[place] = black_box(Vec::with_capacity(1024 + (x >> 20) as usize));
+        }
+    });
+    thread.map(drop).map_err(io::Error::other)
 }
 
 /// A lane for each priority, connections in bands, and the client says how urgent a request is; or, without sorting, one pool, and

@@ -29,6 +29,7 @@ mod transports;
 pub mod two_way;
 
 pub use context::Context;
+pub(crate) use events::pairs;
 
 use std::fmt;
 

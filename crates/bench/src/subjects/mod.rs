@@ -36,6 +36,8 @@ pub enum Subject {
     IsorbSegment,
     /// isorb with messages in fragments of a kilobyte: a control, not one of the usual subjects.
     IsorbFragments,
+    /// isorb with a priority that travels with each request, and is told again with its reply; not one of the usual subjects.
+    IsorbPriority,
     /// omniORB as its package ships it.
     OmniOrb,
     /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
@@ -85,8 +87,15 @@ impl Subject {
     ];
 
     /// Those that are measured where they are named.
-    pub const MORE: [Subject; 5] =
-        [Subject::RawUnix, Subject::Futex, Subject::Iceoryx2, Subject::RawTls, Subject::IsorbTls];
+    pub const MORE: [Subject; 7] = [
+        Subject::IsorbFragments,
+        Subject::IsorbPriority,
+        Subject::RawUnix,
+        Subject::Futex,
+        Subject::Iceoryx2,
+        Subject::RawTls,
+        Subject::IsorbTls,
+    ];
 
     /// The `subject` field of a result.
     pub fn name(self) -> &'static str {
@@ -99,6 +108,7 @@ impl Subject {
             Subject::IsorbUnix => "isorb-unix",
             Subject::IsorbSegment => "isorb-segment",
             Subject::IsorbFragments => "isorb-fragments",
+            Subject::IsorbPriority => "isorb-priority",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
             Subject::RawUnix => "raw-unix",
@@ -142,6 +152,12 @@ impl Subject {
             Subject::IsorbFragments => {
                 let fragments = ["-ORBFragment", "1024"];
                 Ok(isorb_programs(launcher, &fragments, &fragments))
+            }
+            Subject::IsorbPriority => {
+                // What the kernel does about priorities is no part of the path that is counted.
+                let ordinary = ["--", "-ORBConcurrency", "connection", "-ORBRealTime", "off"];
+                let peer = |name| launcher.peer(&[&[name, "--propagated"], &ordinary[..]].concat());
+                Ok(Programs { server: peer("isorb-server"), client: peer("isorb-client") })
             }
             Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
