@@ -7,6 +7,8 @@ mod bands;
 mod crew;
 mod dispatch;
 mod endpoint;
+#[cfg(feature = "miop")]
+mod group;
 mod lane;
 mod long;
 mod seen;
@@ -16,6 +18,8 @@ mod station;
 pub(crate) use crew::{Crew, Room, Rules};
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::{Endpoints, open_listener};
+#[cfg(feature = "miop")]
+pub(crate) use group::{Joined, Membership};
 pub(crate) use lane::Lane;
 pub(crate) use seen::Seen;
 pub(crate) use station::{Blueprint, Station};
