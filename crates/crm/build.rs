@@ -1,5 +1,12 @@
 //! Compiles the IDL.
 
 fn main() {
-    isorb_idl_rust::Build::new().compile("../../idl/ReflectiveMemory.idl");
+    let events = |module: &str| format!("::isorb_event::face::stamped::{module}");
+    isorb_idl_rust::Build::new()
+        .include("../../idl")
+        .extern_module("TimeBase", events("time_base"))
+        .extern_module("RtecBase", events("rtec_base"))
+        .extern_module("RtecEventComm", events("rtec_event_comm"))
+        .extern_module("RtecEventChannelAdmin", events("rtec_event_channel_admin"))
+        .compile("../../idl/ReflectiveMemory.idl");
 }

@@ -40,10 +40,14 @@ enum Command {
     Crm(commands::crm::Args),
     /// Runs a node's server of reflective memory.
     CrmServer(commands::crm_server::ServerArgs),
+    /// Holds the areas of a node, so that they outlive its server even when nobody uses them.
+    CrmHolder(commands::crm_server::HolderArgs),
     /// Runs the coordinator of reflective memory.
     CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
     Sched(commands::sched::Args),
+    /// Runs a scheduling service: TAO's interface, with a schedule file behind it.
+    Scheduler(commands::scheduler::Args),
     /// Draws what event channels recorded, as a page and for Perfetto.
     Timeline(commands::timeline::Args),
     /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
@@ -67,8 +71,10 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Crm(args) => report(commands::crm::run(&args, orb)),
         Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),
+        Command::CrmHolder(args) => report(commands::crm_server::holder(&args, orb)),
         Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
+        Command::Scheduler(args) => report(commands::scheduler::run(&args, orb)),
         Command::Timeline(args) => report(commands::timeline::run(&args)),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),

@@ -79,7 +79,23 @@ fn values_go_from_node_to_node() {
     let (good, _, error) = crm(&["--socket", &b, "dump", "nothing"]);
     assert!(!good && error.contains("there is no area nothing"), "{error}");
 
-    // A server that was killed with an area that nobody writes has lost it; it starts at the same place, and says so to the coordinator.
+    // An area that nobody uses outlives its server in the holder.
+    let holder = Process::start(&["crm-holder", "--socket", &a]);
+    assert_eq!(holder.1, "1");
+    drop(near);
+    let near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let start = Instant::now();
+    loop {
+        let (good, output, error) = crm(&["--socket", &a, "dump", "plant/1", "--raw"]);
+        if good {
+            assert_eq!(output, "pressure 3.2");
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{error}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(holder);
+    // Without one it is lost; the server starts at the same place, and says so to the coordinator.
     drop(near);
     let _near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
     let start = Instant::now();

@@ -19,7 +19,9 @@ pub(crate) struct Head {
     pub state: AtomicU32,
     /// Not 0: the owner wants to be told of each value, because it pushes them on.
     pub bell: AtomicU32,
-    _pad: [u8; 24],
+    /// What the writer promised, in nanoseconds; 0 for nothing.
+    pub period: AtomicU64,
+    _pad: [u8; 16],
     pub hot: Hot,
 }
 
@@ -88,7 +90,8 @@ impl Head {
             epoch: AtomicU64::new(0),
             state: AtomicU32::new(0),
             bell: AtomicU32::new(0),
-            _pad: [0; 24],
+            period: AtomicU64::new(0),
+            _pad: [0; 16],
             hot: Hot { latest: AtomicU64::new(0), signal: AtomicU32::new(0) },
         }
     }

@@ -177,6 +177,23 @@ impl Reader {
         self.mapping.head().state()
     }
 
+    /// When the latest value was written, on the clock of [`now_ns`]; `None` where there is none, or the writer is faster than the look. Does
+    /// not count as reading it.
+    ///
+    /// # Real-time
+    /// A few loads; at most 32 attempts.
+    pub fn written_ns(&mut self) -> Option<u64> {
+        self.latest_with(|_| ()).ok().map(|(_, _, stamp)| stamp.written_ns)
+    }
+
+    /// What the writer promised, in nanoseconds between two values; 0 for nothing.
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn period_ns(&self) -> u64 {
+        self.ring().head.period.load(isorb_rt::sync::atomic::Ordering::Relaxed)
+    }
+
     /// The sequence number of the last value that this reader read; 0 for none.
     pub fn seen(&self) -> u64 {
         self.seen

@@ -10,8 +10,8 @@ use isorb_rt::Errno;
 use isorb_rt::sync::atomic::Ordering::Relaxed;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
-    MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_get_seals, fcntl_getfl, fstat,
-    ftruncate, memfd_create, open,
+    FlockOperation, MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_get_seals,
+    fcntl_getfl, flock, fstat, ftruncate, memfd_create, open,
 };
 use std::sync::Arc;
 
@@ -131,6 +131,18 @@ impl Segment {
         Ok(())
     }
 
+    /// Notes what the writer promised, for readers who want to know how old a value may become.
+    ///
+    /// # Errors
+    /// ACCESS when this process may not write into the segment.
+    pub fn set_period(&self, period_ns: u64) -> Result<(), Errno> {
+        if !self.is_writable() {
+            return Err(Errno::ACCESS);
+        }
+        self.mapping.head().period.store(period_ns, Relaxed);
+        Ok(())
+    }
+
     /// Becomes the writer.
     ///
     /// # Errors
@@ -157,6 +169,27 @@ impl Segment {
     /// What opening it again ends in; ACCESS where the segment belongs to another user.
     pub fn writable_fd(&self) -> Result<OwnedFd, Errno> {
         self.reopen(OFlags::RDWR)
+    }
+
+    /// The same area for writing, where this process may open the file for that: a reader of the server's user hands the area back with a
+    /// descriptor that is for reading only.
+    ///
+    /// # Errors
+    /// ACCESS where the segment belongs to another user.
+    pub fn for_writing(&self) -> Result<Segment, AttachError> {
+        Segment::attach(self.writable_fd()?)
+    }
+
+    /// Is there a process that writes? One that becomes the writer at the very moment of the question may be refused.
+    ///
+    /// # Errors
+    /// What opening the file again ends in.
+    pub fn has_writer(&self) -> Result<bool, Errno> {
+        match flock(self.read_only_fd()?, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// A descriptor for readers' processes.

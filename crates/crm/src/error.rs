@@ -133,6 +133,7 @@ operations! {
     rio::AttachReaderError { UnknownArea WrongSize NotAdmitted Unavailable }
     rio::DetachError { UnknownHandle Unavailable }
     rio::WriteError { UnknownHandle WrongSize }
+    rio::NotifyError { UnknownHandle WrongSize Unavailable }
     lib_comm::CreateAreaError { AreaExists WrongSize Unavailable }
     lib_comm::DestroyAreaError { UnknownArea Unavailable }
     lib_comm::MapWriterError { UnknownArea WriterExists Unavailable }

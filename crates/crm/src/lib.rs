@@ -24,10 +24,15 @@ pub use generated::reflective_memory as idl;
 pub use isorb_crm_memory as memory;
 pub mod coordinator;
 mod error;
+#[cfg(test)]
+mod kill_tests;
 mod library;
 pub mod node;
 mod passing;
 pub mod plane;
+mod steps;
 pub use error::Error;
-pub use library::{AreaReader, AreaWriter, Library, Rio};
+pub use library::{
+    AreaReader, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier, RemoteChannel, Rio,
+};
 pub mod wire;

@@ -20,14 +20,19 @@ use std::path::Path;
 pub(crate) enum Kind {
     /// Server to library: the session's number, the reference of Lib_Comm; two descriptors come with it, this message carries the bell.
     Hello,
-    /// Server to library: the segment of a ticket.
+    /// Server to library: the segment of a ticket, the writer's own.
     Segment,
     /// Library to server: here is an area's segment again; the server that made it is gone. The number is the writer's period if this
-    /// process writes it, all ones if it only reads.
+    /// process writes it, [`ONLY_READ`] if it only reads.
     HandBack,
     /// Server to library: what became of it; the number is the new ticket, 0 when another process was first.
     Adopted,
+    /// Server to library: the segment of a ticket, a copy of an area that another node holds.
+    Replica,
 }
+
+/// The number with which a reader hands an area back.
+pub(crate) const ONLY_READ: u64 = u64::MAX;
 
 /// A message.
 #[derive(Debug)]
@@ -124,6 +129,7 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
         1 => Kind::Segment,
         2 => Kind::HandBack,
         3 => Kind::Adopted,
+        4 => Kind::Replica,
         _ => return Err(Errno::PROTO),
     };
     let mut number = [0; 8];

@@ -1,130 +1,14 @@
 //! Two nodes, a coordinator and libraries over real sockets; the parts are in one process here, each with an ORB of its own.
 
-use isorb::{Config, Orb, Reference};
-use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, RIORef, ReaderQoS, WriterQoS};
+mod world;
+
+use isorb::Reference;
+use isorb_crm::idl::{Area, Mode, Path, RIORef, ReaderQoS, WriterQoS};
 use isorb_crm::memory::{ReadError, State, WaitError};
-use isorb_crm::node::{NodeServer, ServerConfig};
-use isorb_crm::{AreaReader, Error, Library, Rio};
+use isorb_crm::{AreaReader, Error, Rio};
 use isorb_rt::time::{Deadline, now_ns};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Running {
-    orb: Orb,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Running {
-    fn new() -> Running {
-        let config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
-        let orb = Orb::with_config(config);
-        // The endpoint opens with the root POA.
-        orb.root_poa().unwrap();
-        let background = orb.clone();
-        Running { orb, thread: Some(std::thread::spawn(move || background.run())) }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.orb.shutdown(true);
-        let _ = self.thread.take().unwrap().join();
-    }
-}
-
-struct World {
-    // In this order they end.
-    near: Option<NodeServer>,
-    far: Option<NodeServer>,
-    near_orb: Running,
-    far_orb: Running,
-    app: Running,
-    coordinator: Running,
-    glob: String,
-    sockets: [PathBuf; 2],
-}
-
-impl World {
-    fn new() -> World {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let socket = |node: &str| {
-            std::env::temp_dir().join(format!("isorb-crm-{}-{number}-{node}.socket", std::process::id()))
-        };
-        let coordinator = Running::new();
-        let glob = Coordinator::start(&coordinator.orb, Arc::new(MemoryStore::default())).unwrap();
-        let mut world = World {
-            near: None,
-            far: None,
-            near_orb: Running::new(),
-            far_orb: Running::new(),
-            app: Running::new(),
-            coordinator,
-            glob: glob.object().object().to_string(),
-            sockets: [socket("near"), socket("far")],
-        };
-        world.near = Some(world.start(0));
-        world.far = Some(world.start(1));
-        world
-    }
-
-    fn start(&self, which: usize) -> NodeServer {
-        let (orb, name) = [(&self.near_orb.orb, "near"), (&self.far_orb.orb, "far")][which];
-        let glob: Glob_CommRef = orb.resolve(&self.glob).unwrap();
-        NodeServer::start(orb, ServerConfig::new(name, &self.sockets[which]), Some(glob)).unwrap()
-    }
-
-    fn library(&self, which: usize) -> Library {
-        Library::connect(&self.app.orb, &self.sockets[which]).unwrap()
-    }
-}
-
-fn area(name: &str, size: u32) -> Area {
-    Area { name: name.into(), size, histories: 3 }
-}
-
-fn on_write() -> ReaderQoS {
-    ReaderQoS {
-        how: Mode::PushOnWrite,
-        period: 0,
-        deadline: 0,
-        histories: 2,
-        guaranteed: false,
-        through: Path::PathUdp,
-        parity: 0,
-    }
-}
-
-const QOS: WriterQoS = WriterQoS { period: 50_000_000 };
-
-/// Reads until a value of this source number is there.
-fn until(reader: &mut AreaReader, source: u64) -> Vec<u8> {
-    let deadline = Deadline::after(PATIENCE);
-    let mut out = vec![0; reader.size()];
-    loop {
-        if let Ok(sample) = reader.latest(&mut out)
-            && sample.source >= source
-        {
-            return out[..sample.len].to_vec();
-        }
-        assert!(!deadline.is_past(), "value {source} did not come; state {:?}", reader.state());
-        let _ = reader.wait(Duration::from_millis(200));
-    }
-}
-
-fn until_state(reader: &mut AreaReader, state: State) {
-    let deadline = Deadline::after(PATIENCE);
-    while reader.state() != Some(state) {
-        assert!(!deadline.is_past(), "{:?} instead of {state:?}", reader.state());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use world::*;
 
 #[test]
 fn a_value_appears_on_both_nodes() {
@@ -377,4 +261,93 @@ fn rio_is_an_object_like_any_other() {
     // Another process's view: by GIOP.
     let far: RIORef = world.coordinator.orb.resolve(&local.object().to_string()).unwrap();
     use_it(&far, "by-giop");
+}
+
+#[test]
+fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
+    let mut world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("left", 64)).unwrap();
+    let mut writer = near.map_writer("left", QOS).unwrap();
+    writer.write(b"last words").unwrap();
+    let mut here = near.attach_reader("left", on_write()).unwrap();
+    drop(writer);
+    until_state(&mut here, State::WriterGone);
+    world.near = None;
+    world.near = Some(world.start(0));
+    let deadline = Deadline::after(PATIENCE);
+    let mut there = loop {
+        match far.attach_reader("left", on_write()) {
+            Ok(reader) => break reader,
+            Err(error) => assert!(!deadline.is_past(), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(until(&mut there, 1), b"last words");
+    until_state(&mut there, State::WriterGone);
+    // Whoever writes it next goes on.
+    let mut writer = near.map_writer("left", QOS).unwrap();
+    assert_eq!(writer.write(b"more").unwrap(), 2);
+    for reader in [&mut here, &mut there] {
+        assert_eq!(until(reader, 2), b"more");
+    }
+    // Without any reader, a holder keeps it.
+    let mut holder = isorb_crm::Holder::new(&world.library(0));
+    assert_eq!(holder.look().unwrap(), 1);
+    drop((writer, here, there));
+    world.near = None;
+    world.near = Some(world.start(0));
+    let deadline = Deadline::after(PATIENCE);
+    while !near.list_areas().is_ok_and(|areas| areas.len() == 1) {
+        assert!(!deadline.is_past());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut here = near.attach_reader("left", on_write()).unwrap();
+    assert_eq!(until(&mut here, 2), b"more");
+    drop(here);
+    // What was destroyed does not come back.
+    near.destroy_area("left").unwrap();
+    assert_eq!(holder.look().unwrap(), 0);
+}
+
+#[test]
+fn oneway_pushes_lose_nothing_that_the_area_keeps() {
+    const VALUES: u64 = 400;
+    let world = World::new();
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&Area { histories: 1000, ..area("log", 100) }).unwrap();
+    let mut writer = near.map_writer("log", QOS).unwrap();
+    let qos = ReaderQoS { through: Path::PathOneway, histories: 1000, ..on_write() };
+    let mut all = far.attach_reader("log", qos).unwrap();
+    let period = ReaderQoS { how: Mode::PeriodicPush, period: 20_000_000, histories: 1, ..qos };
+    let mut latest = far.attach_reader("log", period).unwrap();
+    writer.write(&[0; 100]).unwrap();
+    until(&mut all, 1);
+    for n in 2..=VALUES {
+        writer.write(&[n as u8; 100]).unwrap();
+    }
+    assert_eq!(until(&mut latest, VALUES), [VALUES as u8; 100]);
+    until(&mut all, VALUES);
+    let statistics = all.statistics().unwrap();
+    assert_eq!((statistics.values, statistics.lost), (VALUES, 0), "{statistics:?}");
+    let statistics = latest.statistics().unwrap();
+    assert!(statistics.values < VALUES, "{statistics:?}");
+    all.set_running(false).unwrap();
+    until_state(&mut all, State::Stopped);
+    all.set_running(true).unwrap();
+    until_state(&mut all, State::Open);
+    drop(writer);
+    until_state(&mut all, State::WriterGone);
+    // An area that keeps less loses what cannot go in time, and says how much.
+    near.create_area(&Area { histories: 0, ..area("brief", 100) }).unwrap();
+    let mut writer = near.map_writer("brief", QOS).unwrap();
+    let mut reader = far.attach_reader("brief", ReaderQoS { histories: 0, ..qos }).unwrap();
+    writer.write(&[1; 100]).unwrap();
+    until(&mut reader, 1);
+    for n in 2..=VALUES {
+        writer.write(&[n as u8; 100]).unwrap();
+    }
+    until(&mut reader, VALUES);
+    let statistics = reader.statistics().unwrap();
+    assert_eq!(statistics.values + statistics.lost, VALUES, "{statistics:?}");
 }

@@ -32,7 +32,8 @@ fn build(folder: &Path) -> Option<PathBuf> {
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
     run(Command::new("omniidl")
-        .args(["-bcxx", "-C"])
+        // What is included becomes part of the same file.
+        .args(["-bcxx", "-Wbinline", "-C"])
         .arg(folder)
         .arg(here.join("../../idl/ReflectiveMemory.idl")));
     let program = folder.join("rio");
@@ -43,7 +44,7 @@ fn build(folder: &Path) -> Option<PathBuf> {
         .arg(folder)
         .arg(here.join("tests/omniorb/rio.cc"))
         .arg(folder.join("ReflectiveMemorySK.cc"))
-        .args(["-lomniORB4", "-lomnithread", "-lpthread"]));
+        .args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread"]));
     Some(program)
 }
 

@@ -3,7 +3,7 @@
 //! Later sources win: defaults, then the file (`-ORBConfig FILE`, else `ISORB_CONFIG`, else `isorb.toml` in the working folder if it is
 //! there), then `-ORB…` arguments.
 
-use crate::connection::Limits;
+use crate::connection::{IdleLimits, Limits};
 use crate::policy::Policies;
 use crate::{Result, SystemException};
 use isorb_cdr::{Narrow, Version};
@@ -56,6 +56,12 @@ pub struct Config {
     /// How long a message that has begun may take to arrive whole, in milliseconds; 0 for no limit. A peer that stalls inside one
     /// loses its connection then.
     pub message_timeout_ms: u64,
+    /// How long who has connected may take to send the first request, in milliseconds; 0 for no limit. Who takes longer is told
+    /// CloseConnection.
+    pub first_request_timeout_ms: u64,
+    /// How long a client may leave a connection unused after a request, in milliseconds, before it is told CloseConnection; 0, the
+    /// default, for no limit. A client that calls again opens another. Up to a quarter longer in fact.
+    pub connection_idle_timeout_ms: u64,
     /// How long a call may take unless a policy says otherwise, in milliseconds; 0 for no limit.
     pub round_trip_timeout_ms: u64,
     /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
@@ -91,6 +97,8 @@ impl Default for Config {
             connect_timeout_ms: 10_000,
             send_timeout_ms: 30_000,
             message_timeout_ms: 60_000,
+            first_request_timeout_ms: 60_000,
+            connection_idle_timeout_ms: 0,
             round_trip_timeout_ms: 60_000,
             bidirectional: false,
             char_code_set: "UTF-8".into(),
@@ -196,6 +204,8 @@ impl Config {
             "-ORBMessageLimit" => self.message_limit = number(name, &value)?,
             "-ORBFragment" => self.fragment = number(name, &value)?,
             "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
+            "-ORBFirstRequestTimeout" => self.first_request_timeout_ms = number(name, &value)?,
+            "-ORBConnectionIdleTimeout" => self.connection_idle_timeout_ms = number(name, &value)?,
             "-ORBMessageTimeout" => self.message_timeout_ms = number(name, &value)?,
             "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
             "-ORBProtocols" => {
@@ -245,6 +255,13 @@ impl Config {
             fragment: self.fragment & !7,
             send_timeout: milliseconds(self.send_timeout_ms),
             message_timeout: milliseconds(self.message_timeout_ms),
+        }
+    }
+
+    pub(crate) fn idle_limits(&self) -> IdleLimits {
+        IdleLimits {
+            first: milliseconds(self.first_request_timeout_ms),
+            between: milliseconds(self.connection_idle_timeout_ms),
         }
     }
 

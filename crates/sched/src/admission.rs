@@ -179,6 +179,22 @@ impl Admission {
         Ok(admitted.response)
     }
 
+    /// Whether there is room for the task, without a reason and without looking for what would be admitted instead; nothing changes.
+    pub fn fits(&mut self, task: &Task) -> bool {
+        let mut effort = Effort::new(self.config.effort);
+        self.len() < self.config.capacity && matches!(self.victim(task, None, &mut effort), Ok(None))
+    }
+
+    /// The smallest value from `asked` on for which [`fits`](Admission::fits) says so of the task that `make` makes of it, to within a hundredth
+    /// of `asked`, or as near as an effort of four thirds of [`AdmissionConfig::effort`] comes. It was tried. It presumes that what
+    /// fits with a smaller value fits with a larger one; where that is not known, ask again.
+    pub fn nearest(&mut self, asked: Nanos, make: impl Fn(Nanos) -> Task) -> Option<Nanos> {
+        if self.len() >= self.config.capacity {
+            return None;
+        }
+        if self.fits(&make(asked)) { Some(asked) } else { nearest::smallest(self, asked, make) }
+    }
+
     /// Takes a task out; `None` where the name is stale. The responses of the others become shorter.
     pub fn remove(&mut self, id: TaskId) -> Option<Task> {
         self.held(id)?;

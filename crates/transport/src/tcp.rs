@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 
-const BACKLOG: i32 = 128;
+/// Clients that may wait to be accepted; the kernel takes no more than `net.core.somaxconn` says. One that finds no room tries again
+/// after a second, so a storm of others must not fill it.
+const BACKLOG: i32 = 4096;
 
 impl Transport for Tcp {
     fn name(&self) -> &'static str {
@@ -121,6 +123,19 @@ impl Listener for TcpListener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hundreds_may_connect_before_anybody_is_accepted() {
+        let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        if limit.trim().parse().is_ok_and(|limit: u32| limit < 300) {
+            return println!("skipped: this machine lets {} connections wait", limit.trim());
+        }
+        let listener = Tcp.listen("127.0.0.1:0").unwrap();
+        let patience = Some(Duration::from_secs(60));
+        let connected: Vec<_> =
+            (0..300).map(|_| Tcp.connect(listener.address(), patience).map(drop)).collect();
+        assert!(connected.iter().all(Result::is_ok), "{connected:?}");
+    }
 
     #[test]
     fn an_address_keeps_its_host() {

@@ -15,10 +15,11 @@ use crate::contention;
 use crate::contention::client::ClientArgs;
 use crate::contention::flood::FloodArgs;
 use crate::contention::server::ServerArgs;
+use crate::distant::Distant;
 use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
-use crate::subjects::{Subject, isorb, raw};
+use crate::subjects::{Subject, band, isorb, raw};
 use experiments::{Named, ReportArgs};
 
 /// A run that is not quick gives each case so long.
@@ -150,8 +151,8 @@ impl Counted {
 
 /// The two raw subjects are one program.
 const SAME: [Subject; 1] = [Subject::RawAgain];
-/// valgrind 3.19, which stable distributions have, does not know `epoll_pwait2`, on which a lane waits.
-const NOT_UNDER_VALGRIND: [Subject; 2] = [Subject::RawAgain, Subject::IsorbLane];
+/// valgrind 3.19, which stable distributions have, does not know `epoll_pwait2`, on which lanes wait.
+const NOT_UNDER_VALGRIND: [Subject; 3] = [Subject::RawAgain, Subject::IsorbLane, Subject::IsorbBand];
 
 fn or_all<T: Clone>(given: Vec<T>, all: &[T]) -> Vec<T> {
     if given.is_empty() { all.to_vec() } else { given }
@@ -183,15 +184,28 @@ enum PeerWhat {
     },
     /// isorb's server
     IsorbServer {
+        /// Requests run at the priority that their client sends
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments
         #[arg(last = true)]
         arguments: Vec<String>,
     },
     /// isorb's client
     IsorbClient {
+        /// Calls have a priority
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments, and the server's reference
         #[arg(last = true)]
         arguments: Vec<String>,
+    },
+    /// isorb's server with lanes
+    IsorbBandServer,
+    /// isorb's client at a priority
+    IsorbBandClient {
+        /// The server's reference
+        reference: String,
     },
     /// The server of a contest
     LoadServer(ServerArgs),
@@ -199,6 +213,14 @@ enum PeerWhat {
     LoadClient(ClientArgs),
     /// Sends more than a link carries
     Flood(FloodArgs),
+    /// The other end of an event channel
+    #[command(subcommand)]
+    Distant(Distant),
+    /// Those who connect and ask for nothing
+    Storm {
+        /// The server's
+        address: std::net::SocketAddr,
+    },
     /// The control's server
     RawServer,
     /// The control's client
@@ -215,11 +237,15 @@ impl PeerArgs {
             PeerWhat::Place { parent, cpu, fifo, program } => {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
-            PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
-            PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
+            PeerWhat::IsorbServer { propagated, arguments } => isorb::serve(&arguments, propagated),
+            PeerWhat::IsorbClient { propagated, arguments } => isorb::call(&arguments, propagated),
+            PeerWhat::IsorbBandServer => band::serve(),
+            PeerWhat::IsorbBandClient { reference } => band::call(&reference),
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
+            PeerWhat::Distant(program) => program.run(),
+            PeerWhat::Storm { address } => contention::storm::obey(address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
         };

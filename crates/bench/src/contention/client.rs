@@ -15,8 +15,8 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 use super::order::{Order, Role};
 use super::server::limit_spinning;
 use super::setup::Setup;
-use crate::subjects::isorb::failed;
 use crate::subjects::isorb::generated::bench::{MessageView, TargetRef};
+use crate::subjects::isorb::{failed, readings};
 
 /// Samples that a thread keeps at most; a thread that calls without a pause makes more.
 const KEPT: usize = 20_000;
@@ -74,30 +74,38 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
 fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
     let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
     let everybody = Barrier::new(threads as usize + 1);
-    let start = AtomicU64::new(0);
+    let (rehearsal, start) = (AtomicU64::new(0), AtomicU64::new(0));
     let length = u64::from(order.ms) * 1_000_000;
     thread::scope(|scope| {
         let mut members = Vec::new();
         for (i, &role) in order.roles.iter().enumerate() {
             for _ in 0..role.threads {
-                let (everybody, start) = (&everybody, &start);
+                let (everybody, rehearsal, start) = (&everybody, &rehearsal, &start);
                 members.push((
                     i,
                     scope.spawn(move || {
                         let ready = prepare(orb, target, role);
                         everybody.wait();
                         everybody.wait();
+                        sleep_until(Deadline::at_ns(rehearsal.load(Ordering::Acquire)));
+                        let rehearsed = target.ping();
+                        everybody.wait();
+                        everybody.wait();
                         ready?;
+                        rehearsed?;
                         let start = start.load(Ordering::Acquire);
                         member(orb, target, role, start, start + length)
                     }),
                 ));
             }
         }
-        // Everybody is connected; then everybody knows when it begins.
-        everybody.wait();
-        start.store(now_ns() + HEAD_START_NS, Ordering::Release);
-        everybody.wait();
+        // Everybody is ready, then everybody knows when: first for a call that all make at once, which opens as many connections as
+        // are ever wanted at a time, and then for the run.
+        for at in [&rehearsal, &start] {
+            everybody.wait();
+            at.store(now_ns() + HEAD_START_NS, Ordering::Release);
+            everybody.wait();
+        }
         let mut played: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
         for (i, member) in members {
             let done = member.join().map_err(|_| isorb::Kind::Internal)??;
@@ -122,12 +130,17 @@ fn prepare(orb: &Orb, target: &TargetRef, role: Role) -> Result<()> {
 
 fn member(orb: &Orb, target: &TargetRef, role: Role, start: u64, end: u64) -> Result<Done> {
     let payload = vec![1; role.payload as usize];
+    let readings = readings(role.readings);
     let call = || {
-        orb.scope(|scope| target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }))
+        orb.scope(|scope| match role.readings {
+            0 => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
+            _ => target.structs_in(scope, &readings).map(drop),
+        })
     };
     let mut done = Done { latencies: Vec::with_capacity(KEPT), ..Done::default() };
+    let delay = u64::from(role.delay_us) * 1000;
     if role.hz == 0 {
-        sleep_until(Deadline::at_ns(start));
+        sleep_until(Deadline::at_ns(start + delay));
         while now_ns() < end {
             let begun = now_ns();
             call()?;
@@ -137,8 +150,8 @@ fn member(orb: &Orb, target: &TargetRef, role: Role, start: u64, end: u64) -> Re
         done.in_time = done.calls;
         return Ok(done);
     }
-    let period = NS_PER_S / u64::from(role.hz);
-    done.due = (end - start).div_ceil(period);
+    let (start, period) = (start + delay, NS_PER_S / u64::from(role.hz));
+    done.due = end.saturating_sub(start).div_ceil(period);
     let mut release = start;
     while release < end {
         sleep_until(Deadline::at_ns(release));

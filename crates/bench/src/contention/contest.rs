@@ -86,7 +86,11 @@ impl Contest {
             let program = cx.launcher.peer(&words.collect::<Vec<_>>());
             in_host(host, program)
         };
-        let server = program("load-server", lab.map(|lab| lab.left().namespace()), &[]);
+        let mut server = program("load-server", lab.map(|lab| lab.left().namespace()), &[]);
+        if setup.allocating > 0 {
+            // By itself the C library gives each of a few threads a heap of its own.
+            server.splice(0..0, ["env".into(), "MALLOC_ARENA_MAX=1".into()]);
+        }
         let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
         let reference = server.expect("ready", PATIENCE)?;
@@ -106,9 +110,20 @@ impl Contest {
         order.roles.iter().map(|_| played(&mut self.client, within)).collect()
     }
 
+    /// Stops the server where it is, so that what it does besides serving takes no processor from others.
+    pub fn pause(&self) {
+        self.server.pause();
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.server.resume();
+    }
+
     /// Ends both.
     pub fn end(self) {
         let Contest { client, server, _socket } = self;
+        server.resume();
         // Whether they end by themselves matters to nobody any more.
         let _ = client.end(PATIENCE);
         let _ = server.end(PATIENCE);

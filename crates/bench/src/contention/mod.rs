@@ -5,7 +5,7 @@
 //! negative control is the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are shared.
 //!
 //! ```text
-//!   harness ── run 4000 1:20:100:0:30000 50:0:100:0:100 ──► client ══ calls ══► server
+//!   harness ── run 4000 1:20:100:0:30000:0:0 ... ──► client ══ calls ══► server
 //!           ◄── of each role: calls, due, in time, samples ──
 //! ```
 
@@ -16,6 +16,7 @@ pub mod flood;
 mod order;
 pub mod server;
 mod setup;
+pub mod storm;
 
 pub use busy::Busy;
 pub use contest::{Contest, Played, calibrate_work};

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 /// What some threads of the client do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Role {
     /// How many threads.
     pub threads: u32,
@@ -15,6 +15,10 @@ pub struct Role {
     pub payload: u32,
     /// The CORBA priority of the threads; `None` leaves them ordinary threads without one.
     pub priority: Option<i16>,
+    /// How long after the others' their first period begins, in microseconds.
+    pub delay_us: u32,
+    /// Structures there and back in each call, instead of work and octets; 0 for those.
+    pub readings: u32,
 }
 
 /// One run: its length, and who takes part.
@@ -31,8 +35,9 @@ impl Order {
     pub fn line(&self) -> String {
         let mut line = format!("run {}", self.ms);
         for role in &self.roles {
-            let Role { threads, hz, work, payload, priority } = role;
-            line += &format!(" {threads}:{hz}:{work}:{payload}:{}", priority.unwrap_or(-1));
+            let Role { threads, hz, work, payload, priority, delay_us, readings } = role;
+            let priority = priority.unwrap_or(-1);
+            line += &format!(" {threads}:{hz}:{work}:{payload}:{priority}:{delay_us}:{readings}");
         }
         line
     }
@@ -64,6 +69,8 @@ fn role(word: &str) -> Option<Role> {
         work: numbers.next()?.parse().ok()?,
         payload: numbers.next()?.parse().ok()?,
         priority: Some(numbers.next()?.parse().ok()?).filter(|&priority| priority >= 0),
+        delay_us: numbers.next()?.parse().ok()?,
+        readings: numbers.next()?.parse().ok()?,
     };
     (numbers.next().is_none() && role.hz <= 10_000).then_some(role)
 }
@@ -74,14 +81,21 @@ mod tests {
 
     #[test]
     fn lines_lead_back_to_their_order() {
-        let high = Role { threads: 1, hz: 20, work: 100, payload: 0, priority: Some(30_000) };
-        let low = Role { threads: 50, hz: 0, work: 100, payload: 10_240, priority: None };
+        let high =
+            Role { threads: 1, hz: 20, work: 100, priority: Some(30_000), delay_us: 7, ..Role::default() };
+        let low = Role { threads: 50, work: 100, payload: 10_240, readings: 64, ..Role::default() };
         let order = Order { ms: 4000, roles: vec![high, low] };
-        assert_eq!(order.line(), "run 4000 1:20:100:0:30000 50:0:100:10240:-1");
+        assert_eq!(order.line(), "run 4000 1:20:100:0:30000:7:0 50:0:100:10240:-1:0:64");
         assert_eq!(order.line().parse(), Ok(order));
-        for bad in
-            ["", "run", "run 5", "run x 1:1:1:1:1", "run 5 1:1:1:1", "run 5 1:1:1:1:1:1", "walk 5 1:1:1:1:1"]
-        {
+        for bad in [
+            "",
+            "run",
+            "run 5",
+            "run x 1:1:1:1:1:1:1",
+            "run 5 1:1:1:1:1:1",
+            "run 5 1:1:1:1:1:1:1:1",
+            "walk 5 1:1:1:1:1:1:1",
+        ] {
             assert_eq!(bad.parse::<Order>(), Err(NoOrder), "{bad}");
         }
     }

@@ -1,5 +1,6 @@
 //! The server of a contest: one object, in lanes or in one pool.
 
+use std::hint::black_box;
 use std::io;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use isorb::poa::PoaPolicies;
 use isorb::rt::policy::{PriorityBand, PriorityModel, Protocol, ProtocolProperties, TcpProperties};
 use isorb::rt::{ClassSelectors, ThreadpoolLane, ThreadpoolOptions, UpcallMemory};
 use isorb::{Orb, Reference};
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::setup::Setup;
@@ -35,10 +37,28 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     let poa = root.create_poa("contest", Some(&root.manager()), policies).map_err(io::Error::other)?;
     let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
     exit_at_end_of_input();
+    (0..setup.allocating).try_for_each(allocate)?;
     root.manager().activate().map_err(io::Error::other)?;
     ready(target.object())?;
     orb.run();
     Ok(())
+}
+
+/// Starts an ordinary thread that does what the rest of a program does to its heap: blocks of 1 to 5 KiB come and go.
+fn allocate(seed: u32) -> io::Result<()> {
+    let thread = ThreadSpec::new("allocate").class(SchedClass::Other).spawn(move || {
+        let mut held: Vec<Vec<u8>> = vec![Vec::new(); 64];
+        let mut x = 0x9e37_79b9u32 ^ seed;
+        loop {
+            // Xorshift.
+            x ^= x << 13;
+            x ^= x >> 17;
+            x ^= x << 5;
+            let place = x as usize % held.len();
+            held[place] = black_box(Vec::with_capacity(1024 + (x >> 20) as usize));
+        }
+    });
+    thread.map(drop).map_err(io::Error::other)
 }
 
 /// A lane for each priority, connections in bands, and the client says how urgent a request is; or, without sorting, one pool, and
@@ -50,14 +70,14 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
     if setup.marked {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
     }
-    if setup.transport != "tcp" {
-        // Lanes listen at TCP only: the endpoint's thread of each connection serves it, and takes on the request's priority.
-        let policies = PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest);
-        return Ok(if setup.sorted { policies.priority_bands(bands(&setup.lanes)) } else { policies });
+    if setup.transport != "tcp" && !setup.sorted {
+        // The one connection has one thread, which takes on the priority of each request that it has read.
+        return Ok(PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, lowest));
     }
     let policies = if setup.sorted {
-        let lanes: Vec<ThreadpoolLane> =
-            setup.lanes.iter().map(|&priority| ThreadpoolLane::new(priority, 1)).collect();
+        // Whoever connects elsewhere for a band is moved to the band's lane.
+        let lane = |&priority| ThreadpoolLane::new(priority, 1).endpoint(setup.lane_endpoint());
+        let lanes: Vec<ThreadpoolLane> = setup.lanes.iter().map(lane).collect();
         let pool = orb.rt().create_threadpool_with_lanes(&lanes, &options)?;
         PoaPolicies::new()
             .priority_model(PriorityModel::ClientPropagated, lowest)
@@ -70,6 +90,9 @@ fn policies(orb: &Orb, setup: &Setup) -> isorb::Result<PoaPolicies> {
             if setup.propagated { PriorityModel::ClientPropagated } else { PriorityModel::ServerDeclared };
         PoaPolicies::new().priority_model(model, lowest).threadpool(pool)
     };
+    if setup.transport != "tcp" {
+        return Ok(policies);
+    }
     let tcp = TcpProperties { network_priority: setup.marked, ..TcpProperties::default() };
     Ok(policies.server_protocols([Protocol { tag: 0, properties: ProtocolProperties::Tcp(tcp) }]))
 }

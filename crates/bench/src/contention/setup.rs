@@ -27,6 +27,9 @@ pub struct Setup {
     /// Memory of upcalls from the heap instead of scopes
     #[arg(long)]
     pub heap: bool,
+    /// Ordinary threads of the server that take memory from the heap and give it back, without a pause, and one heap for all
+    #[arg(long, default_value_t = 0)]
+    pub allocating: u32,
     /// Lower CORBA priorities belong to the ordinary class
     #[arg(long, default_value_t = 0)]
     pub ordinary_below: i16,
@@ -51,6 +54,7 @@ impl Setup {
             transport: "tcp".to_owned(),
             marked: false,
             heap: false,
+            allocating: 0,
             ordinary_below: 0,
             connections: 5,
             host: "127.0.0.1".to_owned(),
@@ -70,6 +74,7 @@ impl Setup {
             (self.no_real_time, "--no-real-time"),
         ];
         words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, flag)| (*flag).to_owned()));
+        words.push(format!("--allocating={}", self.allocating));
         words.push(format!("--ordinary-below={}", self.ordinary_below));
         words.push(format!("--connections={}", self.connections));
         words.push(format!("--host={}", self.host));
@@ -87,8 +92,13 @@ impl Setup {
     fn endpoint(&self) -> String {
         match self.socket_file(std::process::id()) {
             Some(file) => format!("{}:{}", self.transport, file.display()),
-            None => format!("{}:0", self.host),
+            None => self.lane_endpoint(),
         }
+    }
+
+    /// Where lanes listen, whatever the transport that clients take: at TCP.
+    pub fn lane_endpoint(&self) -> String {
+        format!("{}:0", self.host)
     }
 
     /// The configuration of either side's ORB.
@@ -127,6 +137,7 @@ mod tests {
                 propagated: true,
                 transport: "segment".to_owned(),
                 heap: true,
+                allocating: 3,
                 ordinary_below: 1000,
                 connections: 200,
                 host: "10.77.0.1".to_owned(),

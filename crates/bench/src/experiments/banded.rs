@@ -1,18 +1,19 @@
 //! One high client with requests of growing size beside six low ones without arguments: connections in bands and one connection for
-//! all, by TCP and by segments of memory that the peer writes into.
+//! all, by TCP, by unix sockets and by segments of memory that the peer writes into.
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::contention::{Contest, Order, Role, Setup};
+use crate::contention::{Contest, Order, Played, Role, Setup};
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series, times};
+use crate::stats::{Samples, median};
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, TCP and segments",
+    about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, over three transports",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 5 to 10",
     paper: PAPER,
-    seconds: (45, 450),
+    seconds: (55, 600),
     run,
 };
 
@@ -24,43 +25,55 @@ const HIGH: i16 = 16_384;
 /// The high client pauses, so that the low ones get the processor at all.
 const HZ: u32 = 400;
 /// Octets.
-const SIZES: [u32; 6] = [0, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10];
+pub(super) const SIZES: [u32; 6] = [0, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10];
 const QUICK_SIZES: [u32; 3] = [0, 4 << 10, 32 << 10];
+/// The high client beside the low ones, and by itself.
+pub(super) const BESIDE: &str = "high";
+pub(super) const ALONE: &str = "alone";
 
 /// Who is measured: name, transport, bands.
-pub(super) const SUBJECTS: [(&str, &str, bool); 4] = [
+pub(super) const SUBJECTS: [(&str, &str, bool); 6] = [
     ("tcp-banded", "tcp", true),
     ("tcp-shared", "tcp", false),
+    ("unix-banded", "unix", true),
+    ("unix-shared", "unix", false),
     ("segment-banded", "segment", true),
     ("segment-shared", "segment", false),
 ];
+/// The transports, as sentences name them, with their subjects in bands and on one connection.
+pub(super) const TRANSPORTS: [(&str, &str, &str); 3] = [
+    ("TCP", "tcp-banded", "tcp-shared"),
+    ("unix sockets", "unix-banded", "unix-shared"),
+    ("segments", "segment-banded", "segment-shared"),
+];
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let sizes: &[u32] = cx.pick(&QUICK_SIZES, &SIZES);
-    let rows = measure(cx, NAME, sizes, cx.ms(3_000, 18_000), |_| 0)?;
+    let rows = measure(cx, NAME, |_| 0)?;
     let notes = vec![
         format!(
             "The high client calls {HZ} times a second; six low ones of the ordinary class call without a pause and without \
              arguments."
         ),
-        OF_SEGMENTS.to_owned(),
+        OF_CONTROL.to_owned(),
     ];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures: figures(), rows, notes, verdict })
 }
 
 /// What a reader of either experiment must know.
-pub(super) const OF_SEGMENTS: &str = "Lanes of thread pools listen at TCP only. Over segments a thread of the ordinary class reads each \
-     connection, and takes on a request's priority when it has read it: bands separate connections there, but not who reads them.";
+pub(super) const OF_CONTROL: &str = "In bands each client's connection is served by the lane of its priority. Without them all clients share one connection: over TCP a \
+     pool of as many threads serves it, otherwise one thread of the ordinary class; either runs a request at its client's priority once \
+     it has read it. 'spread' is the longest less the shortest call of a round, its median over the rounds.";
 
-/// Every subject at every size of the high client's requests; `low` says the size of the low ones' at that.
+/// Every subject at every size of the high client's requests, in rounds that alternate; `low` says the size of the low ones' at that.
+/// Those in bands also without the low clients.
 pub(super) fn measure(
     cx: &mut Context<'_>,
     name: &'static str,
-    sizes: &[u32],
-    ms: u32,
     low: impl Fn(u32) -> u32,
 ) -> Result<Vec<Row>, BenchError> {
+    let sizes: &[u32] = cx.pick(&QUICK_SIZES, &SIZES);
+    let (rounds, ms) = (cx.pick(4, 10), cx.ms(400, 1_000));
     let mut contests = Vec::new();
     for (subject, transport, banded) in SUBJECTS {
         let lanes: Vec<i16> = LOW.into_iter().chain([HIGH]).collect();
@@ -73,57 +86,102 @@ pub(super) fn measure(
             transport: transport.to_owned(),
             ..Setup::lanes(&lanes)
         };
-        contests.push((subject, Contest::start(cx, subject, &setup, None)?));
+        contests.push((subject, banded, Contest::start(cx, subject, &setup, None)?));
     }
     let mut rows = Vec::new();
     for &size in sizes {
-        for (subject, contest) in &mut contests {
-            cx.step(format!("{name}: {subject}, {size} B"));
-            let role =
-                |hz, payload, priority| Role { threads: 1, hz, work: 0, payload, priority: Some(priority) };
-            let lows = LOW.map(|priority| role(0, low(size), priority));
-            let roles = [role(HZ, size, HIGH)].into_iter().chain(lows).collect();
-            let played = contest.run(&Order { ms, roles })?;
-            let mut values = times(&played[0].summary());
-            let calls: u64 = played[1..].iter().map(|low| low.calls).sum();
-            values.push(("low_calls_per_s", calls as f64 * 1000.0 / f64::from(ms)));
-            rows.push(Row { experiment: name, figure: "high", subject, x: size.into(), values });
+        let role = |hz, payload, priority| Role {
+            threads: 1,
+            hz,
+            work: 0,
+            payload,
+            priority: Some(priority),
+            ..Role::default()
+        };
+        let high = role(HZ, size, HIGH);
+        let lows = LOW.map(|priority| role(0, low(size), priority));
+        let mut taken: Vec<[Rounds; 2]> = SUBJECTS.iter().map(|_| Default::default()).collect();
+        for round in 1..=rounds {
+            for ((subject, banded, contest), [beside, alone]) in contests.iter_mut().zip(&mut taken) {
+                cx.step(format!("{name}: {subject}, {size} B, round {round}"));
+                let roles = [high].into_iter().chain(lows).collect();
+                beside.add(&contest.run(&Order { ms, roles })?);
+                if *banded {
+                    alone.add(&contest.run(&Order { ms, roles: vec![high] })?);
+                }
+            }
+        }
+        for ((subject, banded, _), [beside, alone]) in contests.iter().zip(taken) {
+            let figures = [(BESIDE, beside, true), (ALONE, alone, *banded)];
+            for (figure, rounds, _) in figures.into_iter().filter(|&(.., there)| there) {
+                let values = rounds.values(ms);
+                rows.push(Row { experiment: name, figure, subject, x: size.into(), values });
+            }
         }
     }
-    contests.into_iter().for_each(|(_, contest)| contest.end());
+    contests.into_iter().for_each(|(.., contest)| contest.end());
     Ok(rows)
 }
 
+/// What the rounds of one subject at one size came to.
+#[derive(Default)]
+struct Rounds {
+    samples: Samples,
+    spreads: Vec<u64>,
+    low_calls: u64,
+}
+
+impl Rounds {
+    /// The high client is the first of those who played.
+    fn add(&mut self, played: &[Played]) {
+        let [high, lows @ ..] = played else { return };
+        let (shortest, longest) = (high.latencies.iter().min(), high.latencies.iter().max());
+        self.spreads.extend(longest.zip(shortest).map(|(longest, shortest)| longest - shortest));
+        self.samples.extend(high.latencies.iter().copied());
+        self.low_calls += lows.iter().map(|low| low.calls).sum::<u64>();
+    }
+
+    fn values(self, ms: u32) -> Vec<(&'static str, f64)> {
+        let mut values = times(&self.samples.summary());
+        values.push(("spread_ns", median(&self.spreads).map_or(f64::NAN, |ns| ns as f64)));
+        let seconds = f64::from(ms) * self.spreads.len().max(1) as f64 / 1000.0;
+        values.push(("low_calls_per_s", (self.low_calls as f64 / seconds).round()));
+        values
+    }
+}
+
 pub(super) fn figures() -> Vec<Figure> {
-    let figure = |title, y, draw| Figure {
-        id: "high",
-        title,
-        x: "request, octets",
-        y,
-        draw,
-        divide: 1000.0,
-        log: true,
-    };
+    let figure =
+        |id, title, y, draw| Figure { id, title, x: "request, octets", y, draw, divide: 1000.0, log: true };
     vec![
-        figure("Jitter of the high client", "microseconds, standard deviation", &["stddev_ns"][..]),
-        figure("Its worst spread", "microseconds, longest less shortest", &["max_minus_min_ns"][..]),
-        figure("Its mean latency", "microseconds", &["mean_ns"][..]),
+        figure(BESIDE, "Jitter of the high client", "microseconds, standard deviation", &["stddev_ns"][..]),
+        figure(BESIDE, "Its spread", "microseconds, longest less shortest", &["spread_ns"][..]),
+        figure(BESIDE, "Its mean latency", "microseconds", &["mean_ns"][..]),
+        figure(
+            ALONE,
+            "Its spread without the low ones",
+            "microseconds, longest less shortest",
+            &["spread_ns"][..],
+        ),
     ]
 }
 
-/// The median over sizes of a value of one subject over that of another.
+/// A value of one subject over that of another, at each size.
+pub(super) fn ratios(rows: &[Row], of: (&str, &str), to: (&str, &str), value: &str) -> Vec<f64> {
+    let (of, to) = (series(rows, of.0, of.1, value), series(rows, to.0, to.1, value));
+    of.iter().zip(&to).map(|(of, to)| of.1 / to.1.max(1.0)).collect()
+}
+
+/// The median of that over the sizes.
 pub(super) fn ratio(rows: &[Row], of: &str, to: &str, value: &str) -> f64 {
-    let (of, to) = (series(rows, "high", of, value), series(rows, "high", to, value));
-    let mut ratios: Vec<f64> = of.iter().zip(&to).map(|(of, to)| of.1 / to.1.max(1.0)).collect();
+    let mut ratios = ratios(rows, (BESIDE, of), (BESIDE, to), value);
     ratios.sort_by(f64::total_cmp);
     ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn judge(rows: &[Row]) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (transport, banded, shared) in
-        [("TCP", "tcp-banded", "tcp-shared"), ("segments", "segment-banded", "segment-shared")]
-    {
+    for (transport, banded, shared) in TRANSPORTS {
         let jitter = ratio(rows, shared, banded, "stddev_ns");
         let mean = ratio(rows, banded, shared, "mean_ns");
         claims.push(Claim::paper(
@@ -155,7 +213,7 @@ mod tests {
             for size in SIZES {
                 let (mean, stddev) = value(subject);
                 let values = vec![("mean_ns", mean), ("stddev_ns", stddev)];
-                rows.push(Row { experiment: NAME, figure: "high", subject, x: size.into(), values });
+                rows.push(Row { experiment: NAME, figure: BESIDE, subject, x: size.into(), values });
             }
         }
         let v = Verdict::new(NAME, PAPER, judge(&rows));
@@ -172,5 +230,18 @@ mod tests {
             (false, Some(true))
         );
         assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
+    }
+
+    #[test]
+    fn a_spread_is_the_median_of_those_of_the_rounds() {
+        let mut rounds = Rounds::default();
+        for longest in [30, 1000, 20] {
+            let high = Played { calls: 2, due: 2, in_time: 2, latencies: vec![10, longest] };
+            let low = Played { calls: 500, due: 500, in_time: 500, latencies: vec![] };
+            rounds.add(&[high, low]);
+        }
+        let values = rounds.values(1000);
+        let of = |name: &str| values.iter().find(|(n, _)| *n == name).map(|v| v.1);
+        assert_eq!((of("spread_ns"), of("low_calls_per_s"), of("n")), (Some(20.0), Some(500.0), Some(6.0)));
     }
 }

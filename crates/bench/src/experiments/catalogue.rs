@@ -2,7 +2,7 @@
 
 use super::{
     BenchError, Context, banded, banded_load, clients, cremes, demux, events, interconnect, low_threads,
-    network_load, paced, pi_mutex, scope, server_work, tao_overhead, timer_resolution,
+    network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
 
@@ -45,6 +45,7 @@ pub const ALL: &[Experiment] = &[
     events::latency::EXPERIMENT,
     events::spacing::EXPERIMENT,
     events::dispatch_cost::EXPERIMENT,
+    events::cost::EXPERIMENT,
     tao_overhead::EXPERIMENT,
     timer_resolution::EXPERIMENT,
     low_threads::EXPERIMENT,
@@ -58,6 +59,7 @@ pub const ALL: &[Experiment] = &[
     clients::EXPERIMENT,
     paced::EXPERIMENT,
     pi_mutex::EXPERIMENT,
+    storm::EXPERIMENT,
 ];
 
 #[cfg(test)]

@@ -50,6 +50,11 @@ impl<'a> Context<'a> {
         Context { quick: self.quick || smoke, smoke, ..self }
     }
 
+    /// Whether only to show that it runs.
+    pub fn is_smoke(&self) -> bool {
+        self.smoke
+    }
+
     /// Milliseconds that a measurement takes.
     pub fn ms(&self, quick: u32, full: u32) -> u32 {
         let ms = self.pick(quick, full);

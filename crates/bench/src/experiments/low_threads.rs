@@ -43,8 +43,10 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         for &low in lows {
             for (subject, contest) in &mut contests {
                 cx.step(format!("{NAME}: {subject}, {low} low, {payload} B"));
-                let high = Role { threads: 1, hz: HZ, work: WORK, payload, priority: Some(HIGH) };
-                let others = Role { threads: low, hz: 0, work: WORK, payload, priority: Some(LOW) };
+                let high =
+                    Role { threads: 1, hz: HZ, work: WORK, payload, priority: Some(HIGH), ..Role::default() };
+                let others =
+                    Role { threads: low, hz: 0, work: WORK, payload, priority: Some(LOW), ..Role::default() };
                 let played = contest.run(&Order { ms, roles: vec![high, others] })?;
                 let mut values = times(&played[0].summary());
                 values.push(("low_calls_per_s", played[1].calls as f64 * 1000.0 / f64::from(ms)));

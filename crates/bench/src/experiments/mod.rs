@@ -21,12 +21,14 @@ pub mod report;
 mod scope;
 mod seats;
 mod server_work;
+mod storm;
 pub mod syscalls;
 mod tao_overhead;
 mod timer_resolution;
 pub mod two_way;
 
 pub use context::Context;
+pub(crate) use events::pairs;
 
 use std::fmt;
 

@@ -61,7 +61,14 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
                 0 => None,
                 mbit => Some(flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
             };
-            let high = Role { threads: 1, hz: HZ, work: 0, payload: PAYLOAD, priority: Some(HIGH) };
+            let high = Role {
+                threads: 1,
+                hz: HZ,
+                work: 0,
+                payload: PAYLOAD,
+                priority: Some(HIGH),
+                ..Role::default()
+            };
             let played = contest.run(&Order { ms, roles: vec![high] })?;
             drop(flood);
             let mut values = times(&played[0].summary());

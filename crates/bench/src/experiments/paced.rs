@@ -58,8 +58,14 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         add(&mut results[0].1, bare(cx, work, Duration::from_millis(ms.into()))?);
         for (contest, (subject, met)) in contests.iter_mut().zip(&mut results[1..]) {
             cx.step(format!("{NAME}: {subject}, round {round}"));
-            let role =
-                |threads, hz, priority| Role { threads, hz, work, payload: 0, priority: Some(priority) };
+            let role = |threads, hz, priority| Role {
+                threads,
+                hz,
+                work,
+                payload: 0,
+                priority: Some(priority),
+                ..Role::default()
+            };
             let mut roles: Vec<Role> =
                 CLIENTS.iter().map(|&(hz, priority, _)| role(1, hz, priority)).collect();
             roles.push(role(CONTINUOUS, 0, LOWEST));

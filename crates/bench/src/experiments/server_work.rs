@@ -19,10 +19,15 @@ const NAME: &str = "server-work";
 const PAPER: &str = "as the work grows, the client of the lowest priority misses its deadlines first and that of the highest last";
 /// Their rates add up to 45 calls a second: beyond 22 ms a call, one processor does not suffice.
 const CLIENTS: [(&str, u32, i16); 3] = [("low", 10, 5_000), ("medium", 15, 15_000), ("high", 20, 25_000)];
+/// The medium client's periods begin this much after those of the others. Every 200 ms the three come back to where they were, so how
+/// they lie decides whether there is any load at which medium meets all and low nothing. If all began together, medium's first call
+/// would have to end before the high one's second begins (at most 25 ms of work), and low would get 28 ms of its every other period at
+/// 24 ms of work: no such load. Begun so, medium fits in up to 26.6 ms, and from 24.2 ms on no period of low's has a call's work left.
+const MEDIUM_DELAY_US: u32 = 13_300;
 const PAYLOAD: u32 = 256;
-/// At 24 ms high and medium leave the lowest too little; beyond 33 ms the high one leaves the medium one too little.
-const WORK_MS: [u32; 11] = [5, 10, 15, 20, 22, 24, 28, 32, 36, 40, 45];
-const QUICK_WORK_MS: [u32; 5] = [5, 15, 24, 32, 45];
+/// At 25 ms high and medium leave the lowest nothing to meet; beyond 33 ms the high one leaves the medium one too little.
+const WORK_MS: [u32; 11] = [5, 10, 15, 20, 22, 25, 28, 32, 36, 40, 45];
+const QUICK_WORK_MS: [u32; 5] = [5, 15, 25, 32, 45];
 /// Who meets so many percent is in time: the kernel stops real-time threads for a twentieth of a second each second when they want all of it.
 const MET: f64 = 90.0;
 const SORTED: &str = "lanes";
@@ -44,12 +49,14 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         for (figure, contest) in &mut contests {
             cx.step(format!("{NAME}: {figure}, {work_ms} ms"));
             let work = (f64::from(work_ms) * unit).round() as i32;
-            let roles = CLIENTS.map(|(_, hz, priority)| Role {
+            let roles = CLIENTS.map(|(subject, hz, priority)| Role {
                 threads: 1,
                 hz,
                 work,
                 payload: PAYLOAD,
                 priority: Some(priority),
+                delay_us: if subject == "medium" { MEDIUM_DELAY_US } else { 0 },
+                ..Role::default()
             });
             let played = contest.run(&Order { ms, roles: roles.to_vec() })?;
             for ((subject, ..), played) in CLIENTS.into_iter().zip(played) {
@@ -72,7 +79,9 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         figure(CONTROL, "Calls in time, without lanes and bands", "calls a second", &["in_time_per_s"][..]),
     ];
     let notes = vec![format!(
-        "{unit:.0} units of work are a millisecond here. Calls are due 20, 15 and 10 times a second."
+        "{unit:.0} units of work are a millisecond here. Calls are due 20, 15 and 10 times a second, the medium client's {:.1} ms after \
+         the others'. High and medium lanes are real-time threads, the low lane is an ordinary one.",
+        f64::from(MEDIUM_DELAY_US) / 1000.0
     )];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
@@ -93,9 +102,10 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         .filter(|&work| percent(SORTED, "high", work) >= MET)
         .map(|work| percent(CONTROL, "high", work))
         .fold(f64::NAN, f64::min);
+    // One of two hundred may be lost to a stall of the machine.
     let kept = |subject: &str, work: f64| percent(SORTED, subject, work) >= 99.5;
     let served = places()
-        .find(|&work| kept("high", work) && kept("medium", work) && percent(SORTED, "low", work) <= 5.0);
+        .find(|&work| kept("high", work) && kept("medium", work) && percent(SORTED, "low", work) <= 0.5);
     let at_work =
         |work: f64| if work.is_finite() { format!("{work} ms") } else { "no work measured".to_owned() };
     vec![

@@ -1,5 +1,6 @@
 //! What is measured: the raw control, and the ORBs.
 
+pub mod band;
 pub(crate) mod build;
 pub mod isorb;
 pub mod omniorb;
@@ -24,12 +25,16 @@ pub enum Subject {
     Isorb,
     /// isorb with a lane of threads that all connections share.
     IsorbLane,
+    /// isorb with a thread pool's lane behind a connection in bands, the client at a priority.
+    IsorbBand,
     /// isorb over a unix socket, with a thread for each connection.
     IsorbUnix,
     /// isorb over memory segments, with a thread for each connection.
     IsorbSegment,
     /// isorb with messages in fragments of a kilobyte: a control, not one of the usual subjects.
     IsorbFragments,
+    /// isorb with a priority that travels with each request, and is told again with its reply; not one of the usual subjects.
+    IsorbPriority,
     /// omniORB as its package ships it.
     OmniOrb,
     /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
@@ -56,11 +61,12 @@ pub enum Missing {
 
 impl Subject {
     /// The usual ones, the control first.
-    pub const ALL: [Subject; 8] = [
+    pub const ALL: [Subject; 9] = [
         Subject::Raw,
         Subject::RawAgain,
         Subject::Isorb,
         Subject::IsorbLane,
+        Subject::IsorbBand,
         Subject::IsorbUnix,
         Subject::IsorbSegment,
         Subject::OmniOrb,
@@ -74,9 +80,11 @@ impl Subject {
             Subject::RawAgain => "raw-again",
             Subject::Isorb => "isorb",
             Subject::IsorbLane => "isorb-lane",
+            Subject::IsorbBand => "isorb-band",
             Subject::IsorbUnix => "isorb-unix",
             Subject::IsorbSegment => "isorb-segment",
             Subject::IsorbFragments => "isorb-fragments",
+            Subject::IsorbPriority => "isorb-priority",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
         }
@@ -100,6 +108,10 @@ impl Subject {
             }),
             Subject::Isorb => Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection"], &[])),
             Subject::IsorbLane => Ok(isorb_programs(launcher, &["-ORBConcurrency", "lane"], &[])),
+            Subject::IsorbBand => Ok(Programs {
+                server: launcher.peer(&["isorb-band-server"]),
+                client: launcher.peer(&["isorb-band-client"]),
+            }),
             Subject::IsorbUnix => {
                 Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection", "-ORBEndPoint", "unix:"], &[]))
             }
@@ -112,13 +124,20 @@ impl Subject {
                 let fragments = ["-ORBFragment", "1024"];
                 Ok(isorb_programs(launcher, &fragments, &fragments))
             }
+            Subject::IsorbPriority => {
+                // What the kernel does about priorities is no part of the path that is counted.
+                let ordinary = ["--", "-ORBConcurrency", "connection", "-ORBRealTime", "off"];
+                let peer = |name| launcher.peer(&[&[name, "--propagated"], &ordinary[..]].concat());
+                Ok(Programs { server: peer("isorb-server"), client: peer("isorb-client") })
+            }
             Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
         }
     }
 }
 
-fn isorb_programs(launcher: &Launcher, of_server: &[&str], of_client: &[&str]) -> Programs {
+/// isorb's programs with these arguments of their ORBs.
+pub(crate) fn isorb_programs(launcher: &Launcher, of_server: &[&str], of_client: &[&str]) -> Programs {
     // The client's own arguments come before the reference, which is added last.
     Programs {
         server: launcher.peer(&[&["isorb-server", "--"], of_server].concat()),
@@ -149,7 +168,8 @@ impl FromStr for Subject {
     type Err = NoSubject;
 
     fn from_str(s: &str) -> Result<Subject, NoSubject> {
-        Subject::ALL.into_iter().find(|subject| subject.name() == s).ok_or(NoSubject)
+        let unusual = [Subject::IsorbFragments, Subject::IsorbPriority];
+        Subject::ALL.into_iter().chain(unusual).find(|subject| subject.name() == s).ok_or(NoSubject)
     }
 }
 
@@ -169,6 +189,7 @@ impl std::error::Error for Missing {}
 pub struct Pair {
     server: Peer,
     client: Peer,
+    address: String,
     places: Places,
 }
 
@@ -202,10 +223,15 @@ impl Pair {
         let mut server = Peer::start(launcher, name, Role::Server, places.server, &programs.server)?;
         let address = server.expect("ready", within)?;
         let mut words = programs.client.clone();
-        words.push(address.into());
+        words.push(address.clone().into());
         let mut client = Peer::start(launcher, name, Role::Client, places.client, &words)?;
         client.expect("ready", within)?;
-        Ok(Pair { server, client, places })
+        Ok(Pair { server, client, address, places })
+    }
+
+    /// What the server said when it was ready: its address or reference.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Makes a block of calls; the samples in nanoseconds.

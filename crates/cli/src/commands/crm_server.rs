@@ -6,6 +6,7 @@ use isorb_admin::MemorySource;
 use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_crm::idl::Glob_CommRef;
 use isorb_crm::node::{NodeServer, ServerConfig, default_socket};
+use isorb_crm::{Holder, Library};
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
 use std::error::Error;
@@ -49,6 +50,14 @@ pub struct ServerArgs {
     admin: AdminArgs,
 }
 
+/// One a node, beside the server: keeps the areas that nobody else uses.
+#[derive(Debug, clap::Args)]
+pub struct HolderArgs {
+    /// The node's server [default: in the run-time folder, or ISORB_CRM_SOCKET].
+    #[arg(long, value_name = "FILE")]
+    socket: Option<PathBuf>,
+}
+
 /// One a system: knows which areas there are and where.
 #[derive(Debug, clap::Args)]
 pub struct CoordinatorArgs {
@@ -87,6 +96,23 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     ready(&socket.display(), &admin::line(page.as_ref()))?;
     orb.run();
     Ok(())
+}
+
+/// How often the holder looks for new areas.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Holds until it is killed. Whatever the server does, what is held stays.
+pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let (config, _) = Config::from_args(orb_arguments)?;
+    let socket = args.socket.clone().unwrap_or_else(default_socket);
+    let library = Library::connect(&Orb::with_config(config), &socket)?;
+    let mut holder = Holder::new(&library);
+    ready(&holder.look()?, "")?;
+    loop {
+        std::thread::sleep(LOOK);
+        // Without a server there is nothing new to hold.
+        let _ = holder.look();
+    }
 }
 
 /// Serves until it is killed, which it may be at any moment.

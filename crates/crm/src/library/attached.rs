@@ -1,9 +1,10 @@
 //! A writer and a reader, as an application holds them.
 
 use super::Library;
+use super::notify::{EventSink, Notifier};
 use super::session::Session;
 use crate::Error;
-use crate::idl::{ReaderQoS, Statistics};
+use crate::idl::{EventQoS, ReaderQoS, Statistics};
 use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
@@ -21,6 +22,10 @@ pub(super) struct Attachment {
     pub segment: PiMutex<Segment>,
     /// The segment is another one than the reader reads.
     pub moved: AtomicBool,
+    /// The segment is the writer's own, not a replica.
+    pub local: bool,
+    /// How often a reader of the writer's own segment found the value too old.
+    pub stale: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +35,14 @@ pub(super) enum Role {
 }
 
 impl Attachment {
-    pub fn new(session: Arc<Session>, name: &str, ticket: u64, segment: Segment, role: Role) -> Attachment {
+    pub fn new(
+        session: Arc<Session>,
+        name: &str,
+        ticket: u64,
+        segment: Segment,
+        local: bool,
+        role: Role,
+    ) -> Attachment {
         Attachment {
             session,
             name: name.into(),
@@ -38,6 +50,8 @@ impl Attachment {
             ticket: AtomicU64::new(ticket),
             segment: PiMutex::new(segment),
             moved: AtomicBool::new(false),
+            local,
+            stale: AtomicU64::new(0),
         }
     }
 
@@ -132,11 +146,24 @@ impl AreaWriter {
 pub struct AreaReader {
     reader: Reader,
     attachment: Arc<Attachment>,
+    /// In the writer's own memory nobody else looks whether a value is too old for this reader; in a replica the server does.
+    told_stale: bool,
 }
 
 impl AreaReader {
     pub(super) fn new(reader: Reader, attachment: Arc<Attachment>) -> AreaReader {
-        AreaReader { reader, attachment }
+        AreaReader { reader, attachment, told_stale: false }
+    }
+
+    /// Another reader of the same attachment, which has read nothing yet.
+    pub(super) fn again(&self) -> Result<AreaReader, Error> {
+        let reader = self.attachment.segment.lock().reader()?;
+        Ok(AreaReader::new(reader, self.attachment.clone()))
+    }
+
+    /// The area's name.
+    pub fn name(&self) -> &str {
+        &self.attachment.name
     }
 
     /// Is there a value that this reader has not read?
@@ -158,7 +185,42 @@ impl AreaReader {
     /// Does not allocate; sleeps on the memory itself.
     pub fn wait(&mut self, patience: Duration) -> Result<(), WaitError> {
         self.follow();
-        self.reader.wait(Deadline::after(patience))
+        let end = Deadline::after(patience);
+        if !self.watches_age() {
+            return self.reader.wait(end);
+        }
+        if self.told_stale && !self.is_stale() {
+            self.told_stale = false;
+            if !self.reader.has_new() {
+                return Err(WaitError::Changed(State::Open));
+            }
+        }
+        let stale_at = if self.told_stale { None } else { self.stale_at() };
+        let until = stale_at.map_or(end, |at| Deadline::at_ns(at).min(end));
+        match self.reader.wait(until) {
+            Err(WaitError::TimedOut) if self.is_stale() && !self.told_stale => {
+                self.told_stale = true;
+                self.attachment.stale.fetch_add(1, Ordering::Relaxed);
+                Err(WaitError::Changed(State::Stale))
+            }
+            other => other,
+        }
+    }
+
+    /// Is it for this reader to see that a value is too old?
+    fn watches_age(&self) -> bool {
+        self.attachment.local && matches!(self.attachment.role, Role::Reader { qos } if qos.deadline > 0)
+    }
+
+    /// When the latest value will be too old.
+    fn stale_at(&mut self) -> Option<u64> {
+        let Role::Reader { qos } = self.attachment.role else { return None };
+        let interval = crate::node::interval(&qos, self.reader.period_ns());
+        Some(self.reader.written_ns()?.saturating_add(qos.deadline).saturating_add(interval))
+    }
+
+    fn is_stale(&mut self) -> bool {
+        self.stale_at().is_some_and(|at| Deadline::at_ns(at).is_past())
     }
 
     /// Copies the latest value, new or not.
@@ -201,10 +263,23 @@ impl AreaReader {
         self.reader.history(back, out)
     }
 
-    /// What is known about the area; `None` when its memory cannot be trusted.
+    /// What is known about the area; `None` when its memory cannot be trusted. It is [`State::Stale`] when the latest value is older than
+    /// this reader's deadline and the values' period together.
     pub fn state(&mut self) -> Option<State> {
         self.follow();
-        self.reader.state()
+        match self.reader.state() {
+            Some(State::Open) if self.watches_age() && self.is_stale() => Some(State::Stale),
+            state => state,
+        }
+    }
+
+    /// From now on changes of the area are events, pushed by a thread of ordinary priority until the notifier is dropped. This reader may
+    /// be dropped before.
+    ///
+    /// # Errors
+    /// `WrongSize` where this library has as many notifiers as it may; `Unavailable`.
+    pub fn notify(&self, sink: impl EventSink, what: EventQoS) -> Result<Notifier, Error> {
+        Notifier::start(self.again()?, Box::new(sink), what, self.attachment.session.notifiers())
     }
 
     /// Bytes of the largest value.
@@ -226,7 +301,9 @@ impl AreaReader {
     /// # Errors
     /// `Unavailable`.
     pub fn statistics(&self) -> Result<Statistics, Error> {
-        self.attachment.library().statistics(self.attachment.ticket())
+        let mut statistics = self.attachment.library().statistics(self.attachment.ticket())?;
+        statistics.stale += self.attachment.stale.load(Ordering::Relaxed);
+        Ok(statistics)
     }
 
     /// Reads from the segment that the server hands out now. One load when it is the same.

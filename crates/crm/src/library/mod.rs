@@ -25,10 +25,14 @@
 //! ```
 
 mod attached;
+mod holder;
+mod notify;
 mod rio;
 mod session;
 
 pub use attached::{AreaReader, AreaWriter};
+pub use holder::Holder;
+pub use notify::{EventSink, Notice, NoticeCounts, Notifier, RemoteChannel};
 pub use rio::Rio;
 
 use crate::Error;
@@ -86,7 +90,7 @@ impl Library {
     pub fn map_writer(&self, name: &str, qos: WriterQoS) -> Result<AreaWriter, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.map_writer(session, name, qos)?;
-        let segment = self.mapped(&server, session, ticket)?;
+        let (segment, local) = self.mapped(&server, session, ticket)?;
         let writer = segment.writer().map_err(|error| match error {
             crate::memory::ClaimError::Taken => {
                 Error::WriterExists(crate::idl::WriterExists { name: name.into() })
@@ -101,7 +105,7 @@ impl Library {
             }
         };
         let role = Role::Writer { period_ns: qos.period };
-        Ok(AreaWriter::new(writer, self.enter(name, ticket, segment, role)))
+        Ok(AreaWriter::new(writer, self.enter(name, ticket, segment, local, role)))
     }
 
     /// Becomes a reader of an area of any node.
@@ -111,9 +115,9 @@ impl Library {
     pub fn attach_reader(&self, name: &str, qos: ReaderQoS) -> Result<AreaReader, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.attach_reader(session, name, qos)?;
-        let segment = self.mapped(&server, session, ticket)?;
+        let (segment, local) = self.mapped(&server, session, ticket)?;
         let reader = segment.reader()?;
-        Ok(AreaReader::new(reader, self.enter(name, ticket, segment, Role::Reader { qos })))
+        Ok(AreaReader::new(reader, self.enter(name, ticket, segment, local, Role::Reader { qos })))
     }
 
     /// The areas of this node.
@@ -124,14 +128,18 @@ impl Library {
         Ok(self.session.server()?.0.list_areas()?)
     }
 
-    fn enter(&self, name: &str, ticket: u64, segment: Segment, role: Role) -> Arc<Attachment> {
-        let attachment = Arc::new(Attachment::new(self.session.clone(), name, ticket, segment, role));
+    fn enter(&self, name: &str, ticket: u64, segment: Segment, local: bool, role: Role) -> Arc<Attachment> {
+        let attachment = Arc::new(Attachment::new(self.session.clone(), name, ticket, segment, local, role));
         self.session.keep(&attachment);
         attachment
     }
 
-    fn mapped(&self, server: &Lib_CommRef, session: u64, ticket: u64) -> Result<Segment, Error> {
-        let mapped = self.session.descriptor(ticket).and_then(|descriptor| Ok(Segment::attach(descriptor)?));
+    /// The memory of a ticket, and whether it is the writer's own.
+    fn mapped(&self, server: &Lib_CommRef, session: u64, ticket: u64) -> Result<(Segment, bool), Error> {
+        let mapped = self
+            .session
+            .descriptor(ticket)
+            .and_then(|memory| Ok((Segment::attach(memory.file)?, memory.local)));
         if mapped.is_err() {
             let _ = server.detach(session, ticket);
         }

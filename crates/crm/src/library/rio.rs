@@ -1,14 +1,15 @@
 //! RIO: the library as a CORBA object in the application's own process.
 
-use super::{AreaReader, AreaWriter, Library};
+use super::{AreaReader, AreaWriter, Library, Notifier, RemoteChannel};
 use crate::Error;
 use crate::idl::{
-    AreaView, Lost, NoValueYet, OctetsView, Overwritten, RIO, RIORef, ReaderQoS, Sample as IdlSample,
-    Statistics, TimedOut, WriterQoS, rio,
+    AreaView, EventQoS, Lost, NoValueYet, OctetsView, Overwritten, RIO, RIORef, ReaderQoS,
+    Sample as IdlSample, Statistics, TimedOut, WriterQoS, rio,
 };
 use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::{idl_state, owned_area};
 use isorb::{Orb, Result, Upcall};
+use isorb_event::face::stamped::rtec_event_channel_admin::EventChannelRef;
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::HashMap;
@@ -33,6 +34,7 @@ enum Entry {
     Writer(AreaWriter),
     /// With memory for one value.
     Reader(AreaReader, Vec<u8>),
+    Events(Notifier),
 }
 
 /// At most so many writers and readers of one RIO.
@@ -102,7 +104,7 @@ fn start_of_process() -> u64 {
     after.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-fn idl_sample(sample: &Sample) -> IdlSample {
+pub(super) fn idl_sample(sample: &Sample) -> IdlSample {
     IdlSample {
         number: sample.sequence,
         source: sample.source,
@@ -247,7 +249,25 @@ impl RIO for Rio {
         Ok(match &*entry {
             Entry::Writer(writer) => writer.statistics()?,
             Entry::Reader(reader, _) => reader.statistics()?,
+            Entry::Events(notifier) => notifier.statistics()?,
         })
+    }
+
+    fn notify(
+        &self,
+        _: Upcall<'_>,
+        reader: u64,
+        channel: Option<&EventChannelRef>,
+        what: EventQoS,
+    ) -> Result<u64, rio::NotifyError> {
+        let entry = self.entry(reader)?;
+        let channel = channel.ok_or_else(|| Error::unavailable("the event channel is nil"))?;
+        let remote = RemoteChannel::connect(channel)?;
+        let notifier = match &*entry.lock() {
+            Entry::Reader(reader, _) => reader.notify(remote, what)?,
+            _ => return Err(Error::unknown_handle(reader).into()),
+        };
+        Ok(self.enter(Entry::Events(notifier))?)
     }
 }
 
@@ -257,7 +277,7 @@ impl Rio {
         let entry = entry.lock();
         match &*entry {
             Entry::Reader(reader, _) => reader.set_running(running),
-            Entry::Writer(_) => Err(Error::unavailable("a writer has no channel of its own")),
+            _ => Err(Error::unavailable("only a reader has a channel of its own")),
         }
     }
 }

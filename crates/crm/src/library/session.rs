@@ -13,7 +13,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -26,14 +26,22 @@ pub(super) struct Session {
     state: PiMutex<State>,
     changed: PiCondvar,
     stop: Arc<AtomicBool>,
+    notifiers: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
 struct State {
     link: Option<Link>,
-    /// Descriptors that came and were not asked for yet, by ticket.
-    arrived: HashMap<u64, OwnedFd>,
+    /// What came and was not asked for yet, by ticket.
+    arrived: HashMap<u64, Memory>,
     attachments: Vec<Weak<Attachment>>,
+}
+
+/// Memory that the server handed over.
+pub(super) struct Memory {
+    pub file: OwnedFd,
+    /// The writer's own, not a replica.
+    pub local: bool,
 }
 
 /// A server that is there.
@@ -53,6 +61,7 @@ impl Session {
             state: PiMutex::new(State::default()),
             changed: PiCondvar::new(),
             stop: Arc::new(AtomicBool::new(false)),
+            notifiers: Arc::default(),
         });
         let link = session.greet()?;
         session.state.lock().link = Some(link.clone());
@@ -83,12 +92,12 @@ impl Session {
     }
 
     /// The descriptor for a ticket, which was sent before the ticket was given.
-    pub fn descriptor(&self, ticket: u64) -> Result<OwnedFd, Error> {
+    pub fn descriptor(&self, ticket: u64) -> Result<Memory, Error> {
         let deadline = Deadline::after(PATIENCE);
         let mut state = self.state.lock();
         loop {
-            if let Some(descriptor) = state.arrived.remove(&ticket) {
-                return Ok(descriptor);
+            if let Some(memory) = state.arrived.remove(&ticket) {
+                return Ok(memory);
             }
             if !self.changed.wait_until(&mut state, deadline) && deadline.is_past() {
                 return Err(Error::unavailable("the server did not hand the memory over"));
@@ -100,6 +109,11 @@ impl Session {
         let mut state = self.state.lock();
         state.attachments.retain(|other| other.strong_count() > 0);
         state.attachments.push(Arc::downgrade(attachment));
+    }
+
+    /// Threads of this library that push events.
+    pub fn notifiers(&self) -> Arc<AtomicUsize> {
+        self.notifiers.clone()
     }
 
     /// Tells the server that something was written.
@@ -127,8 +141,9 @@ impl Session {
     }
 
     fn arrived(&self, message: Message) {
-        if let (Kind::Segment, Some(descriptor)) = (message.kind, message.descriptor) {
-            self.state.lock().arrived.insert(message.number, descriptor);
+        let number = message.number;
+        if let Some(memory) = handed_over(message) {
+            self.state.lock().arrived.insert(number, memory);
             self.changed.notify_all(&self.state);
         }
     }
@@ -139,8 +154,8 @@ impl Session {
         state.arrived.clear();
     }
 
-    /// There is a server again: hands writers' segments back, asks for readers' anew, then lets set-up go on.
-    fn resume(&self, link: &Link) -> Result<(), Error> {
+    /// There is a server again: hands back the segments of its areas, then lets set-up go on and asks for readers' anew.
+    fn resume(self: &Arc<Self>, link: &Link) -> Result<(), Error> {
         let attachments: Vec<Arc<Attachment>> =
             self.state.lock().attachments.iter().filter_map(Weak::upgrade).collect();
         let (writers, readers): (Vec<_>, Vec<_>) =
@@ -149,50 +164,39 @@ impl Session {
             let Role::Writer { period_ns } = attachment.role else { continue };
             let segment = attachment.segment.lock().clone();
             // A fresh description of the file: the lock that makes us the writer stays with the old one.
-            let descriptor = segment.writable_fd()?;
-            passing::send(
-                &*link.socket,
-                Kind::HandBack,
-                period_ns,
-                &attachment.name,
-                Some(descriptor.as_fd()),
-            )?;
-            let ticket = self.await_message(link, |message| message.kind == Kind::Adopted)?.number;
+            let ticket = self.hand_back(link, &attachment.name, period_ns, segment.writable_fd()?)?;
             attachment.ticket.store(ticket, Ordering::Release);
         }
+        // An area whose writer is gone lives on in those who read it.
+        let mut handed: Vec<&str> = Vec::new();
+        for attachment in readers.iter().filter(|attachment| attachment.local) {
+            if !handed.contains(&&*attachment.name) {
+                let segment = attachment.segment.lock().clone();
+                self.hand_back(link, &attachment.name, passing::ONLY_READ, segment.read_only_fd()?)?;
+                handed.push(&attachment.name);
+            }
+        }
+        let readers: Vec<Weak<Attachment>> = readers.into_iter().map(Arc::downgrade).collect();
         self.state.lock().link = Some(link.clone());
         self.changed.notify_all(&self.state);
-        for attachment in readers {
-            let _ = self.reattach(link, attachment);
-        }
+        let (session, link) = (Arc::downgrade(self), link.clone());
+        // Apart, because a call to a node that hangs takes its time.
+        std::thread::Builder::new()
+            .name("crm-reattach".into())
+            .spawn(move || reattach_all(&session, &link, readers))?;
         Ok(())
+    }
+
+    /// Gives the writer's new ticket; 0 for none.
+    fn hand_back(&self, link: &Link, name: &str, number: u64, file: OwnedFd) -> Result<u64, Error> {
+        passing::send(&*link.socket, Kind::HandBack, number, name, Some(file.as_fd()))?;
+        Ok(self.await_message(link, |message| message.kind == Kind::Adopted)?.number)
     }
 
     fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
         let Role::Reader { qos } = attachment.role else { return Ok(()) };
-        // The area's writer may not have handed it back yet.
-        let mut tries = 50;
-        let ticket = loop {
-            match link.server.attach_reader(link.number, &attachment.name, qos) {
-                Ok(ticket) => break ticket,
-                Err(error) => {
-                    tries -= 1;
-                    if tries == 0 || self.stop.load(Ordering::Acquire) {
-                        return Err(error.into());
-                    }
-                    std::thread::sleep(PAUSE);
-                }
-            }
-        };
-        let known = self.state.lock().arrived.remove(&ticket);
-        let descriptor = match known {
-            Some(descriptor) => descriptor,
-            None => {
-                let message = self.await_message(link, |m| m.kind == Kind::Segment && m.number == ticket)?;
-                message.descriptor.ok_or_else(|| Error::unavailable("a message without its descriptor"))?
-            }
-        };
-        let segment = Segment::attach(descriptor)?;
+        let ticket = link.server.attach_reader(link.number, &attachment.name, qos)?;
+        let segment = Segment::attach(self.descriptor(ticket)?.file)?;
         attachment.ticket.store(ticket, Ordering::Release);
         let mut current = attachment.segment.lock();
         if !current.same_file(&segment) {
@@ -200,6 +204,16 @@ impl Session {
             attachment.moved.store(true, Ordering::Release);
         }
         Ok(())
+    }
+
+    fn is_current(&self, link: &Link) -> bool {
+        !self.stop.load(Ordering::Acquire)
+            && self
+                .state
+                .lock()
+                .link
+                .as_ref()
+                .is_some_and(|now| now.number == link.number && Arc::ptr_eq(&now.socket, &link.socket))
     }
 
     /// Receives until a message is the one; others are kept for who waits for them.
@@ -212,6 +226,31 @@ impl Session {
             }
         }
     }
+}
+
+/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later.
+fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
+    loop {
+        let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
+        readers.retain(|reader| {
+            let Some(attachment) = reader.upgrade() else { return false };
+            session.is_current(link) && session.reattach(link, &attachment).is_err()
+        });
+        if readers.is_empty() {
+            return;
+        }
+        drop(session);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn handed_over(message: Message) -> Option<Memory> {
+    let local = match message.kind {
+        Kind::Segment => true,
+        Kind::Replica => false,
+        _ => return None,
+    };
+    message.descriptor.map(|file| Memory { file, local })
 }
 
 /// Receives what the server sends; when it ends, waits for the next. Ends with the library.

@@ -1,12 +1,14 @@
 //! Channels between nodes: a replica and what fills it here, an agent that pushes there.
 
+use super::orb_path::{OrbPush, Target};
 use super::tables::{Agent, Channel as Outgoing, Destination, Replica, What};
 use super::{Shared, secret};
 use crate::Error;
 use crate::admission::{Grant, Refused, Wish};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, Offer, OfferView, Path, ReaderQoS};
 use crate::memory::{Geometry, Segment};
-use crate::plane::{Guarantee, Mode, PushAgent, PushSpec, ReceiveAgent, ReceiveSpec};
+use crate::plane::{Guarantee, Mode, PushAgent, PushSpec, ReceiveAgent, ReceiveSpec, ReceiveStats};
+use crate::steps::{Step, step};
 use crate::wire::Channel;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ impl Shared {
         let fragment = self.config.fragment;
         let datagrams = qos.through == Path::PathUdp;
         let first = server.describe(name, 0)?;
+        step(Step::ReplicaDescribed);
         let size = first.what.size as usize;
         let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
             Error::wrong_size(&error.to_string(), qos.histories as usize, crate::memory::MAX_HISTORIES)
@@ -41,6 +44,7 @@ impl Shared {
         let dispatcher = self.least_used();
         let opened = (|| {
             let writer = segment.writer().map_err(Error::unavailable)?;
+            let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
             if datagrams {
                 let _reserved = self.reserving.lock();
                 channel.id = self.dispatchers[dispatcher].next_channel().map_err(Error::unavailable)?;
@@ -49,7 +53,6 @@ impl Shared {
                     .host
                     .parse()
                     .map_err(|_| Error::unavailable("the writer's node names no address"))?;
-                let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, place.writer.period));
                 let spec = ReceiveSpec {
                     channel,
                     peer: SocketAddr::new(host, place.port),
@@ -61,11 +64,18 @@ impl Shared {
                     .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
                 self.dispatchers[dispatcher].add_receive(agent).map_err(Error::unavailable)?;
             } else {
-                channel.id = self.orb_replicas.add(channel.token, writer);
+                channel.id = self.orb_replicas.add(Target {
+                    token: channel.token,
+                    writer,
+                    fresh_ns,
+                    silence: self.config.silence,
+                    each: qos.how == IdlMode::PushOnWrite,
+                });
             }
             let to = self.published(dispatcher);
             let offer = Offer {
                 node: self.config.name.clone(),
+                incarnation: self.incarnation,
                 host: to.ip().to_string(),
                 port: to.port(),
                 channel: channel.id,
@@ -73,8 +83,12 @@ impl Shared {
                 token: channel.token,
                 fragment: fragment as u32,
             };
+            step(Step::ReplicaReady);
             match server.open_channel(name, qos, &offer, Some(me)) {
-                Ok(handle) => Ok(handle),
+                Ok(handle) => {
+                    step(Step::ReplicaOpened);
+                    Ok(handle)
+                }
                 Err(error) => {
                     self.remove_receive(dispatcher, channel.id, datagrams);
                     Err(Error::from(error))
@@ -155,14 +169,17 @@ impl Shared {
         }
     }
 
+    /// What was counted at this end.
+    pub(super) fn receive_stats(&self, replica: &Replica) -> Option<ReceiveStats> {
+        match replica.datagrams {
+            true => self.dispatchers[replica.dispatcher].receive_stats(replica.channel),
+            false => self.orb_replicas.stats(replica.channel),
+        }
+    }
+
     pub(super) fn is_silent(&self, replica: &Replica) -> bool {
         replica.closed.load(Ordering::Acquire)
-            || match replica.datagrams {
-                true => self.dispatchers[replica.dispatcher]
-                    .receive_stats(replica.channel)
-                    .is_none_or(|stats| stats.is_silent),
-                false => self.orb_replicas.is_gone(replica.channel),
-            }
+            || self.receive_stats(replica).is_none_or(|stats| stats.is_silent)
     }
 
     pub(super) fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
@@ -186,6 +203,7 @@ impl Shared {
         if replica.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
+        step(Step::ReplicaForgotten);
         self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
         self.give_back(replica.grant.as_ref());
         true
@@ -207,6 +225,7 @@ impl Shared {
         offer: &OfferView<'_>,
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
+        step(Step::ChannelAsked);
         let (segment, period_ns, bell) = {
             let tables = self.tables.lock();
             let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
@@ -216,15 +235,11 @@ impl Shared {
         };
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
-        let before = {
-            let mut tables = self.tables.lock();
-            let handle =
-                tables.channels.iter().find(|(_, channel)| channel.to == to).map(|(handle, _)| *handle);
-            handle.and_then(|handle| tables.channels.remove(&handle))
-        };
-        if let Some(before) = before {
-            self.end(before);
-        }
+        // What the same channel was before, and whatever an earlier server of that node had.
+        self.end_channels(|channel| {
+            channel.to == to || (channel.to.node == to.node && channel.incarnation != offer.incarnation)
+        });
+        step(Step::ChannelReplaced);
         let channel = Channel {
             id: offer.channel,
             epoch: offer.epoch,
@@ -235,9 +250,13 @@ impl Shared {
         };
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         let grant = self.admit(name, &channel, &qos, period_ns, true)?;
+        if grant.is_some() {
+            // Before its first push.
+            self.refresh_promotions();
+        }
         let agent = match qos.through {
             Path::PathUdp => self.start_datagrams(&segment, channel, &qos, offer, grant.as_ref(), bell),
-            Path::PathOrb => self.start_orb(&segment, channel, reader),
+            Path::PathOrb | Path::PathOneway => self.start_orb(&segment, channel, &qos, reader),
         };
         let agent = match agent {
             Ok(agent) => agent,
@@ -246,9 +265,18 @@ impl Shared {
                 return Err(error);
             }
         };
-        let mut tables = self.tables.lock();
-        let handle = tables.number();
-        tables.channels.insert(handle, Outgoing { area: name.into(), to, grant, agent });
+        let handle = {
+            let mut tables = self.tables.lock();
+            let handle = tables.number();
+            let (area, reader, incarnation) = (name.into(), reader.cloned(), offer.incarnation);
+            tables.channels.insert(handle, Outgoing { area, to, reader, incarnation, grant, agent });
+            handle
+        };
+        step(Step::ChannelStarted);
+        if grant.is_some() {
+            // Another may have been admitted before this one was in the table.
+            self.refresh_promotions();
+        }
         Ok(handle)
     }
 
@@ -268,10 +296,7 @@ impl Shared {
             channel,
             to: SocketAddr::new(host, offer.port),
             source: segment.reader()?,
-            mode: match qos.how {
-                IdlMode::PushOnWrite => Mode::OnWrite,
-                IdlMode::PeriodicPush => Mode::Periodic { period_ns: qos.period.max(MIN_PERIOD_NS) },
-            },
+            mode: mode(qos),
             guarantee,
             rate: self.rate(&channel, guarantee),
             burst: 4 * channel.fragment,
@@ -288,6 +313,7 @@ impl Shared {
         &self,
         segment: &Segment,
         channel: Channel,
+        qos: &ReaderQoS,
         reader: Option<&CRM_CommRef>,
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or_else(|| Error::unavailable("the reader's node gave no reference"))?;
@@ -297,7 +323,18 @@ impl Shared {
             return Err(Error::wrong_size("the number of channels on the ORB's path", limit + 1, limit));
         }
         let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
-        super::orb_path::start(segment.reader()?, channel, reader.clone(), stop.clone(), running.clone())?;
+        let push = OrbPush {
+            source: segment.reader()?,
+            channel,
+            reader: reader.clone(),
+            mode: mode(qos),
+            oneway: qos.through == Path::PathOneway,
+            stop: stop.clone(),
+            running: running.clone(),
+        };
+        push.start().inspect_err(|_| {
+            self.orb_channels.fetch_sub(1, Ordering::Relaxed);
+        })?;
         Ok(Agent::Orb { stop, running })
     }
 
@@ -318,6 +355,7 @@ impl Shared {
         let channel =
             self.tables.lock().channels.remove(&handle).ok_or_else(|| Error::unknown_handle(handle))?;
         self.end(channel);
+        step(Step::ChannelClosed);
         Ok(())
     }
 
@@ -330,6 +368,15 @@ impl Shared {
             Agent::Orb { running, .. } => running.store(run, Ordering::Release),
         }
         Ok(())
+    }
+
+    /// Ends all channels of which this is so.
+    pub(super) fn end_channels(&self, so: impl Fn(&Outgoing) -> bool) {
+        let ended: Vec<Outgoing> = {
+            let mut tables = self.tables.lock();
+            tables.channels.extract_if(|_, channel| so(channel)).map(|(_, channel)| channel).collect()
+        };
+        ended.into_iter().for_each(|channel| self.end(channel));
     }
 
     pub(super) fn end(&self, channel: Outgoing) {
@@ -365,7 +412,7 @@ impl Shared {
                 nearest_deadline: deadline.unwrap_or(0),
             })
         };
-        if qos.through == Path::PathOrb {
+        if matches!(qos.through, Path::PathOrb | Path::PathOneway) {
             return Err(refuse("path", "the ORB's path guarantees no time".into(), None, None));
         }
         let period_ns = interval(qos, writer_period);
@@ -394,6 +441,22 @@ impl Shared {
         })
     }
 
+    /// Those who were admitted before take longer now, and have to be promoted sooner.
+    fn refresh_promotions(&self) {
+        let tables = self.tables.lock();
+        let admission = self.admission.lock();
+        for (number, dispatcher) in self.dispatchers.iter().enumerate() {
+            let pushes =
+                tables.channels.values().filter_map(|channel| match (&channel.agent, &channel.grant) {
+                    (Agent::Datagrams { dispatcher, key }, Some(grant)) if *dispatcher == number => {
+                        Some((*key, admission.promotion(grant)))
+                    }
+                    _ => None,
+                });
+            dispatcher.set_promotions(pushes);
+        }
+    }
+
     pub(super) fn give_back(&self, grant: Option<&Grant>) {
         if let Some(grant) = grant {
             self.admission.lock().release(grant);
@@ -404,8 +467,15 @@ impl Shared {
 /// No push comes more often than this.
 const MIN_PERIOD_NS: u64 = 50_000;
 
+fn mode(qos: &ReaderQoS) -> Mode {
+    match qos.how {
+        IdlMode::PushOnWrite => Mode::OnWrite,
+        IdlMode::PeriodicPush => Mode::Periodic { period_ns: qos.period.max(MIN_PERIOD_NS) },
+    }
+}
+
 /// How far apart values are that a reader can expect.
-fn interval(qos: &ReaderQoS, writer_period: u64) -> u64 {
+pub(crate) fn interval(qos: &ReaderQoS, writer_period: u64) -> u64 {
     match qos.how {
         IdlMode::PushOnWrite => writer_period,
         IdlMode::PeriodicPush => qos.period.max(writer_period),

@@ -12,6 +12,7 @@
 //! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
 
 mod channels;
+mod dead;
 mod dispatcher;
 mod orb_path;
 mod servants;
@@ -20,18 +21,20 @@ mod setup;
 mod status;
 mod tables;
 
+pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
 pub(crate) use setup::idl_state;
-pub use status::{AreaStatus, NodeStatus, ReplicaStatus, ValueStatus};
+pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;
-use crate::admission::{NodeAdmission, NodeConfig};
+use crate::admission::{NodeAdmission, NodeConfig, link_rate};
 use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef, Node};
 use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
 use isorb::{Orb, Reference};
 use isorb_rt::sync::PiMutex;
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -153,9 +156,10 @@ impl NodeServer {
         let listener = crate::passing::listen_at(&config.socket)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", config.socket.display())))?;
         let mut config = config;
-        // The dispatching threads share the link; a little less than its rate, so that the queue behind them stays short.
+        // The dispatching threads share the link. Admission does not know who of them pushes what, so it gives away one thread's part.
         let threads = config.dispatchers.max(1) as u64;
-        config.dispatcher.plane.link_bytes_per_s = config.admission.link_bits_per_s / 8 / 100 * 95 / threads;
+        config.admission.link_bits_per_s /= threads;
+        config.dispatcher.plane.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
         let dispatchers = (0..config.dispatchers.max(1))
             .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::unavailable))
             .collect::<Result<Vec<_>, _>>()?;
@@ -244,14 +248,18 @@ impl Shared {
         let _ = coordinator.register_node(&node, &self.held());
     }
 
-    /// Twice a second: has a silent node come back? In a thread of its own, because calls to nodes that are gone take their time.
+    /// Twice a second: has a silent node come back? Every other second: do the nodes live that are pushed to? In a thread of its own, because calls to nodes that are gone take their time.
     fn keep_channels(&self) {
         let mut round = 0_u32;
+        let mut unanswered = HashMap::new();
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(50));
             round = round.wrapping_add(1);
             if round.is_multiple_of(10) {
                 self.reopen_silent();
+            }
+            if round.is_multiple_of(40) {
+                self.forget_the_dead(&mut unanswered);
             }
         }
     }
@@ -262,10 +270,11 @@ impl Shared {
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(50));
             round = round.wrapping_add(1);
+            self.orb_replicas.look();
             if !round.is_multiple_of(20) {
                 continue;
             }
-            self.orb_replicas.look(self.config.silence);
+            self.look_for_dead_writers();
             if let Some(coordinator) = &self.coordinator
                 && let Err(error) = coordinator.alive(&self.config.name, self.incarnation)
                 && matches!(Error::from(error), Error::UnknownNode(_))

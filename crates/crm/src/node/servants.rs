@@ -1,9 +1,10 @@
 //! Lib_Comm and CRM_Comm as CORBA objects.
 
 use super::Shared;
+use super::orb_path::Arrival;
 use crate::idl::{
     Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Lib_Comm, OctetsView,
-    OfferView, ReaderQoS, Statistics, WriterQoS, crm_comm, lib_comm,
+    OfferView, ReaderQoS, State, Statistics, UnknownHandle, WriterQoS, crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
 use std::sync::Arc;
@@ -122,7 +123,31 @@ impl CRM_Comm for Servant {
         age: u64,
         data: OctetsView<'_>,
     ) -> Result<bool> {
-        Ok(self.shared.orb_replicas.push(channel, token, source, writer, age, data))
+        let arrival = Arrival { channel, token, number: None, source, epoch: writer, age_ns: age, data };
+        Ok(self.shared.orb_replicas.push(&arrival))
+    }
+
+    fn push_oneway(
+        &self,
+        _: Upcall<'_>,
+        channel: u32,
+        token: u64,
+        number: u64,
+        source: u64,
+        writer: u64,
+        age: u64,
+        data: OctetsView<'_>,
+    ) -> Result<()> {
+        let number = Some(number);
+        let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
+        self.shared.orb_replicas.push(&arrival);
+        Ok(())
+    }
+
+    fn beat(&self, _: Upcall<'_>, channel: u32, token: u64, now: State) -> Result<u64, crm_comm::BeatError> {
+        let far = super::setup::memory_state(now);
+        let taken = self.shared.orb_replicas.beat(channel, token, far);
+        Ok(taken.ok_or(UnknownHandle { which: channel.into() })?)
     }
 
     fn ping(&self, _: Upcall<'_>) -> Result<()> {

@@ -4,8 +4,9 @@ use super::Shared;
 use super::setup::geometry_of;
 use super::tables::{AreaEntry, Session, Ticket, What};
 use crate::idl::Area;
-use crate::memory::Segment;
-use crate::passing::{self, Kind, Message};
+use crate::memory::{Segment, State};
+use crate::passing::{self, Kind, Message, ONLY_READ};
+use crate::steps::{Step, step};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::time::Deadline;
@@ -62,6 +63,7 @@ impl Shared {
             }
             self.poller.add(&*socket, number, Interest::READ, Trigger::Level)?;
             let reference = self.lib_comm.get().map_or("", String::as_str);
+            step(Step::Welcomed);
             passing::send(&*socket, Kind::Hello, number, reference, Some(bell.as_fd()))
         };
         let greeted = greet();
@@ -90,6 +92,7 @@ impl Shared {
     }
 
     fn left(self: &Arc<Self>, session: u64) {
+        step(Step::SessionLeft);
         let ended: Vec<(u64, Ticket)> = {
             let mut tables = self.tables.lock();
             tables.sessions.remove(&session);
@@ -112,10 +115,16 @@ impl Shared {
         }
     }
 
-    /// Takes an area back that a server before us made. Gives the writer's new ticket.
+    /// Takes an area back that a server before us made. Gives the writer's new ticket; 0 to those who only read.
     fn adopt(&self, session: u64, message: Message) -> Option<u64> {
-        let segment = Segment::attach(message.descriptor?).ok()?;
+        step(Step::AdoptBegun);
+        let mut segment = Segment::attach(message.descriptor?).ok()?;
+        // A reader's descriptor is for reading; this process is of the same user and may open the file anew.
         if !segment.is_writable() {
+            segment = segment.for_writing().ok()?;
+        }
+        // One that was destroyed, or has become another, does not come back.
+        if segment.state()?.is_final() {
             return None;
         }
         let geometry = segment.geometry();
@@ -145,6 +154,7 @@ impl Shared {
                 return None;
             }
         }
+        step(Step::AdoptRegistered);
         let mut tables = self.tables.lock();
         let ticket = tables.number();
         let name = what.name.clone();
@@ -155,14 +165,32 @@ impl Shared {
             what,
             segment,
             writer: None,
-            period_ns: message.number,
+            period_ns: 0,
+            adopted: true,
         });
+        if message.number == ONLY_READ {
+            return Some(0);
+        }
         if entry.writer.is_some() {
             return None;
         }
         entry.writer = Some(ticket);
+        entry.period_ns = message.number;
+        let _ = entry.segment.set_period(message.number);
         tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what: What::Writer });
         self.move_bells(&tables, &name, session);
+        step(Step::Adopted);
         Some(ticket)
+    }
+
+    /// Areas that were handed back by readers, and whose writer ended while there was no server to notice it.
+    pub(super) fn look_for_dead_writers(&self) {
+        let tables = self.tables.lock();
+        for entry in tables.areas.values().filter(|entry| entry.adopted && entry.writer.is_none()) {
+            let segment = &entry.segment;
+            if segment.state() == Some(State::Open) && segment.has_writer() == Ok(false) {
+                let _ = segment.set_state(State::WriterGone);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::idl::{Area, Description, ReaderQoS, State as IdlState, Statistics, WriterQoS};
 use crate::memory::{Geometry, Segment, State};
 use crate::passing::{self, Kind};
+use crate::steps::{Step, step};
 use rustix::fd::AsFd;
 use rustix::net::RecvFlags;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ impl Shared {
                 return Err(Error::wrong_size("the memory of this node", bytes, limits.bytes));
             }
         }
+        step(Step::CreateAsked);
         if let Some(coordinator) = &self.coordinator {
             coordinator.register_area(&self.config.name, &what).map_err(|error| {
                 match Error::from(error) {
@@ -37,10 +39,15 @@ impl Shared {
                 }
             })?;
         }
+        step(Step::CreateRegistered);
         let segment = Segment::create(&what.name, geometry)?;
         let mut tables = self.tables.lock();
         tables.bytes += geometry.total_bytes();
-        tables.areas.insert(what.name.clone(), AreaEntry { what, segment, writer: None, period_ns: 0 });
+        tables.areas.insert(
+            what.name.clone(),
+            AreaEntry { what, segment, writer: None, period_ns: 0, adopted: false },
+        );
+        step(Step::Created);
         Ok(())
     }
 
@@ -55,7 +62,9 @@ impl Shared {
                 of_it.iter().filter_map(|handle| tables.channels.remove(handle)).collect();
             (entry, channels)
         };
+        step(Step::DestroyTaken);
         entry.segment.set_state(State::Destroyed)?;
+        step(Step::DestroyTold);
         // Their readers hear it from the heartbeat that says so; then the agents go.
         std::thread::sleep(std::time::Duration::from_nanos(
             self.config.dispatcher.plane.heartbeat_ns * 3 / 2,
@@ -64,6 +73,7 @@ impl Shared {
         if let Some(coordinator) = &self.coordinator {
             coordinator.unregister_area(&self.config.name, name)?;
         }
+        step(Step::DestroyEnded);
         Ok(())
     }
 
@@ -88,9 +98,12 @@ impl Shared {
         let Some(entry) = tables.areas.get_mut(name) else { return Err(Error::unknown_area(name)) };
         entry.writer = Some(ticket);
         entry.period_ns = qos.period;
+        step(Step::WriterEntered);
+        entry.segment.set_period(qos.period)?;
         let descriptor = entry.segment.writable_fd()?;
-        self.hand_over(&tables, session, ticket, name, descriptor.as_fd())?;
+        self.hand_over(&tables, session, ticket, name, Kind::Segment, descriptor.as_fd())?;
         self.move_bells(&tables, name, session);
+        step(Step::WriterHandedOver);
         Ok(ticket)
     }
 
@@ -109,7 +122,9 @@ impl Shared {
                 }
                 let ticket = self.ticket(&mut tables, session, name, What::Local)?;
                 let descriptor = segment.read_only_fd()?;
-                self.hand_over(&tables, session, ticket, name, descriptor.as_fd())?;
+                step(Step::ReaderEntered);
+                self.hand_over(&tables, session, ticket, name, Kind::Segment, descriptor.as_fd())?;
+                step(Step::ReaderHandedOver);
                 return Ok(ticket);
             }
         }
@@ -128,7 +143,8 @@ impl Shared {
                 return Err(error);
             }
         };
-        self.hand_over(&tables, session, ticket, name, descriptor.as_fd())?;
+        self.hand_over(&tables, session, ticket, name, Kind::Replica, descriptor.as_fd())?;
+        step(Step::ReplicaHandedOver);
         Ok(ticket)
     }
 
@@ -139,6 +155,7 @@ impl Shared {
             tables.tickets.remove(&ticket).ok_or_else(|| Error::unknown_handle(ticket))?
         };
         self.ended(ticket, ended);
+        step(Step::Detached);
         Ok(())
     }
 
@@ -196,8 +213,7 @@ impl Shared {
             worst_age: 0,
         };
         if let What::Replica(replica) = &ticket.what
-            && replica.datagrams
-            && let Some(stats) = self.dispatchers[replica.dispatcher].receive_stats(replica.channel)
+            && let Some(stats) = self.receive_stats(replica)
         {
             let c = &stats.counters;
             statistics.lost = c.lost + c.incomplete;
@@ -256,12 +272,13 @@ impl Shared {
         session: u64,
         ticket: u64,
         name: &str,
+        kind: Kind,
         descriptor: rustix::fd::BorrowedFd<'_>,
     ) -> Result<(), Error> {
         let Some(session) = tables.sessions.get(&session) else {
             return Err(Error::unavailable("there is no such session"));
         };
-        Ok(passing::send(&*session.socket, Kind::Segment, ticket, name, Some(descriptor))?)
+        Ok(passing::send(&*session.socket, kind, ticket, name, Some(descriptor))?)
     }
 
     /// The bell of this session rings for all pushes of an area.
@@ -313,5 +330,16 @@ pub(crate) fn idl_state(state: Option<State>) -> IdlState {
         Some(State::Destroyed) => IdlState::StateDestroyed,
         Some(State::Moved) => IdlState::StateMoved,
         Some(State::WriterGone) | None => IdlState::StateWriterGone,
+    }
+}
+
+pub(crate) fn memory_state(state: IdlState) -> State {
+    match state {
+        IdlState::StateOpen => State::Open,
+        IdlState::StateStopped => State::Stopped,
+        IdlState::StateStale => State::Stale,
+        IdlState::StateDestroyed => State::Destroyed,
+        IdlState::StateMoved => State::Moved,
+        IdlState::StateWriterGone => State::WriterGone,
     }
 }

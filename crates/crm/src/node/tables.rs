@@ -29,6 +29,8 @@ pub(super) struct AreaEntry {
     pub writer: Option<u64>,
     /// What the writer promised; kept when it is gone.
     pub period_ns: u64,
+    /// A server before us made it, and it was handed back.
+    pub adopted: bool,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,9 @@ pub(super) struct Replica {
 pub(super) struct Channel {
     pub area: String,
     pub to: Destination,
+    /// The server of the reader's node, and which one it is.
+    pub reader: Option<CRM_CommRef>,
+    pub incarnation: u64,
     pub grant: Option<Grant>,
     pub agent: Agent,
 }

@@ -15,10 +15,11 @@
 //! So best effort gets all the time that guaranteed pushes can spare, at once instead of at the end, and guaranteed pushes
 //! end in time. A push is pre-empted between two datagrams.
 //!
-//! An agent is held to what was declared for it: one whose writer writes more often than it said is released at the declared period (the
-//! newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
+//! An agent is held to what was declared for it: one whose writer writes more often than it said has its guarantee at the declared period, and
+//! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
 
 mod config;
+mod health;
 mod push;
 mod queue;
 mod receive;
@@ -26,6 +27,7 @@ mod receive;
 mod tests;
 
 pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec};
+pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
 pub use receive::ReceiveStats;
@@ -33,10 +35,14 @@ pub use receive::ReceiveStats;
 use crate::wire::{ChannelError, Datagram, Outcome, Pacer};
 use core::fmt;
 use isorb_rt::timers::{TimerHandle, TimerHeap};
-use push::{Advance, Push, WIRE_OVERHEAD};
+pub(crate) use push::WIRE_OVERHEAD;
+use push::{Advance, Push};
 use queue::DualQueue;
 use receive::Receive;
 use std::net::SocketAddr;
+
+/// Datagrams that a driver takes in before it sends the next, where nothing is urgent. Admission counts on it.
+pub const INTAKE: usize = 4;
 
 /// Names a push agent. A stale name finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,6 +66,11 @@ impl PushAgent {
     /// When the channel cannot be.
     pub fn new(spec: PushSpec) -> Result<PushAgent, ChannelError> {
         Push::new(spec).map(PushAgent)
+    }
+
+    /// Was it admitted?
+    pub fn is_guaranteed(&self) -> bool {
+        self.0.spec.guarantee.is_some()
     }
 }
 
@@ -281,7 +292,9 @@ impl Plane {
     /// Neither allocates nor blocks. The first datagram of a push copies its value.
     pub fn step(&mut self, now_ns: u64, out: &mut [u8]) -> Step {
         self.tick(now_ns);
-        if let Some(step) = self.heartbeat(now_ns, out) {
+        if !self.queue.holds(Band::Upper)
+            && let Some(step) = self.heartbeat(now_ns, out)
+        {
             return step;
         }
         let free_at = self.link.ready_at(now_ns);
@@ -314,7 +327,23 @@ impl Plane {
                 Advance::Nothing => self.finish(index as u32, now_ns),
             }
         }
+        if let Some(step) = self.heartbeat(now_ns, out) {
+            return step;
+        }
         Step::Idle { until_ns: self.timers.next_at() }
+    }
+
+    /// From the next release on, a push stays in the lower band for so long: another was admitted, and all take longer.
+    pub fn set_promotion(&mut self, key: PushKey, promotion_ns: u64) {
+        if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
+            guarantee.promotion_ns = promotion_ns;
+        }
+    }
+
+    /// Is there something that what comes in must not hold up? Then the driver takes in one datagram before the next goes out, else at
+    /// most [`INTAKE`].
+    pub fn is_urgent(&self, now_ns: u64) -> bool {
+        self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
 
     /// The driver measured that the last datagram of an agent cost so much processor time.
@@ -415,7 +444,8 @@ impl Plane {
         }
     }
 
-    /// Heartbeats go before everything: they are as long as a head, and a node that does not get them takes this one for dead.
+    /// Heartbeats go before everything that can wait: they are as long as a head, and a node that does not get them takes this one for dead.
+    /// What was promoted goes before them, because there may be one an agent; it has a bounded share of the link.
     fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Step> {
         while let Some(index) = self.queue.reminded() {
             let slot = &mut self.pushes[index];
@@ -432,7 +462,7 @@ impl Plane {
             }
             if let Some(len) = made {
                 self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                return Some(Step::Send { to, len, push: key, band: Band::Upper });
+                return Some(Step::Send { to, len, push: key, band: Band::Middle });
             }
         }
         None
@@ -453,7 +483,10 @@ impl Plane {
         if let Some(at) = next.promote_at {
             self.set(Timer::Promote(index), at);
         }
-        self.requeue(index);
+        // Where the pacer holds it, it queues when that lets it go.
+        if self.agent(index).is_some_and(|push| push.is_ready()) {
+            self.requeue(index);
+        }
     }
 
     fn requeue(&mut self, index: u32) {
@@ -494,9 +527,10 @@ impl Plane {
     }
 }
 
-/// What may go at once: two frames, or what a thread of the ordinary class may oversleep (50 us), with some to spare.
-fn link_burst(bytes_per_s: u64) -> usize {
-    usize::try_from(bytes_per_s / 5_000).unwrap_or(usize::MAX).max(3_000)
+/// How many bytes a link may be ahead of its rate when the next datagram goes: what a thread of the ordinary class may oversleep (50 us).
+/// Whatever is urgent waits behind them, so admission counts them.
+pub(crate) fn link_burst(bytes_per_s: u64) -> usize {
+    usize::try_from(bytes_per_s / 20_000).unwrap_or(usize::MAX)
 }
 
 fn place<T>(slots: &mut Vec<Slot<T>>, capacity: usize, agent: T) -> Result<(u32, u32), PlaneError> {

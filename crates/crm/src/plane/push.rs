@@ -19,12 +19,14 @@ pub struct PushStats {
     pub octets: u64,
     /// Values that a later one overtook before they could be sent.
     pub skipped: u64,
-    /// Releases that came sooner than the writer's period and had to wait.
+    /// Releases that came sooner than the writer's period: once in a period such a value goes as best effort, others wait.
     pub early: u64,
     /// Guaranteed pushes that ended after their deadline.
     pub missed: u64,
     /// Pushes that cost more than was admitted and went on as best effort.
     pub contained: u64,
+    /// The most processor time of one guaranteed push, as far as it was not contained.
+    pub worst_cost_ns: u64,
     /// Pushes that came to the upper band.
     pub promoted: u64,
     /// The longest time from release to the last datagram.
@@ -73,6 +75,12 @@ pub(super) struct Push {
     job: Job,
     released_ns: u64,
     ever_released: bool,
+    /// From when on the guarantee holds for another push.
+    next_ns: u64,
+    /// The push under way came before that, and is best effort until then.
+    ahead: bool,
+    /// There was one already; the next value waits.
+    was_ahead: bool,
     /// Something was written while a push was under way.
     pending: bool,
     refreshing: bool,
@@ -99,6 +107,9 @@ impl Push {
             job: Job::Idle,
             released_ns: 0,
             ever_released: false,
+            next_ns: 0,
+            ahead: false,
+            was_ahead: false,
             pending: false,
             refreshing: false,
             promoted: false,
@@ -129,7 +140,7 @@ impl Push {
     /// Where it queues: best effort in the middle, and so does one that costs more than it said.
     pub fn band(&self) -> Band {
         match self.spec.guarantee {
-            Some(_) if self.contained || self.refreshing => Band::Middle,
+            Some(_) if self.contained || self.refreshing || self.ahead => Band::Middle,
             Some(_) if self.promoted => Band::Upper,
             Some(_) => Band::Lower,
             None => Band::Middle,
@@ -156,6 +167,9 @@ impl Push {
     }
 
     /// A push is due.
+    ///
+    /// A guaranteed one at most once a period. If a value that comes sooner waited for that, one late look would make all later pushes late:
+    /// each would come early by as much. So it goes at once, where there is time to spare, and once in a period.
     pub fn released(&mut self, at_ns: u64) -> Released {
         let mut next = Released::default();
         if !self.running {
@@ -167,23 +181,35 @@ impl Push {
         if let Mode::Periodic { period_ns } = self.spec.mode {
             next.again_at = Some(at_ns + period_ns);
         }
+        let too_early = self.ever_released && self.waits_for_write() && at_ns < self.next_ns;
         if self.job != Job::Idle {
-            self.pending = true;
-            return next;
-        }
-        if let Some(guarantee) = self.spec.guarantee {
-            let earliest = self.released_ns + guarantee.period_ns;
-            if self.ever_released && self.waits_for_write() && at_ns < earliest {
-                self.stats.early += 1;
-                next.again_at = Some(earliest);
+            if !self.ahead || too_early {
+                self.pending = true;
                 return next;
             }
+            // What went ahead of its time has not gone yet, and its time has come.
+        } else if too_early && self.spec.guarantee.is_some() {
+            self.stats.early += 1;
+            next.again_at = Some(self.next_ns);
+            if std::mem::replace(&mut self.was_ahead, true) {
+                return next;
+            }
+            self.ahead = true;
+            self.job = Job::Released;
+            next.begins = true;
+            return next;
+        } else {
+            self.job = Job::Released;
+        }
+        if let Some(guarantee) = self.spec.guarantee {
             self.promoted = guarantee.promotion_ns == 0;
             next.promote_at = (!self.promoted).then_some(at_ns + guarantee.promotion_ns);
+            self.next_ns = at_ns + guarantee.period_ns;
         }
-        self.job = Job::Released;
         self.released_ns = at_ns;
         self.ever_released = true;
+        self.ahead = false;
+        self.was_ahead = false;
         self.contained = false;
         self.spent_ns = 0;
         next.begins = true;
@@ -219,9 +245,11 @@ impl Push {
     pub fn finished(&mut self, now_ns: u64) -> bool {
         if self.job == Job::Released {
             // There was nothing: the next release is not bound to a distance from this one.
-            self.ever_released &= self.refreshing;
+            self.ever_released &= self.refreshing || self.ahead;
         } else if self.job == Job::Sending && self.refreshing {
             self.stats.refreshed += 1;
+        } else if self.job == Job::Sending && self.ahead {
+            self.stats.pushes += 1;
         } else if self.job == Job::Sending {
             self.stats.pushes += 1;
             let response = now_ns.saturating_sub(self.released_ns);
@@ -232,14 +260,19 @@ impl Push {
         }
         self.job = Job::Idle;
         self.refreshing = false;
+        self.ahead = false;
         std::mem::take(&mut self.pending) && self.waits_for_write() && self.has_new()
     }
 
     /// Counts processor time; says whether that took it out of its band.
     pub fn charge(&mut self, cpu_ns: u64) -> bool {
+        if self.ahead || self.refreshing {
+            return false;
+        }
         self.spent_ns += cpu_ns;
+        self.stats.worst_cost_ns = self.stats.worst_cost_ns.max(self.spent_ns);
         let over = self.spec.guarantee.is_some_and(|guarantee| self.spent_ns > guarantee.cost_ns);
-        if over && self.job != Job::Idle && !self.contained && !self.refreshing {
+        if over && self.job != Job::Idle && !self.contained {
             self.contained = true;
             self.stats.contained += 1;
             return true;
@@ -294,5 +327,5 @@ impl Push {
 }
 
 /// UDP 8, IPv4 20, Ethernet 38.
-pub(super) const WIRE_OVERHEAD: usize = 66;
+pub(crate) const WIRE_OVERHEAD: usize = 66;
 const _: () = assert!(HEADER == 64);

@@ -96,6 +96,11 @@ impl DualQueue {
         self.bands.iter().any(|band| !band.is_empty())
     }
 
+    /// May an agent be ready in this band? As [`holds_any`](Self::holds_any).
+    pub fn holds(&self, band: Band) -> bool {
+        !self.bands[band as usize].is_empty()
+    }
+
     /// Takes out the agent that goes next.
     pub fn pop(&mut self) -> Option<(usize, Band)> {
         for band in [Band::Upper, Band::Middle, Band::Lower] {

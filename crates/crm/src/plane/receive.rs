@@ -1,7 +1,9 @@
 //! A receive agent: what stands for one writer elsewhere at the reader's node.
 
 use super::config::ReceiveSpec;
+use super::health::Health;
 use crate::memory::{Source, State, Writer};
+use crate::steps::{Step, step};
 use crate::wire::{ChannelError, Counters, Datagram, Ignored, Kind, Outcome, Receiver, Sink};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
@@ -32,15 +34,7 @@ pub(super) struct Receive {
     pub watch_at: u64,
     receiver: Receiver,
     target: Area,
-    fresh_ns: Option<u64>,
-    silence_ns: u64,
-    heard_ns: u64,
-    /// What the writer's node says about the area.
-    far: State,
-    state: State,
-    stale: u64,
-    silent: u64,
-    is_silent: bool,
+    health: Health,
 }
 
 #[derive(Debug)]
@@ -63,14 +57,7 @@ impl Receive {
             watch_at: 0,
             receiver: Receiver::new(spec.channel, spec.peer)?,
             target: Area { writer: spec.target, written_ns: None, worst_age_ns: 0, shown: 0, now_ns },
-            fresh_ns: spec.fresh_ns,
-            silence_ns: spec.silence_ns,
-            heard_ns: now_ns,
-            far: State::Open,
-            state: State::Open,
-            stale: 0,
-            silent: 0,
-            is_silent: false,
+            health: Health::new(spec.fresh_ns, spec.silence_ns, now_ns),
         })
     }
 
@@ -80,7 +67,7 @@ impl Receive {
 
     /// Silence counts from here.
     pub fn begin(&mut self, now_ns: u64) {
-        self.heard_ns = now_ns;
+        self.health.begin(now_ns);
     }
 
     pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
@@ -89,60 +76,39 @@ impl Receive {
         if matches!(outcome, Outcome::Ignored(reason) if reason != Ignored::Repeated) {
             return outcome;
         }
-        self.heard_ns = now_ns;
-        self.far = match datagram.kind {
-            Kind::Heartbeat => State::from_code(datagram.index).unwrap_or(self.far),
+        let far = match datagram.kind {
+            Kind::Heartbeat => State::from_code(datagram.index).unwrap_or(self.health.far()),
             _ => State::Open,
         };
+        self.health.heard(far, now_ns);
         self.look(now_ns);
         outcome
     }
 
     /// Tells readers what has changed.
     pub fn look(&mut self, now_ns: u64) {
-        let silent = now_ns.saturating_sub(self.heard_ns) >= self.silence_ns;
-        let age = self.target.written_ns.map(|written| now_ns.saturating_sub(written));
-        let old = matches!((age, self.fresh_ns), (Some(age), Some(limit)) if age >= limit);
-        let state = match self.far {
-            State::Destroyed => State::Destroyed,
-            _ if silent => State::WriterGone,
-            // It moved within its node: the agent there follows it.
-            State::Open | State::Moved | State::Stale if old => State::Stale,
-            State::Open | State::Moved | State::Stale => State::Open,
-            far => far,
-        };
-        self.is_silent = silent;
-        if state != self.state {
-            self.state = state;
-            self.stale += u64::from(state == State::Stale);
-            self.silent += u64::from(silent);
+        if let Some(written_ns) = self.target.written_ns {
+            self.health.shown(written_ns);
+        }
+        if let Some(state) = self.health.look(now_ns) {
             self.target.writer.set_state(state);
         }
     }
 
     /// When to look again if nothing comes.
     pub fn look_at(&self) -> Option<u64> {
-        let told = matches!(self.state, State::WriterGone | State::Destroyed);
-        let silence = (!told).then(|| self.heard_ns + self.silence_ns);
-        let stale = match (self.state, self.target.written_ns, self.fresh_ns) {
-            (State::Open, Some(written), Some(limit)) => Some(written + limit),
-            _ => None,
-        };
-        match (silence, stale) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.health.look_at()
     }
 
     pub fn stats(&self) -> ReceiveStats {
         ReceiveStats {
             counters: *self.receiver.counters(),
             shown: self.target.shown,
-            stale: self.stale,
-            silent: self.silent,
+            stale: self.health.stale,
+            silent: self.health.silent,
             worst_age_ns: self.target.worst_age_ns,
-            state: self.state,
-            is_silent: self.is_silent,
+            state: self.health.state(),
+            is_silent: self.health.is_silent,
         }
     }
 }
@@ -151,11 +117,14 @@ impl Sink for Area {
     fn put(&mut self, offset: usize, piece: &[u8]) {
         // Fits: the channel is no larger than the replica.
         let _ = self.writer.draft().put(offset, piece);
+        step(Step::PieceTaken);
     }
 
     fn publish(&mut self, len: usize, written_ns: u64, sequence: u64, writer: u32) {
         let source = Source { sequence, epoch: u64::from(writer) };
+        step(Step::ValueAboutToShow);
         if self.writer.publish_as(len, written_ns, source).is_ok() {
+            step(Step::ValueShown);
             self.written_ns = Some(written_ns);
             self.worst_age_ns = self.worst_age_ns.max(self.now_ns.saturating_sub(written_ns));
             self.shown += 1;

@@ -168,7 +168,9 @@ fn a_guaranteed_push_waits_as_long_as_it_can_and_no_longer() {
     assert!(stats.worst_response_ns > 20 * MS, "best effort went first: {stats:?}");
     // From promotion on, nobody came between.
     let of = |key| log.iter().filter(move |(_, push, _)| *push == key);
-    assert!(of(keys[3]).filter(|(_, _, band)| *band == Band::Upper).count() >= 490);
+    // Here and there a round begins a little early, and its first datagrams share with best effort.
+    let upper = of(keys[3]).filter(|(_, _, band)| *band == Band::Upper).count();
+    assert!(upper >= 450, "{upper}");
     let bytes: Vec<usize> = keys[..3].iter().map(|key| of(*key).count()).collect();
     let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
     assert!(most - least <= 110, "best effort shared what was left: {bytes:?}");
@@ -206,10 +208,70 @@ fn who_writes_more_often_than_it_said_is_held_to_it() {
         world.run(1_000 * MS + u64::from(n) * 5 * MS + 5 * MS);
     }
     let stats = world.near.push_stats(line.push).unwrap();
-    assert!((9..=11).contains(&stats.pushes) && stats.early >= 9, "{stats:?}");
+    // One a period with the guarantee, one between as best effort.
+    assert!((19..=21).contains(&stats.pushes) && stats.early >= 80, "{stats:?}");
     // The newest value is what goes.
     world.run(world.now + 60 * MS);
     assert_eq!(latest(&mut line), Some((100, vec![99])));
+}
+
+/// The dispatcher looks late once. If what comes early had to wait for its period, each push from then on would be as late.
+#[test]
+fn one_late_look_does_not_make_all_later_pushes_late() {
+    let mut world = World::new(1);
+    let mut line = world.line(100, Mode::OnWrite, guarantee(50 * MS, 20 * MS, 20 * MS), None);
+    let start = world.now;
+    for round in 0..20u64 {
+        let at = start + round * 50 * MS;
+        world.run(at);
+        line.writer.write_at(&[round as u8; 100], at).unwrap();
+        // The bell is heard 18 ms late in the fourth round, and at once in all others.
+        world.run(if round == 3 { at + 18 * MS } else { at });
+        world.near.written_to(line.push, world.now);
+        world.run(world.now + MS);
+        assert_eq!(latest(&mut line).unwrap().0, round + 1, "round {round} is not there a millisecond later");
+    }
+    let stats = world.near.push_stats(line.push).unwrap();
+    assert_eq!((stats.pushes, stats.missed, stats.contained), (20, 0, 0), "{stats:?}");
+    assert_eq!(stats.early, 1, "only the one after it came early: {stats:?}");
+}
+
+#[test]
+fn what_went_ahead_of_its_time_has_its_guarantee_when_that_comes() {
+    let mut world = World::new(10_000);
+    let bounded = guarantee(50 * MS, 45 * MS, 45 * MS);
+    let mut line = world.line(2_000, Mode::OnWrite, bounded, None);
+    let mut bulk = world.line(50_000, Mode::OnWrite, None, None);
+    world.write(&mut line, &[1; 2_000]);
+    world.run(world.now + 45 * MS);
+    // Five milliseconds too early, and the link is full of others: ten milliseconds a datagram.
+    for _ in 0..2 {
+        world.write(&mut bulk, &[9; 50_000]);
+    }
+    world.write(&mut line, &[2; 2_000]);
+    world.run(world.now + 40 * MS);
+    let bands: Vec<Band> =
+        world.log.iter().filter(|(_, push, _)| *push == line.push).map(|(_, _, band)| *band).collect();
+    assert_eq!(bands.last(), Some(&Band::Upper), "{bands:?}");
+    assert_eq!(latest(&mut line).unwrap().0, 2);
+    let stats = world.near.push_stats(line.push).unwrap();
+    assert_eq!((stats.pushes, stats.early, stats.missed), (2, 1, 0), "{stats:?}");
+}
+
+#[test]
+fn heartbeats_do_not_hold_up_what_was_promoted() {
+    let mut world = World::new(1_000);
+    let mut urgent = world.line(1_000, Mode::OnWrite, guarantee(100 * MS, 20 * MS, 20 * MS), None);
+    let idle: Vec<Line> = (0..14).map(|_| world.line(8, Mode::OnWrite, None, None)).collect();
+    // All heartbeats are due at once, and so is a push.
+    world.run(world.now + 100 * MS - 1);
+    world.now += 1;
+    world.write(&mut urgent, &[1; 1_000]);
+    let begin = world.log.len();
+    world.run(world.now + 10 * MS);
+    assert_eq!(world.log[begin].1, urgent.push);
+    assert!(world.log.len() >= begin + 15, "and the heartbeats follow");
+    assert_eq!(world.far.receive_stats(idle[0].channel).unwrap().state, State::Open);
 }
 
 #[test]

@@ -137,6 +137,11 @@ impl Holding {
         }
     }
 
+    /// Whether a message has begun to arrive, or a reply is not read yet.
+    pub fn is_busy(&self) -> bool {
+        self.arriving.since().or(self.leaving.since()).is_some()
+    }
+
     fn burden(&self, now: u64) -> Option<(bool, u64)> {
         self.arriving.burden(now).max(self.leaving.burden(now))
     }

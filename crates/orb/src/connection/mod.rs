@@ -10,12 +10,14 @@
 //! ```
 
 mod holding;
+mod idle;
 mod inbox;
 mod outbox;
 mod reading;
 mod slots;
 
 pub(crate) use holding::Roll;
+pub(crate) use idle::IdleLimits;
 pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
@@ -24,6 +26,7 @@ use crate::policy::Timeout;
 use crate::server::Lane;
 use crate::workspace::{Work, with_work};
 use holding::Holding;
+use idle::Heard;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
 use isorb_giop::context::PriorityRange;
@@ -70,8 +73,8 @@ pub(crate) struct Connection {
     pub in_flight: AtomicU32,
     /// When the newest call began, in nanoseconds.
     used_at: AtomicU64,
-    /// Whether the peer has ever sent a request.
-    heard: AtomicBool,
+    /// What was heard of the peer.
+    heard: Heard,
     /// Requests of the peer that are being served.
     serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
@@ -133,7 +136,7 @@ impl Connection {
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
-            heard: AtomicBool::new(false),
+            heard: Heard::default(),
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
@@ -181,7 +184,7 @@ impl Connection {
     /// Gives it up, since it has not got on in time.
     pub fn give_up(&self) {
         crate::log::note(format_args!(
-            "{}: broken off; a message that had begun did not arrive, or a reply was not read, in time              (message_timeout_ms, send_timeout_ms)",
+            "{}: broken off; a message that had begun did not arrive, or a reply was not read, in time (message_timeout_ms, send_timeout_ms)",
             self.peer()
         ));
         self.break_off();
@@ -201,7 +204,7 @@ impl Connection {
     /// will be told that the request was not processed.
     #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
-        self.heard.store(true, Ordering::Relaxed);
+        self.hear();
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
         // In one order with `close`: either it sees the request, or the request sees that it closes.

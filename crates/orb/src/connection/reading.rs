@@ -184,12 +184,6 @@ impl Connection {
         self.is_open()
     }
 
-    /// Since when the peer has been connected without sending a request; `None` when it has sent one.
-    pub(super) fn silent_since(&self) -> Option<u64> {
-        let heard = self.heard.load(Ordering::Relaxed) || self.side == Side::Connector;
-        (!heard).then(|| self.used_at.load(Ordering::Relaxed))
-    }
-
     /// Takes in what has arrived on a connection on which nobody waits.
     fn look(&self, inbox: &mut Inbox, block: &mut Buffer) {
         loop {

@@ -2,6 +2,7 @@
 
 use super::lane::Lane;
 use super::session;
+use super::warden::Warden;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
 use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP};
@@ -23,6 +24,7 @@ pub(crate) struct Endpoints {
     pub secure: Vec<(String, u16)>,
     /// The endpoints of other transports.
     pub local: Vec<Published>,
+    warden: Warden,
     closed: AtomicBool,
 }
 
@@ -80,7 +82,14 @@ impl Endpoints {
                 threads,
             }));
         }
-        Ok(Endpoints { listeners, published, secure, local, closed: AtomicBool::new(false) })
+        Ok(Endpoints {
+            listeners,
+            published,
+            secure,
+            local,
+            warden: Warden::default(),
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// Transport and address of each endpoint.
@@ -102,7 +111,7 @@ impl Endpoints {
             let (door, orb) = (door.clone(), orb.clone());
             spawn("isorb-accept".into(), move || accept(&orb, &door))?;
         }
-        Ok(())
+        self.warden.start(orb, orb.config().idle_limits())
     }
 
     /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
@@ -115,6 +124,7 @@ impl Endpoints {
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
     pub fn close(&self, orb: &Orb) {
         self.closed.store(true, Ordering::SeqCst);
+        self.warden.stop();
         for door in &self.listeners {
             door.listener.close();
         }

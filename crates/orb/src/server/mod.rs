@@ -1,10 +1,9 @@
 //! The serving side: endpoints, the threads that read, what happens to a message.
 //!
 //! The thread that reads a request runs it and sends its reply. Which thread reads is the endpoint's concurrency: one a
-//! connection ([`session`]), a fixed number for all ([`lane`]), or those of a thread pool's lane ([`station`], [`crew`]).
+//! connection ([`session`]), a fixed number for all ([`lane`]), or those of a thread pool's lane ([`station`]).
 
 mod bands;
-mod crew;
 mod dispatch;
 mod endpoint;
 #[cfg(feature = "miop")]
@@ -14,8 +13,8 @@ mod long;
 mod seen;
 mod session;
 mod station;
+mod warden;
 
-pub(crate) use crew::{Crew, Room, Rules};
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::{Endpoints, open_listener};
 #[cfg(feature = "miop")]
@@ -54,7 +53,10 @@ fn on_message(
 ) -> Next {
     let handled = match arrived.header.kind {
         MessageKind::Request => request(orb, Some(connection), arrived, work, send),
-        MessageKind::LocateRequest => dispatch::locate(orb, arrived, work, send),
+        MessageKind::LocateRequest => {
+            connection.hear();
+            dispatch::locate(orb, arrived, work, send)
+        }
         // Who reads has delivered it.
         MessageKind::Reply | MessageKind::LocateReply => Ok(()),
         // The request runs already, or was answered: nothing to stop (clause 9.4.4 allows a reply all the same).

@@ -31,7 +31,11 @@ pub(super) fn search(admission: &mut Admission, task: &Task) -> Nearest {
 }
 
 /// The smallest value over `asked` with which the task is known to fit.
-fn smallest(admission: &mut Admission, asked: Nanos, make: impl Fn(Nanos) -> Task) -> Option<Nanos> {
+pub(super) fn smallest(
+    admission: &mut Admission,
+    asked: Nanos,
+    make: impl Fn(Nanos) -> Task,
+) -> Option<Nanos> {
     let mut effort = Effort::new(admission.config.effort / 3);
     // Those who failed before fail first again: they are asked before everybody is.
     let mut witnesses = vec![Who::New];
@@ -75,7 +79,7 @@ pub(super) enum Who {
 
 impl Admission {
     /// The first of `among`, or of everybody, who would miss a deadline with the task in.
-    fn victim(
+    pub(super) fn victim(
         &mut self,
         task: &Task,
         among: Option<&[Who]>,

@@ -1,20 +1,22 @@
-//! Through the event channel: one in each host, federated by datagrams; a thread for high and one for low consumers.
+//! Through the event channel: one in each host, federated by datagrams or by the ORB; a thread for high and one for low consumers.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isorb_event::face::{UdpGateway, UdpOptions};
+use isorb::Orb;
+use isorb_event::face::{Neighbourhood, UdpGateway, UdpOptions};
 use isorb_event::federation::Federation;
 use isorb_event::{
     Channel, Config, ConsumerQos, Event, Filter, Limits, Priority, Quality, Strategy, ThreadSetup,
 };
+use isorb_netlab::Host;
 use isorb_rt::priority::Linear;
 use isorb_rt::sched::NativeRange;
 use isorb_rt::time::now_ns;
 
 use super::echo::Echo;
-use super::{Sender, Site, Wired};
+use super::{Sender, Site, Wired, memory};
 use crate::experiments::BenchError;
 
 const HIGH: i16 = 30_000;
@@ -23,9 +25,20 @@ const LOW: i16 = 1_000;
 const FIRST_TYPE: i32 = 16;
 const SOURCE: i32 = 1;
 
+/// What the channels are federated by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// A datagram an event.
+    Datagrams,
+    /// One-way calls over a connection, in the supplier's thread, as TAO's gateways have it.
+    Orb,
+}
+
 /// Gateways end before their channels.
 struct Held {
     gateways: Vec<UdpGateway>,
+    neighbours: Vec<Neighbourhood>,
+    orbs: Vec<Orb>,
     connected: Vec<isorb_event::ProxyPushSupplier>,
     channels: Vec<Channel>,
 }
@@ -33,13 +46,18 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.gateways.clear();
+        self.neighbours.clear();
         self.connected.clear();
         self.channels.iter().for_each(Channel::destroy);
+        for orb in &self.orbs {
+            // One that is down already says so.
+            let _ = orb.shutdown(false);
+        }
     }
 }
 
 /// One high supplier and `low` ones, a consumer each in the other host.
-pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
+pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Result<Wired, BenchError> {
     let near = Channel::new(Config { id: 1, ..Config::default() }).map_err(refused)?;
     let levels: Vec<Priority> = [LOW, HIGH].into_iter().filter_map(Priority::new).collect();
     let mut threads = ThreadSetup::default();
@@ -65,17 +83,17 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
         }
         connected.push(far.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
     }
-    let here = site.left(|| free(site.lab.left().address()))?;
-    let there = site.right(|| free(site.lab.right().address()))?;
-    // A thread that receives is of the class of whoever starts it.
-    let gateway = |federation: &Federation, options| {
-        let _ = site.class(1).set_current();
-        Ok(UdpGateway::start(federation, options)?)
+    let mut held = Held {
+        gateways: Vec::new(),
+        neighbours: Vec::new(),
+        orbs: Vec::new(),
+        connected,
+        channels: vec![near.clone(), far],
     };
-    let gateways = vec![
-        site.left(|| gateway(&one, UdpOptions::to_neighbour(here, there)))?,
-        site.right(|| gateway(&other, UdpOptions::to_neighbour(there, here)))?,
-    ];
+    match by {
+        Link::Datagrams => datagrams(site, [&one, &other], &mut held)?,
+        Link::Orb => calls(site, [&one, &other], &mut held)?,
+    }
     let until = Instant::now() + Duration::from_secs(20);
     while one.known() == 0 {
         if Instant::now() > until {
@@ -91,7 +109,39 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
             supplier.push(&Event::new(event_type(pair), SOURCE).octets(value));
         }));
     }
-    Ok(Wired { senders, held: Box::new(Held { gateways, connected, channels: vec![near, far] }) })
+    Ok(Wired { senders, held: Box::new(held) })
+}
+
+fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {
+    let here = site.left(|| free(site.lab.left().address()))?;
+    let there = site.right(|| free(site.lab.right().address()))?;
+    // A thread that receives is of the class of whoever starts it.
+    let gateway = |federation: &Federation, options| {
+        let _ = site.class(1).set_current();
+        Ok(UdpGateway::start(federation, options)?)
+    };
+    held.gateways.push(site.left(|| gateway(one, UdpOptions::to_neighbour(here, there)))?);
+    held.gateways.push(site.right(|| gateway(other, UdpOptions::to_neighbour(there, here)))?);
+    Ok(())
+}
+
+fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {
+    let patience = Duration::from_secs(20);
+    // Threads that serve calls are of the class of whoever starts them.
+    let member = |host: &Host, federation: &Federation| {
+        let _ = site.class(1).set_current();
+        let orb = memory::orb(host)?;
+        let member = Neighbourhood::start(&orb, federation, patience)?;
+        Ok((orb, member))
+    };
+    let (left, here) = site.left(|| member(site.lab.left(), one))?;
+    let (right, there) = site.right(|| member(site.lab.right(), other))?;
+    let url = there.object().to_string();
+    // The connection is made by the call, in the host.
+    site.left(|| here.join(&left.string_to_object(&url)?).map_err(refused))?;
+    held.neighbours.extend([here, there]);
+    held.orbs.extend([left, right]);
+    Ok(())
 }
 
 fn event_type(pair: u32) -> i32 {

@@ -51,7 +51,12 @@ pub struct Trips {
     pub high: Samples,
     /// Of the low ones, together.
     pub low: Samples,
+    /// Of the high one, in the order of their return: the first [`TRACED`].
+    pub trace: Vec<u64>,
 }
+
+/// Round trips that are kept one by one.
+pub const TRACED: usize = 400;
 
 /// The producers' end: a thread above all others that notes when a stamp comes back.
 pub struct Listener {
@@ -77,8 +82,12 @@ impl Listener {
                 let Ok(octets) = socket.recv(&mut datagram) else { continue };
                 let now = now_ns();
                 let Some((at, pair)) = stamped(&datagram[..octets]) else { continue };
+                let took = now.saturating_sub(at);
                 let to = if pair == 0 { &mut trips.high } else { &mut trips.low };
-                to.add(now.saturating_sub(at));
+                to.add(took);
+                if pair == 0 && trips.trace.len() < TRACED {
+                    trips.trace.push(took);
+                }
             }
             trips
         };

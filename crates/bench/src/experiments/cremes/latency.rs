@@ -1,6 +1,9 @@
 //! The mean round trip of the high producer while low ones are added.
 
-use super::{BARE, CHANNEL, MEMORY, ORB, Point, figure, growth, measure, notes, returned};
+use super::{
+    BARE, CHANNEL, CHANNEL_ORB, MEMORY, ORB, Point, Release, SUBJECTS, figure, growth, measure, notes,
+    returned,
+};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
 use crate::figure::{Claim, Outcome, Row, Verdict, at};
@@ -11,7 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Round trip from node to node of a high producer among 0 to 50 low ones: reflective memory and the event channel",
     source: "Chung, González, Ramamritham, Shen (CReMeS): figures 2, 3, 5 and 6",
     paper: PAPER,
-    seconds: (50, 1250),
+    seconds: (60, 1600),
     run,
 };
 
@@ -21,15 +24,23 @@ const LOW: [u32; 6] = [0, 10, 20, 30, 40, 50];
 const QUICK_LOW: [u32; 2] = [0, 50];
 /// Octets of a value, with the figures of the high producer and of the low ones.
 const SIZES: [(usize, [&str; 2]); 2] = [(1 << 10, ["high-1k", "low-1k"]), (8 << 10, ["high-8k", "low-8k"])];
+/// The same where the high one meets the low ones. Without any it is as above.
+const MET: [(usize, [&str; 2]); 2] = [(1 << 10, ["met-1k", ""]), (8 << 10, ["met-8k", ""])];
+/// Who is measured there.
+const MEETING: [&str; 4] = [MEMORY, CHANNEL, CHANNEL_ORB, BARE];
 const MOST: f64 = 50.0;
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     let lows: &[u32] = cx.pick(&QUICK_LOW, &LOW);
-    let ms = cx.ms(2_000, 25_000);
+    let ms = cx.ms(1_000, 15_000);
     let mut rows = Vec::new();
-    for (size, figures) in SIZES {
-        for &low in lows {
-            let point = Point { experiment: NAME, figures, x: low.into(), low, size, ms };
+    let together = SIZES.map(|of| (of, Release::Together, &SUBJECTS[..]));
+    let behind = MET.map(|of| (of, Release::Behind, &MEETING[..]));
+    for ((size, figures), release, subjects) in together.into_iter().chain(behind) {
+        // Who meets nobody is measured already.
+        for &low in lows.iter().filter(|&&low| low > 0 || release == Release::Together) {
+            let x = low.into();
+            let point = Point { experiment: NAME, figures, x, low, size, ms, release, subjects, trace: None };
             measure(cx, &point, &mut rows)?;
         }
     }
@@ -40,33 +51,61 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         figure("low-1k", "The low producers, 1 KiB", x, draw),
         figure("high-8k", "The high producer, 8 KiB", x, draw),
         figure("low-8k", "The low producers, 8 KiB", x, draw),
+        figure("met-1k", "The high producer where it meets the low ones, 1 KiB", x, draw),
+        figure("met-8k", "The high producer where it meets the low ones, 8 KiB", x, draw),
     ];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes: notes(), verdict })
 }
 
 fn judge(rows: &[Row]) -> Vec<Claim> {
-    let grows = |subject: &str, size: &str| growth(rows, size, subject, "mean_ns", 0.0, MOST);
-    let mean = |subject: &str, size: &str| at(rows, size, subject, "mean_ns", MOST);
+    let grows = |subject: &str, figure: &str| growth(rows, figure, subject, "mean_ns", 0.0, MOST);
+    let mean = |subject: &str, figure: &str| at(rows, figure, subject, "mean_ns", MOST);
+    let deviation = |subject: &str, figure: &str| at(rows, figure, subject, "stddev_ns", MOST) / 1000.0;
     let mut claims = Vec::new();
-    for (size, words, limit, paper) in [("high-1k", "1 KiB", 1.5, "1.13"), ("high-8k", "8 KiB", 2.0, "1.44")]
+    for (figure, words, limit, paper) in
+        [("high-1k", "1 KiB", 1.15, "1.13"), ("high-8k", "8 KiB", 1.45, "1.44")]
     {
-        let memory = grows(MEMORY, size);
+        let memory = grows(MEMORY, figure);
         claims.push(Claim::paper(
             memory <= limit,
             format!("at {words}, 50 low producers make it {memory:.2} times as long through reflective memory (at most {limit}; the paper: {paper})"),
         ));
     }
-    let (channel, memory) = (grows(CHANNEL, "high-8k"), grows(MEMORY, "high-8k"));
+    let met = |subject: &str, figure: &str, alone: &str| {
+        mean(subject, figure) / at(rows, alone, subject, "mean_ns", 0.0)
+    };
+    let (channel, memory) = (met(CHANNEL, "met-8k", "high-8k"), met(MEMORY, "met-8k", "high-8k"));
     claims.push(Claim::paper(
         channel > memory,
-        format!("at 8 KiB, {channel:.2} times through the event channel (more than reflective memory's {memory:.2}; the paper: 1.97)"),
+        format!("at 8 KiB, where it meets them, {channel:.2} times through the event channel (more than reflective memory's {memory:.2}; the paper: 1.97)"),
     ));
-    let beside = mean(CHANNEL, "high-8k") / mean(MEMORY, "high-8k");
-    claims.push(Claim::paper(
-        beside > 1.0,
-        format!("at 8 KiB and 50, the event channel takes {beside:.2} times as long as reflective memory (above 1; the paper: 2.3)"),
+    for subject in [CHANNEL, CHANNEL_ORB] {
+        let beside = mean(subject, "met-8k") / mean(MEMORY, "met-8k");
+        claims.push(Claim::paper(
+            beside > 1.0,
+            format!("there, among 50, {subject} takes {beside:.2} times as long as reflective memory (above 1; the paper: 2.3)"),
+        ));
+    }
+    let bare = met(BARE, "met-8k", "high-8k");
+    claims.push(Claim::control(
+        bare > memory.max(2.0),
+        format!("there, over one queue without priorities ('bare') it takes {bare:.2} times as long (more, and above 2)"),
     ));
+    for (figure, alone, limit) in [("met-1k", "high-1k", 1.15), ("met-8k", "high-8k", 1.45)] {
+        let memory = met(MEMORY, figure, alone);
+        claims.push(Claim::aim(
+            memory <= limit,
+            format!("{figure}: even where it meets them, {memory:.2} times through reflective memory (at most {limit})"),
+        ));
+    }
+    for figure in ["high-1k", "high-8k", "met-1k", "met-8k"] {
+        let (memory, channel) = (deviation(MEMORY, figure), deviation(CHANNEL, figure));
+        claims.push(Claim::aim(
+            memory < channel,
+            format!("{figure}: among 50, it deviates by {memory:.0} us through reflective memory (less than the event channel's {channel:.0})"),
+        ));
+    }
     let bare = mean(MEMORY, "high-1k") / mean(BARE, "high-1k");
     claims.push(Claim::aim(
         bare <= 1.5,
@@ -93,32 +132,36 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::cremes::SUBJECTS;
 
-    fn verdict(us: impl Fn(&str, f64) -> f64) -> bool {
+    fn verdict(us: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
         let mut rows = Vec::new();
-        for figure in ["high-1k", "high-8k"] {
+        for figure in ["high-1k", "high-8k", "met-1k", "met-8k"] {
             for subject in SUBJECTS {
                 for x in [0.0, 50.0] {
-                    let values = vec![("mean_ns", us(subject, x) * 1000.0), ("returned_percent", 100.0)];
+                    let values = vec![
+                        ("mean_ns", us(subject, x) * 1000.0),
+                        ("stddev_ns", 10_000.0),
+                        ("returned_percent", 100.0),
+                    ];
                     rows.push(Row { experiment: NAME, figure, subject, x, values });
                 }
             }
         }
-        Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
+        let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+        (verdict.shape_holds, verdict.control_fails)
     }
 
     #[test]
     fn shapes_are_told_apart() {
         let paper =
-            |subject: &str, n: f64| if subject == CHANNEL { 1900.0 + 40.0 * n } else { 880.0 + 2.0 * n };
-        assert!(verdict(paper));
-        assert!(!verdict(|_, n| 880.0 + 2.0 * n), "the event channel grows no more");
-        assert!(!verdict(|subject, n| paper(subject, n) + if subject == MEMORY { 50.0 * n } else { 0.0 }));
+            |subject: &str, n: f64| if subject == MEMORY { 880.0 + 2.0 * n } else { 1900.0 + 40.0 * n };
+        assert_eq!(verdict(paper), (true, Some(true)));
+        assert_eq!(verdict(|_, n| 880.0 + 2.0 * n), (false, Some(false)), "nobody else grows more");
+        assert!(!verdict(|subject, n| paper(subject, n) + if subject == MEMORY { 3.0 * n } else { 0.0 }).0);
         assert!(
-            !verdict(|subject, n| if subject == CHANNEL { 100.0 + n * 10.0 } else { 880.0 }),
+            !verdict(|subject, n| if subject == MEMORY { 880.0 } else { 100.0 + n * 10.0 }).0,
             "it is shorter"
         );
-        assert!(!verdict(|_, _| f64::NAN));
+        assert_eq!(verdict(|_, _| f64::NAN), (false, Some(false)));
     }
 }

@@ -9,7 +9,7 @@ use isorb::{Config, Orb, Reference};
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
 use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::node::{NodeServer, ServerConfig};
-use isorb_crm::{AreaReader, Library};
+use isorb_crm::{AreaReader, Error, Library};
 use isorb_netlab::Host;
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
@@ -17,8 +17,8 @@ use super::echo::Echo;
 use super::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
 use crate::experiments::BenchError;
 
-/// A high producer's value is there within this, or the channel is not admitted.
-const DEADLINE_NS: u64 = 40_000_000;
+/// What the high producer's reader asks for first. It is refused, and told what would be admitted.
+const HOPELESS_NS: u64 = 50_000;
 
 /// Everything that must live while values flow.
 struct Held {
@@ -69,14 +69,14 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
         let wish = ReaderQoS {
             how: Mode::PushOnWrite,
             period: 0,
-            deadline: if guaranteed { DEADLINE_NS } else { 0 },
+            deadline: if guaranteed { HOPELESS_NS } else { 0 },
             histories: 2,
             guaranteed,
             through: path,
             parity: 0,
         };
         let consumer = site.right(|| {
-            let reader = far.1.attach_reader(&name, wish).map_err(refused)?;
+            let reader = attach(&far.1, &name, wish)?;
             let (echo, stop) = (echo.clone(), held.stop.clone());
             let spec = ThreadSpec::new(format!("reader-{pair}")).class(class);
             spec.spawn(move || consume(reader, size, &echo, &stop)).map_err(BenchError::Thread)
@@ -89,6 +89,18 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
     }
     held.servers = vec![near, far];
     Ok(Wired { senders, held: Box::new(held) })
+}
+
+/// With the tightest deadline that both nodes admit: each refuses what it cannot keep, and names the nearest that it can.
+fn attach(library: &Library, name: &str, mut wish: ReaderQoS) -> Result<AreaReader, BenchError> {
+    loop {
+        match library.attach_reader(name, wish) {
+            Err(Error::NotAdmitted(refusal)) if refusal.nearest_deadline > wish.deadline => {
+                wish.deadline = refusal.nearest_deadline;
+            }
+            answer => return answer.map_err(refused),
+        }
+    }
 }
 
 fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) {
@@ -105,7 +117,7 @@ fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) 
 }
 
 /// An ORB with its endpoint in a host. Called there.
-fn orb(host: &Host) -> Result<Orb, BenchError> {
+pub fn orb(host: &Host) -> Result<Orb, BenchError> {
     let orb =
         Orb::with_config(Config { endpoints: vec![format!("{}:0", host.address())], ..Config::default() });
     orb.root_poa()?;

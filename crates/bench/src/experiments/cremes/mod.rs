@@ -26,7 +26,8 @@ use echo::{Listener, STAMP, Trips, stamp};
 const LINK_KBIT: u32 = 100_000;
 const HIGH_PERIOD_NS: u64 = 50_000_000;
 const LOW_PERIOD_NS: u64 = 100_000_000;
-/// So long after the low producers is the high one released: at 100 megabits a second, 25 KB of theirs are gone by then.
+/// So long after the low producers is the high one released where it is to meet them: at 100 megabits a second, 25 KB of theirs are gone
+/// by then.
 const BEHIND_NS: u64 = 2_000_000;
 /// Stamps that are under way when the last value is written are waited for.
 const LAST: Duration = Duration::from_millis(300);
@@ -35,11 +36,13 @@ const LAST: Duration = Duration::from_millis(300);
 const MEMORY: &str = "memory-udp";
 /// Reflective memory by two-way calls.
 const ORB: &str = "memory-orb";
-/// The event channel.
+/// The event channel, federated by datagrams.
 const CHANNEL: &str = "event-channel";
+/// The event channel, federated by the ORB.
+const CHANNEL_ORB: &str = "event-channel-orb";
 /// The control.
 const BARE: &str = "bare";
-const SUBJECTS: [&str; 4] = [MEMORY, ORB, CHANNEL, BARE];
+const SUBJECTS: [&str; 5] = [MEMORY, ORB, CHANNEL, CHANNEL_ORB, BARE];
 
 /// Writes a value.
 type Sender = Box<dyn FnMut(&[u8]) + Send>;
@@ -90,16 +93,18 @@ impl<'a> Site<'a> {
         match subject {
             MEMORY => memory::wire(self, Path::PathUdp, low, size, echo),
             ORB => memory::wire(self, Path::PathOrb, low, size, echo),
-            CHANNEL => channel::wire(self, low, size, echo),
+            CHANNEL => channel::wire(self, channel::Link::Datagrams, low, size, echo),
+            CHANNEL_ORB => channel::wire(self, channel::Link::Orb, low, size, echo),
             _ => bare::wire(self, low, size, echo),
         }
     }
 
     /// Round trips of one high producer and `low` others, values of `size` octets each.
-    fn measure(&self, subject: &'static str, low: u32, size: usize, ms: u32) -> Result<Trips, BenchError> {
+    fn measure(&self, subject: &'static str, point: &Point) -> Result<Trips, BenchError> {
+        let Point { low, size, ms, .. } = *point;
         let (listener, echo) = Listener::start(self.lab.left(), self.lab.right(), self.class(2))?;
         let wired = self.wire(subject, low, size, &echo)?;
-        // Everybody is connected. The low ones are released together, the high one a little later: it always meets them.
+        // Everybody is connected.
         let start = now_ns() + 200_000_000;
         let mut threads = Vec::new();
         for (pair, mut sender) in (0..=low).zip(wired.senders) {
@@ -107,7 +112,7 @@ impl<'a> Site<'a> {
                 0 => (HIGH_PERIOD_NS, self.class(0)),
                 _ => (LOW_PERIOD_NS, SchedClass::Other),
             };
-            let offset = if pair == 0 { BEHIND_NS } else { 0 };
+            let offset = if pair == 0 && point.release == Release::Behind { BEHIND_NS } else { 0 };
             let times = u64::from(ms) * 1_000_000 / period;
             let produce = move || {
                 let mut value = vec![0; size.max(STAMP)];
@@ -142,27 +147,49 @@ fn run_at<R: Send>(
     })?
 }
 
+/// When the high producer is released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Release {
+    /// With the low ones, as in the paper: who is more urgent goes first.
+    Together,
+    /// When what the low ones wrote fills the queues.
+    Behind,
+}
+
 /// A point to measure.
 struct Point {
     experiment: &'static str,
-    /// Of the high producer's rows, and of the low ones'.
+    /// Of the high producer's rows, and of the low ones'; empty for none.
     figures: [&'static str; 2],
     x: f64,
     low: u32,
     size: usize,
     ms: u32,
+    release: Release,
+    subjects: &'static [&'static str],
+    /// The figure that shows the high producer's round trips one by one, where there is one.
+    trace: Option<&'static str>,
 }
 
-/// Measures a point for all subjects in turn.
+/// Measures a point for its subjects in turn.
 fn measure(cx: &mut Context<'_>, point: &Point, rows: &mut Vec<Row>) -> Result<(), BenchError> {
-    for subject in SUBJECTS {
+    for &subject in point.subjects {
         let Point { experiment, low, size, ms, .. } = *point;
         cx.step(format!("{experiment}: {subject}, {low} low producers, {size} octets"));
-        let trips = Site::build(cx)?.measure(subject, low, size, ms)?;
+        let trips = Site::build(cx)?.measure(subject, point)?;
+        if let Some(figure) = point.trace {
+            rows.extend(trips.trace.iter().enumerate().map(|(number, &took)| Row {
+                experiment,
+                figure,
+                subject,
+                x: number as f64,
+                values: vec![("round_trip_ns", took as f64)],
+            }));
+        }
         let sent = |period: u64| (u64::from(ms) * 1_000_000 / period).max(1) as f64;
         let of = [(trips.high, sent(HIGH_PERIOD_NS)), (trips.low, sent(LOW_PERIOD_NS) * f64::from(low))];
         for (figure, (samples, sent)) in point.figures.into_iter().zip(of) {
-            if sent > 0.0 {
+            if sent > 0.0 && !figure.is_empty() {
                 let summary = samples.summary();
                 let mut values = times(&summary);
                 values.push(("returned_percent", (summary.n as f64 / sent * 1000.0).round() / 10.0));
@@ -181,10 +208,12 @@ fn figure(id: &'static str, title: &'static str, x: &'static str, draw: &'static
 /// What a reader of any of the three must know.
 fn notes() -> Vec<String> {
     vec![
-        "One high producer every 50 ms, low ones every 100 ms in the ordinary class, all at once and 2 ms before the high one; a round trip ends when the consumer's datagram with the time stamp is back.".to_owned(),
+        "One high producer every 50 ms, low ones every 100 ms in the ordinary class; a round trip ends when the consumer's datagram with the time stamp is back.".to_owned(),
+        "All are released together, as in the paper; where it says that the high one meets the low ones, it is released 2 ms after them, when what they wrote fills the queues. Then every second of its values meets them.".to_owned(),
+        "The high channel of 'memory-udp' is admitted with the tightest deadline that the nodes grant.".to_owned(),
         "The nodes are network namespaces of one machine with 100 Mbit/s between them; both nodes' threads are in this process.".to_owned(),
-        "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' nothing is admitted, and its calls are two-way; one-way pushes are not there.".to_owned(),
-        "The event channels are federated by datagrams, one a value; the paper's went through the ORB.".to_owned(),
+        "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' nothing is admitted, its calls are two-way, and it serves them in the ordinary class.".to_owned(),
+        "The event channels of 'event-channel' are federated by datagrams, one a value; those of 'event-channel-orb' by one-way calls over one connection, as the paper's were.".to_owned(),
     ]
 }
 

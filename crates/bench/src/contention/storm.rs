@@ -1,0 +1,136 @@
+//! Clients that connect and ask for nothing: half of them say nothing at all, the others send a message octet by octet.
+//!
+//! ```text
+//!   harness ── open 1000 ──► opened 1000      connects so often, and keeps what it got
+//!           ── count     ──► alive 12         of all, those that the server has not closed
+//! ```
+
+use std::io::{self, BufRead, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::protocol::ready;
+
+/// Descriptors that the process needs beside its connections.
+const SPARE: u64 = 100;
+/// How long a connect may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two octets of a client that sends octet by octet.
+const PAUSE: Duration = Duration::from_secs(1);
+/// What it sends: the head of a message of a kilobyte, and then its octets.
+const HEAD: [u8; 12] = *b"GIOP\x01\x02\x01\x00\x00\x04\x00\x00";
+
+/// One of the crowd.
+struct One {
+    stream: TcpStream,
+    /// Octets that it has sent; `None` if it sends none.
+    sent: Option<usize>,
+}
+
+/// How many connections a process of this machine may have.
+pub fn most() -> usize {
+    let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    usize::try_from(hard.saturating_sub(SPARE)).unwrap_or(usize::MAX)
+}
+
+/// Obeys the harness until standard input ends; the crowd connects to `address`.
+///
+/// # Errors
+/// Those of standard input and output, and of a line that is no order.
+pub fn obey(address: SocketAddr) -> io::Result<()> {
+    let limits = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })?;
+    let crowd = Arc::new(Mutex::new(Vec::new()));
+    let talkers = crowd.clone();
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(PAUSE);
+            talk(&mut talkers.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    });
+    ready("")?;
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let answer = match line.split_once(' ') {
+            Some(("open", number)) => {
+                let number = number.parse().map_err(|_| ErrorKind::InvalidInput)?;
+                format!("opened {}", open(address, number, &crowd))
+            }
+            None if line == "count" => {
+                let mut crowd = crowd.lock().unwrap_or_else(PoisonError::into_inner);
+                crowd.retain_mut(is_alive);
+                format!("alive {}", crowd.len())
+            }
+            _ => return Err(ErrorKind::InvalidInput.into()),
+        };
+        let mut output = io::stdout().lock();
+        writeln!(output, "{answer}")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Connects so often; how many connections there were.
+fn open(address: SocketAddr, number: usize, crowd: &Mutex<Vec<One>>) -> usize {
+    let mut opened = 0;
+    for i in 0..number {
+        let Ok(stream) = TcpStream::connect_timeout(&address, PATIENCE) else { continue };
+        if stream.set_nonblocking(true).is_ok() {
+            let sent = (i % 2 == 1).then_some(0);
+            crowd.lock().unwrap_or_else(PoisonError::into_inner).push(One { stream, sent });
+            opened += 1;
+        }
+    }
+    opened
+}
+
+/// Each of those that send sends its next octet.
+fn talk(crowd: &mut [One]) {
+    for One { stream, sent } in crowd {
+        if let Some(sent) = sent {
+            // Whoever was closed is counted as that.
+            let _ = stream.write(&[HEAD.get(*sent).copied().unwrap_or(0)]);
+            *sent += 1;
+        }
+    }
+}
+
+/// Whether the server has not closed it yet.
+fn is_alive(one: &mut One) -> bool {
+    let mut farewell = [0; 64];
+    loop {
+        match one.stream.read(&mut farewell) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn who_was_closed_is_counted_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let crowd = Mutex::new(Vec::new());
+        assert_eq!(open(listener.local_addr().unwrap(), 4, &crowd), 4);
+        let mut crowd = crowd.into_inner().unwrap();
+        let mut served: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+        talk(&mut crowd);
+        let mut octet = [0];
+        served[1].read_exact(&mut octet).unwrap();
+        assert_eq!(octet, *b"G");
+        crowd.retain_mut(is_alive);
+        assert_eq!(crowd.len(), 4, "nobody was closed");
+        served.truncate(1);
+        while crowd.len() > 1 {
+            crowd.retain_mut(is_alive);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The reading end of channels on the ORB's paths.
+
+use crate::memory::{Source, State, Writer};
+use crate::plane::{Health, ReceiveStats};
+use crate::steps::{Step, step};
+use crate::wire::Counters;
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::now_ns;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A node counts as dead after this at least: a beat comes each half second, by a call that may have to wait.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Replicas that are filled by calls.
+#[derive(Debug, Default)]
+pub(crate) struct Replicas {
+    table: PiMutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    replicas: HashMap<u32, Arc<PiMutex<Replica>>>,
+    last: u32,
+}
+
+/// A replica to be.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub token: u64,
+    pub writer: Writer,
+    /// A value that is older is stale.
+    pub fresh_ns: Option<u64>,
+    pub silence: Duration,
+    /// Each of the writer's values should come: what is missing is lost.
+    pub each: bool,
+}
+
+/// A value that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub channel: u32,
+    pub token: u64,
+    /// The number of a oneway push.
+    pub number: Option<u64>,
+    pub source: u64,
+    pub epoch: u64,
+    pub age_ns: u64,
+    pub data: &'a [u8],
+}
+
+#[derive(Debug)]
+struct Replica {
+    token: u64,
+    writer: Writer,
+    each: bool,
+    shown: Option<(u64, u64)>,
+    /// The last oneway push that was taken.
+    taken: u64,
+    health: Health,
+    counters: Counters,
+    values: u64,
+    worst_age_ns: u64,
+}
+
+impl Replicas {
+    /// Gives the number of the channel.
+    pub fn add(&self, target: Target) -> u32 {
+        let mut table = self.table.lock();
+        table.last = table.last.wrapping_add(1);
+        let number = table.last;
+        let silence_ns = target.silence.max(SILENCE).as_nanos() as u64;
+        let replica = Replica {
+            token: target.token,
+            writer: target.writer,
+            each: target.each,
+            shown: None,
+            taken: 0,
+            health: Health::new(target.fresh_ns, silence_ns, now_ns()),
+            counters: Counters::default(),
+            values: 0,
+            worst_age_ns: 0,
+        };
+        table.replicas.insert(number, Arc::new(PiMutex::new(replica)));
+        number
+    }
+
+    pub fn remove(&self, number: u32) {
+        self.table.lock().replicas.remove(&number);
+    }
+
+    /// What became of what came.
+    pub fn stats(&self, number: u32) -> Option<ReceiveStats> {
+        let replica = self.find(number)?;
+        let replica = replica.lock();
+        Some(ReceiveStats {
+            counters: replica.counters,
+            shown: replica.values,
+            stale: replica.health.stale,
+            silent: replica.health.silent,
+            worst_age_ns: replica.worst_age_ns,
+            state: replica.health.state(),
+            is_silent: replica.health.is_silent,
+        })
+    }
+
+    /// Shows a value; false where it is not for us or not new.
+    pub fn push(&self, arrival: &Arrival<'_>) -> bool {
+        step(Step::CallCame);
+        let Some(replica) = self.find(arrival.channel) else { return false };
+        let mut replica = replica.lock();
+        let shown = replica.take(arrival);
+        step(Step::CallShown);
+        shown
+    }
+
+    /// The writer's node lives. Gives the number of the last oneway push that was taken; none where there is no such channel.
+    pub fn beat(&self, number: u32, token: u64, far: State) -> Option<u64> {
+        let replica = self.find(number)?;
+        let mut replica = replica.lock();
+        if replica.token != token {
+            replica.counters.forged += 1;
+            return None;
+        }
+        replica.health.heard(far, now_ns());
+        replica.look();
+        Some(replica.taken)
+    }
+
+    /// Tells the readers of those that have fallen silent, or whose value is too old.
+    pub fn look(&self) {
+        let replicas: Vec<_> = self.table.lock().replicas.values().cloned().collect();
+        replicas.iter().for_each(|replica| replica.lock().look());
+    }
+
+    fn find(&self, number: u32) -> Option<Arc<PiMutex<Replica>>> {
+        self.table.lock().replicas.get(&number).cloned()
+    }
+}
+
+impl Replica {
+    fn take(&mut self, arrival: &Arrival<'_>) -> bool {
+        if arrival.token != self.token {
+            self.counters.forged += 1;
+            return false;
+        }
+        let now = now_ns();
+        self.health.heard(State::Open, now);
+        if let Some(number) = arrival.number {
+            // One that came before, or before its turn; that one comes again.
+            if number != self.taken + 1 {
+                let counter =
+                    if number <= self.taken { &mut self.counters.repeated } else { &mut self.counters.late };
+                *counter += 1;
+                return false;
+            }
+            self.taken = number;
+        }
+        let about = (arrival.source, arrival.epoch);
+        // A call that was made again because its answer was lost shows nothing twice.
+        if self.shown == Some(about) {
+            self.counters.repeated += 1;
+            self.look();
+            return false;
+        }
+        if self.writer.draft().put(0, arrival.data).is_err() {
+            self.counters.malformed += 1;
+            return false;
+        }
+        let written_ns = now.saturating_sub(arrival.age_ns);
+        let source = Source { sequence: arrival.source, epoch: arrival.epoch };
+        if self.writer.publish_as(arrival.data.len(), written_ns, source).is_err() {
+            self.counters.malformed += 1;
+            return false;
+        }
+        if self.each {
+            self.counters.lost += gap(self.shown, about);
+        }
+        self.shown = Some(about);
+        self.counters.complete += 1;
+        self.values += 1;
+        self.worst_age_ns = self.worst_age_ns.max(arrival.age_ns);
+        self.health.shown(written_ns);
+        self.look();
+        true
+    }
+
+    fn look(&mut self) {
+        if let Some(state) = self.health.look(now_ns()) {
+            self.writer.set_state(state);
+        }
+    }
+}
+
+/// Values that the writer's area did not keep until they could go. Numbers go on from writer to writer.
+fn gap(before: Option<(u64, u64)>, now: (u64, u64)) -> u64 {
+    before.map_or(0, |before| now.0.saturating_sub(before.0 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Geometry, Segment};
+
+    fn arrival(channel: u32, number: u64, source: u64, data: &[u8]) -> Arrival<'_> {
+        Arrival { channel, token: 7, number: Some(number), source, epoch: 1, age_ns: 5, data }
+    }
+
+    #[test]
+    fn oneway_pushes_are_taken_in_order_and_once() {
+        let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
+        let replicas = Replicas::default();
+        let channel = replicas.add(Target {
+            token: 7,
+            writer: segment.writer().unwrap(),
+            fresh_ns: None,
+            silence: Duration::from_secs(60),
+            each: true,
+        });
+        assert!(replicas.push(&arrival(channel, 1, 10, b"one")));
+        assert!(!replicas.push(&arrival(channel, 3, 12, b"three")), "before its turn");
+        assert!(!replicas.push(&arrival(channel, 1, 10, b"one")), "again");
+        assert!(!replicas.push(&Arrival { token: 8, ..arrival(channel, 2, 11, b"lie") }));
+        assert!(!replicas.push(&arrival(channel + 1, 2, 11, b"elsewhere")));
+        assert_eq!(replicas.beat(channel, 7, State::Open), Some(1));
+        assert_eq!(replicas.beat(channel, 8, State::Open), None);
+        assert!(replicas.push(&arrival(channel, 2, 11, b"two")));
+        // Three values never went.
+        assert!(replicas.push(&arrival(channel, 3, 15, b"six")));
+        let counters = replicas.stats(channel).unwrap().counters;
+        assert_eq!((counters.complete, counters.lost, counters.repeated), (3, 3, 1));
+        assert_eq!((counters.late, counters.forged, counters.malformed), (1, 2, 0));
+        assert!(!replicas.push(&arrival(channel, 4, 16, &[0; 17])), "larger than the area");
+        let mut out = [0; 16];
+        let sample = segment.reader().unwrap().latest(&mut out).unwrap();
+        assert_eq!((sample.source, &out[..sample.len]), (15, &b"six"[..]));
+        assert_eq!(replicas.beat(channel, 7, State::WriterGone), Some(4));
+        assert_eq!(segment.state(), Some(State::WriterGone));
+    }
+}

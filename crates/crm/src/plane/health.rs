@@ -1,0 +1,97 @@
+//! What readers of a replica are told about the area.
+
+use crate::memory::State;
+
+/// When the writer's node was heard last, what it said, and how old the latest value is: together the state of the replica.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Health {
+    fresh_ns: Option<u64>,
+    silence_ns: u64,
+    heard_ns: u64,
+    written_ns: Option<u64>,
+    /// What the writer's node says about the area.
+    far: State,
+    state: State,
+    pub stale: u64,
+    pub silent: u64,
+    pub is_silent: bool,
+}
+
+impl Health {
+    /// A value that is older than `fresh_ns` is stale; a node that is silent for `silence_ns` counts as dead.
+    pub fn new(fresh_ns: Option<u64>, silence_ns: u64, now_ns: u64) -> Health {
+        Health {
+            fresh_ns,
+            silence_ns,
+            heard_ns: now_ns,
+            written_ns: None,
+            far: State::Open,
+            state: State::Open,
+            stale: 0,
+            silent: 0,
+            is_silent: false,
+        }
+    }
+
+    /// Silence counts from here.
+    pub fn begin(&mut self, now_ns: u64) {
+        self.heard_ns = now_ns;
+    }
+
+    /// The writer's node said so.
+    pub fn heard(&mut self, far: State, now_ns: u64) {
+        self.heard_ns = now_ns;
+        self.far = far;
+    }
+
+    /// What the writer's node said last.
+    pub fn far(&self) -> State {
+        self.far
+    }
+
+    /// A value is in the replica.
+    pub fn shown(&mut self, written_ns: u64) {
+        self.written_ns = Some(written_ns);
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The new state, if it is another one.
+    pub fn look(&mut self, now_ns: u64) -> Option<State> {
+        let silent = now_ns.saturating_sub(self.heard_ns) >= self.silence_ns;
+        let age = self.written_ns.map(|written| now_ns.saturating_sub(written));
+        let old = matches!((age, self.fresh_ns), (Some(age), Some(limit)) if age >= limit);
+        let state = match self.far {
+            State::Destroyed => State::Destroyed,
+            _ if silent => State::WriterGone,
+            // It moved within its node: the agent there follows it.
+            State::Open | State::Moved | State::Stale if old => State::Stale,
+            State::Open | State::Moved | State::Stale => State::Open,
+            far => far,
+        };
+        self.is_silent = silent;
+        if state == self.state {
+            return None;
+        }
+        self.state = state;
+        self.stale += u64::from(state == State::Stale);
+        self.silent += u64::from(silent);
+        Some(state)
+    }
+
+    /// When to look again if nothing comes.
+    pub fn look_at(&self) -> Option<u64> {
+        let told = matches!(self.state, State::WriterGone | State::Destroyed);
+        let silence = (!told).then(|| self.heard_ns + self.silence_ns);
+        let stale = match (self.state, self.written_ns, self.fresh_ns) {
+            (State::Open, Some(written), Some(limit)) => Some(written + limit),
+            _ => None,
+        };
+        match (silence, stale) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The steps of a node's server and of the coordinator, for tests that end their process at any of them.
+
+/// A step that is about to be made, or has just been.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::enum_variant_names, reason = "named as they happen")]
+pub(crate) enum Step {
+    // The node's server: areas and libraries.
+    Welcomed,
+    CreateAsked,
+    CreateRegistered,
+    Created,
+    WriterEntered,
+    WriterHandedOver,
+    ReaderEntered,
+    ReaderHandedOver,
+    Detached,
+    SessionLeft,
+    DestroyTaken,
+    DestroyTold,
+    DestroyEnded,
+    AdoptBegun,
+    AdoptRegistered,
+    Adopted,
+    // Between nodes.
+    ReplicaDescribed,
+    ReplicaReady,
+    ReplicaOpened,
+    ReplicaHandedOver,
+    ReplicaForgotten,
+    ChannelAsked,
+    ChannelReplaced,
+    ChannelStarted,
+    ChannelClosed,
+    Rung,
+    DatagramMade,
+    DatagramSent,
+    DatagramCame,
+    PieceTaken,
+    ValueAboutToShow,
+    ValueShown,
+    CallCame,
+    CallShown,
+    // The coordinator.
+    NodeCame,
+    NodeStored,
+    AreaCame,
+    AreaStored,
+    AreaLeaves,
+    AreaForgotten,
+    Located,
+}
+
+/// Nothing in a build; in a test, the end of the process at the chosen step.
+#[inline(always)]
+pub(crate) fn step(_step: Step) {
+    #[cfg(test)]
+    chosen::look(_step);
+}
+
+#[cfg(test)]
+pub(crate) mod chosen {
+    use super::Step;
+    use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+    /// The step's number and one; 0 for none.
+    static STEP: AtomicU32 = AtomicU32::new(0);
+    /// How often it is passed before that.
+    static LEFT: AtomicI64 = AtomicI64::new(0);
+
+    pub fn choose(step: u32, times: i64) {
+        LEFT.store(times, Ordering::Relaxed);
+        STEP.store(step + 1, Ordering::Release);
+    }
+
+    pub fn look(step: Step) {
+        if STEP.load(Ordering::Acquire) == step as u32 + 1 && LEFT.fetch_sub(1, Ordering::AcqRel) == 0 {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            // Until the signal is delivered.
+            loop {
+                std::thread::yield_now();
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Two nodes, a coordinator and libraries over real sockets; the parts are in one process, each with an ORB of its own.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use isorb::{Config, Orb, Reference};
+use isorb_crm::coordinator::{Coordinator, MemoryStore};
+use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_crm::memory::State;
+use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::{AreaReader, Library};
+use isorb_rt::time::Deadline;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Generous: the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Running {
+    pub orb: Orb,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Running {
+    pub fn new() -> Running {
+        let config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
+        let orb = Orb::with_config(config);
+        // The endpoint opens with the root POA.
+        orb.root_poa().unwrap();
+        let background = orb.clone();
+        Running { orb, thread: Some(std::thread::spawn(move || background.run())) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.orb.shutdown(true);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+pub struct World {
+    // In this order they end.
+    pub near: Option<NodeServer>,
+    pub far: Option<NodeServer>,
+    pub near_orb: Running,
+    pub far_orb: Running,
+    pub app: Running,
+    pub coordinator: Running,
+    pub glob: String,
+    pub sockets: [PathBuf; 2],
+}
+
+impl World {
+    pub fn new() -> World {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let socket = |node: &str| {
+            std::env::temp_dir().join(format!("isorb-crm-{}-{number}-{node}.socket", std::process::id()))
+        };
+        let coordinator = Running::new();
+        let glob = Coordinator::start(&coordinator.orb, Arc::new(MemoryStore::default())).unwrap();
+        let mut world = World {
+            near: None,
+            far: None,
+            near_orb: Running::new(),
+            far_orb: Running::new(),
+            app: Running::new(),
+            coordinator,
+            glob: glob.object().object().to_string(),
+            sockets: [socket("near"), socket("far")],
+        };
+        world.near = Some(world.start(0));
+        world.far = Some(world.start(1));
+        world
+    }
+
+    pub fn start(&self, which: usize) -> NodeServer {
+        let (orb, name) = [(&self.near_orb.orb, "near"), (&self.far_orb.orb, "far")][which];
+        let glob: Glob_CommRef = orb.resolve(&self.glob).unwrap();
+        NodeServer::start(orb, ServerConfig::new(name, &self.sockets[which]), Some(glob)).unwrap()
+    }
+
+    pub fn library(&self, which: usize) -> Library {
+        Library::connect(&self.app.orb, &self.sockets[which]).unwrap()
+    }
+}
+
+pub fn area(name: &str, size: u32) -> Area {
+    Area { name: name.into(), size, histories: 3 }
+}
+
+pub fn on_write() -> ReaderQoS {
+    ReaderQoS {
+        how: Mode::PushOnWrite,
+        period: 0,
+        deadline: 0,
+        histories: 2,
+        guaranteed: false,
+        through: Path::PathUdp,
+        parity: 0,
+    }
+}
+
+pub const QOS: WriterQoS = WriterQoS { period: 50_000_000 };
+
+/// Reads until a value of this source number is there.
+pub fn until(reader: &mut AreaReader, source: u64) -> Vec<u8> {
+    let deadline = Deadline::after(PATIENCE);
+    let mut out = vec![0; reader.size()];
+    loop {
+        if let Ok(sample) = reader.latest(&mut out)
+            && sample.source >= source
+        {
+            return out[..sample.len].to_vec();
+        }
+        assert!(!deadline.is_past(), "value {source} did not come; state {:?}", reader.state());
+        let _ = reader.wait(Duration::from_millis(200));
+    }
+}
+
+pub fn until_state(reader: &mut AreaReader, state: State) {
+    let deadline = Deadline::after(PATIENCE);
+    while reader.state() != Some(state) {
+        assert!(!deadline.is_past(), "{:?} instead of {state:?}", reader.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,78 @@
+//! Ten thousand connects that ask for nothing, as far as there are descriptors for them: those who are served go on, and all of the
+//! others are closed by limits and time-outs. A process of its own, since it takes nearly all descriptors.
+
+mod common;
+
+use common::pair_with;
+use isorb::{Concurrency, Config};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Connections that the server holds.
+const HELD: usize = 64;
+/// The head of a message of 16 MiB, whose octets come one at a time.
+const HEAD: [u8; 12] = *b"GIOP\x01\x02\x01\x00\x00\x00\xf0\x00";
+
+/// How many may connect: each takes a descriptor here, and for a moment one at the server.
+fn many() -> usize {
+    let limits = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }).unwrap();
+    let most = limits.maximum.unwrap_or(1 << 20) as usize;
+    10_000.min(most.saturating_sub(3 * HELD + 200) / 2)
+}
+
+/// Whether the server has closed it.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut farewell = [0; 64];
+    loop {
+        match stream.read(&mut farewell) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+}
+
+#[test]
+fn a_storm_ends_closed_and_nobody_else_suffers() {
+    let many = many();
+    assert!(many >= 300, "too few descriptors for a storm");
+    for concurrency in [Concurrency::Connection, Concurrency::Lane] {
+        let limit = Duration::from_millis(500);
+        let config = Config {
+            concurrency,
+            max_connections: HELD,
+            message_timeout_ms: limit.as_millis() as u64,
+            first_request_timeout_ms: limit.as_millis() as u64,
+            ..Config::default()
+        };
+        let (server, client, echo, _) = pair_with(config, Config::default());
+        echo.ping().unwrap();
+        let at = server.endpoint_addresses().remove(0);
+        let mut crowd: Vec<(TcpStream, usize)> = Vec::with_capacity(many);
+        for i in 0..many {
+            let stream = TcpStream::connect((at.0.as_str(), at.1)).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            crowd.push((stream, 0));
+            if i % 100 == 0 {
+                echo.ping().unwrap();
+            }
+        }
+        // Every second one says an octet now and then, until the last of all is closed.
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !crowd.is_empty() {
+            crowd.retain_mut(|(stream, _)| !is_closed(stream));
+            for (stream, sent) in crowd.iter_mut().step_by(2) {
+                // Who was closed meanwhile is found out above.
+                let _ = stream.write(&[HEAD.get(*sent).copied().unwrap_or(0)]);
+                *sent += 1;
+            }
+            echo.ping().unwrap();
+            assert!(Instant::now() < patience, "{} of {many} connections are not closed", crowd.len());
+        }
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
