@@ -1,7 +1,7 @@
 //! What a server knows and counts, for tools.
 
 use super::NodeServer;
-use super::tables::{Replica, What};
+use super::tables::{Agent, Replica, What};
 use crate::memory::{Segment, State};
 use crate::plane::ReceiveStats;
 use std::collections::HashMap;
@@ -47,6 +47,8 @@ pub struct AreaStatus {
     pub readers: usize,
     /// Where it is pushed to: the nodes' names, in order, with each whether the channel is guaranteed.
     pub pushed_to: Vec<(String, bool)>,
+    /// Values that went to other nodes as datagrams; one that went to a group counts once.
+    pub pushes: u64,
 }
 
 /// A channel's end at the reader's node.
@@ -125,9 +127,15 @@ impl NodeServer {
                 }
             }
             let mut pushed: HashMap<&str, Vec<(String, bool)>> = HashMap::new();
+            let mut sent: HashMap<&str, u64> = HashMap::new();
             for channel in tables.channels.values() {
                 let to = (channel.to.node.clone(), channel.grant.is_some());
                 pushed.entry(&channel.area).or_default().push(to);
+                if let Agent::Datagrams { dispatcher, key } = channel.agent
+                    && let Some(stats) = shared.dispatchers[dispatcher].push_stats(key)
+                {
+                    *sent.entry(&channel.area).or_default() += stats.pushes;
+                }
             }
             let mut entries: Vec<_> = tables.areas.iter().collect();
             entries.sort_by_key(|(name, _)| *name);
@@ -146,6 +154,7 @@ impl NodeServer {
                     period_ns: entry.period_ns,
                     readers: readers.get(name.as_str()).copied().unwrap_or(0),
                     pushed_to,
+                    pushes: sent.remove(name.as_str()).unwrap_or(0),
                 }
             }));
             // Under the tables' lock: a replica that somebody else holds at the moment its last reader leaves would not be closed.
