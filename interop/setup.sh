@@ -145,16 +145,23 @@ build_jacorb() {
       { lacks "JacORB 3.9 from Maven Central (for jacorb)"; return; }
     touch "$out/lib/stamp"
   fi
-  if stale "$out/stamp" "$here/idl" "$here/java" "$here/setup.sh"; then
+  if stale "$out/stamp" "$here/idl" "$here/java" "$here/setup.sh" "$here/../idl/CosEventComm.idl" \
+    "$here/../idl/CosEventChannelAdmin.idl"; then
     rm -rf "$out/stubs" "$out/classes"
     mkdir -p "$out/stubs" "$out/classes"
     run jacorb-idl java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/java/idl" -DINTEROP_NO_LONG_DOUBLE \
       -d "$out/stubs" "$here/idl/interop.idl" || { lacks "a working IDL compiler (for jacorb)"; return; }
+    for file in CosEventComm CosEventChannelAdmin; do
+      # Named here, since it puts half of what the prefix omg.org stands for into another package.
+      run "jacorb-idl-$file" java -cp "$out/lib/*" org.jacorb.idl.parser "-I$here/../idl" -d "$out/stubs" \
+        -i2jpackage CosEventComm:org.omg.CosEventComm -i2jpackage CosEventChannelAdmin:org.omg.CosEventChannelAdmin \
+        "$here/../idl/$file.idl" || { lacks "a working IDL compiler (for jacorb's events)"; return; }
+    done
     find "$out/stubs" "$here/java/src" -name '*.java' >"$out/sources"
     run jacorb-javac javac -nowarn -encoding UTF-8 -cp "$out/lib/*" -d "$out/classes" "@$out/sources" ||
       { lacks "a working build of interop/java (for jacorb)"; return; }
-    for program in Server Client; do
-      wrapper "$out/$(echo $program | tr SC sc)" \
+    for program in Server Client Events; do
+      wrapper "$out/$(echo $program | tr SCE sce)" \
         "java -Xshare:auto -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.$program"
     done
     wrapper "$out/naming" "java -cp '$out/classes:$out/lib/*' interop.Naming"

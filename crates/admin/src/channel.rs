@@ -49,6 +49,7 @@ impl<R: Rack> Source for ChannelSource<R> {
             .iter()
             .zip(&latencies)
             .map(|(status, latencies)| row(status, latencies.as_ref(), before.get(&status.id), ns));
+        let totals = self.channel.totals();
         let view = View {
             kind: "event-channel",
             id: self.channel.id(),
@@ -57,6 +58,8 @@ impl<R: Rack> Source for ChannelSource<R> {
             free_copies: self.channel.free_copies(),
             lookups: self.channel.lookups(),
             left_out,
+            too_large: totals.too_large,
+            undeclared: totals.undeclared,
             consumers: rows.collect(),
         };
         let text = json(&view);
@@ -79,6 +82,9 @@ struct View {
     free_copies: usize,
     lookups: usize,
     left_out: usize,
+    /// Since the channel was made: pushes lost to the size of an event, and events that their supplier had not declared.
+    too_large: u64,
+    undeclared: u64,
     consumers: Vec<Row>,
 }
 
@@ -97,8 +103,9 @@ struct Row {
     loss_rate: Option<f64>,
     pushed: u64,
     queued: u64,
-    /// Lost, refused, not kept or skipped.
+    /// Lost, refused, not kept, too large or skipped.
     lost: u64,
+    too_large: u64,
     failed: u64,
     missed: u64,
     overruns: u64,
@@ -132,7 +139,7 @@ impl Times {
 }
 
 fn lost(counts: &Counts) -> u64 {
-    [counts.dropped, counts.refused, counts.not_kept, counts.skipped]
+    [counts.dropped, counts.refused, counts.not_kept, counts.too_large, counts.skipped]
         .iter()
         .fold(0, |a, b| a.saturating_add(*b))
 }
@@ -155,6 +162,7 @@ fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&C
         pushed: counts.pushed,
         queued: counts.queued,
         lost: lost(counts),
+        too_large: counts.too_large,
         failed: counts.failed,
         missed: counts.missed,
         overruns: counts.overruns,

@@ -23,6 +23,7 @@
 pub mod cases;
 mod cli;
 pub mod contention;
+mod distant;
 pub mod experiments;
 pub mod figure;
 pub mod harness;

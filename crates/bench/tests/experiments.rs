@@ -94,22 +94,29 @@ fn tao_timeline() {
 
 #[test]
 fn tao_utilisation() {
-    check("tao-utilisation", &["channel-high", "channel-low", "bare-low", "single-threaded-high"], 5);
+    check("tao-utilisation", &["channel-high", "channel-low", "federated-low", "bare-low"], 6);
 }
 
 #[test]
 fn tao_latency() {
-    check("tao-latency", &["1-supplier", "2-suppliers", "10-suppliers", "raw-loop"], 4);
+    let subjects =
+        ["1-supplier", "10-suppliers", "raw-loop", "among-500", "among-500-broadcast", "two-processes"];
+    check("tao-latency", &subjects, 4);
 }
 
 #[test]
 fn tao_spacing() {
-    check("tao-spacing", &["1-consumer", "20-consumers"], 9);
+    check("tao-spacing", &["1-consumer", "20-consumers", "20-of-520-broadcast"], 9);
 }
 
 #[test]
 fn tao_dispatch_cost() {
-    check("tao-dispatch-cost", &["function", "method", "trait-object"], 1);
+    check("tao-dispatch-cost", &["function", "method", "trait-object", "by-name"], 1);
+}
+
+#[test]
+fn event_cost() {
+    check("event-cost", &["bare-again", "channel-push-thread", "cold-keys"], 1);
 }
 
 #[test]

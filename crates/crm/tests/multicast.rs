@@ -66,11 +66,12 @@ fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
     // Who comes later has missed nothing, and sees at once what is there.
     let mut second = third.attach_reader("radar", qos()).unwrap();
     whole(&mut second, 10);
-    let before = status().areas[0].pushes;
+    let pushed = || world.near.as_ref().unwrap().pushes(10)[0].counts.pushes;
+    let before = pushed();
     for _ in 0..20 {
         write(&mut [&mut first, &mut second]);
     }
-    let pushes = status().areas[0].pushes - before;
+    let pushes = pushed() - before;
     assert_eq!(pushes, 20, "two nodes, one push a value");
     assert_eq!(world.near.as_ref().unwrap().counts().3, 3, "the group and two parts in it");
     let lost = second.statistics().unwrap().lost;

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::filter::Filter;
 use crate::modules::{Rack, Replaceable};
 use crate::placement::Quality;
+use crate::supplier::{Published, SupplierQos};
 use std::fmt;
 use std::sync::Arc;
 
@@ -155,13 +156,24 @@ pub struct SupplierAdmin<R: Rack = Replaceable> {
 }
 
 impl<R: Rack> SupplierAdmin<R> {
-    /// Connects a supplier. What it will push need not be declared: the tables know the consumers.
+    /// Connects a supplier that does not say what it will push: the tables know the consumers.
     ///
     /// # Errors
     /// [`ConnectError::TooMany`], [`ConnectError::Destroyed`].
     pub fn connect(&self) -> Result<ProxyPushConsumer<R>, ConnectError> {
-        let id = self.core.connect_supplier()?;
-        Ok(ProxyPushConsumer { core: self.core.clone(), id })
+        self.connect_with(SupplierQos::default())
+    }
+
+    /// Connects a supplier that says what it will push. Other events of it are counted or refused
+    /// ([`Config::undeclared`](crate::Config::undeclared)). Where all suppliers of a channel have said so, observers are told, and a
+    /// federation subscribes for its neighbours to nothing that nobody here pushes.
+    ///
+    /// # Errors
+    /// [`ConnectError::TooMany`], [`ConnectError::TooManyPublications`], [`ConnectError::Destroyed`].
+    pub fn connect_with(&self, qos: SupplierQos) -> Result<ProxyPushConsumer<R>, ConnectError> {
+        let published = Published::new(&qos);
+        let id = self.core.connect_supplier(qos)?;
+        Ok(ProxyPushConsumer { core: self.core.clone(), id, published })
     }
 }
 
@@ -169,6 +181,7 @@ impl<R: Rack> SupplierAdmin<R> {
 pub struct ProxyPushConsumer<R: Rack = Replaceable> {
     core: Arc<Core<R>>,
     id: u32,
+    published: Option<Published>,
 }
 
 /// What became of the pushes that an event led to, by consumer. Conjunctions that wait for more count as taken.
@@ -180,6 +193,11 @@ pub struct Pushed {
     pub dropped: u32,
     /// Consumers that had no room and want the supplier to know.
     pub refused: u32,
+    /// Consumers that did not get it since it would have to wait for them and has more data than
+    /// [`Limits::payload`](crate::Limits::payload).
+    pub too_large: u32,
+    /// 1 if the supplier had not declared it. [`Config::undeclared`](crate::Config::undeclared) says what that entails.
+    pub undeclared: u32,
 }
 
 impl<R: Rack> ProxyPushConsumer<R> {
@@ -198,6 +216,9 @@ impl<R: Rack> ProxyPushConsumer<R> {
     /// [`Overflow::Block`](isorb_rt::queue::Overflow::Block) only, and no longer than [`Config::block`](crate::Config::block).
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Pushed {
+        if self.published.as_ref().is_some_and(|published| !published.has(&event.header)) {
+            return self.core.push_undeclared(self.id, event);
+        }
         self.core.push(self.id, event)
     }
 
@@ -209,6 +230,8 @@ impl<R: Rack> ProxyPushConsumer<R> {
                 taken: sum.taken.saturating_add(one.taken),
                 dropped: sum.dropped.saturating_add(one.dropped),
                 refused: sum.refused.saturating_add(one.refused),
+                too_large: sum.too_large.saturating_add(one.too_large),
+                undeclared: sum.undeclared.saturating_add(one.undeclared),
             }
         })
     }
@@ -219,7 +242,7 @@ impl<R: Rack> ProxyPushConsumer<R> {
 
 impl<R: Rack> Drop for ProxyPushConsumer<R> {
     fn drop(&mut self) {
-        self.core.disconnect_supplier();
+        self.core.disconnect_supplier(self.id);
     }
 }
 

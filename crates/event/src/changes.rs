@@ -11,6 +11,7 @@ use crate::filter::Compiled;
 use crate::modules::{Rack, Row};
 use crate::observer::Observer;
 use crate::registry::{Entry, Registry};
+use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
 use crate::view::View;
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
@@ -238,19 +239,34 @@ impl<R: Rack> Core<R> {
         self.registry.lock().consumers.get(&id).is_some_and(|entry| !entry.connection.is_gone())
     }
 
-    pub(crate) fn connect_supplier(&self) -> Result<u32, ConnectError> {
-        self.enter(|registry| {
-            if registry.suppliers >= self.limits.suppliers {
+    pub(crate) fn connect_supplier(&self, qos: SupplierQos) -> Result<u32, ConnectError> {
+        if qos.publications.len() > MAX_PUBLICATIONS {
+            return Err(ConnectError::TooManyPublications);
+        }
+        let (id, news) = self.enter(|registry| {
+            if registry.suppliers.len() >= self.limits.suppliers {
                 return Err(ConnectError::TooMany);
             }
-            registry.suppliers += 1;
             registry.next = registry.next.wrapping_add(1).max(1);
-            Ok(registry.next)
-        })
+            let before = registry.published();
+            registry.suppliers.insert(registry.next, qos);
+            Ok((registry.next, before != registry.published()))
+        })?;
+        if news {
+            self.tell_observers();
+        }
+        Ok(id)
     }
 
-    pub(crate) fn disconnect_supplier(&self) {
-        self.registry.lock().suppliers -= 1;
+    pub(crate) fn disconnect_supplier(&self, id: u32) {
+        let mut registry = self.registry.lock();
+        let before = registry.published();
+        registry.suppliers.remove(&id);
+        let news = before != registry.published();
+        drop(registry);
+        if news {
+            self.tell_observers();
+        }
     }
 
     /// Puts a row in the old one's place, then ends the old one.
@@ -312,7 +328,7 @@ impl<R: Rack> Core<R> {
         registry.observers.len() != before
     }
 
-    /// Tells observers what is wanted now. Who is told may change that, here or by a call that waits for another thread; then
+    /// Tells observers what is wanted and published now. Who is told may change that, here or by a call that waits for another thread; then
     /// whoever is telling tells them once more.
     fn tell_observers(&self) {
         if !self.telling.take() {
@@ -324,8 +340,12 @@ impl<R: Rack> Core<R> {
             if !observers.is_empty() {
                 registry.version += 1;
                 let (version, wanted) = (registry.version, registry.wanted());
+                let published = registry.published();
                 drop(registry);
-                observers.iter().for_each(|observer| observer.wanted(version, &wanted));
+                for observer in &observers {
+                    observer.published(version, published.as_deref());
+                    observer.wanted(version, &wanted);
+                }
             } else {
                 drop(registry);
             }

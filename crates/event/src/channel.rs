@@ -3,7 +3,7 @@
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
 use crate::config::Config;
 use crate::core::Core;
-use crate::counters::Counts;
+use crate::counters::{Counts, Totals};
 use crate::dispatch::{Direct, Dispatch, Queued, Route, Strategy};
 use crate::error::{StartError, SwapError};
 use crate::latency::Latencies;
@@ -157,6 +157,11 @@ impl<R: Rack> Channel<R> {
     /// Copies of events that are free, of those that [`Limits::events`](crate::Limits::events) says.
     pub fn free_copies(&self) -> usize {
         self.core.kernel.events.available()
+    }
+
+    /// What happened in the channel that no single consumer's counts say.
+    pub fn totals(&self) -> Totals {
+        self.core.kernel.totals.read()
     }
 
     /// Serves the most urgent push that waits, on this thread, if the dispatching is driven by hand. Says whether there was one.

@@ -4,6 +4,7 @@ use crate::clock::{Clock, Monotonic};
 use crate::dispatch::{Strategy, ThreadSetup};
 use crate::modules::Configuration;
 use crate::placement::{AsDeclared, RunTimeScheduler};
+use crate::supplier::Undeclared;
 use isorb_rt::priority::Priority;
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +19,9 @@ pub struct Limits {
     pub suppliers: usize,
     /// Copies of events that wait in queues and conjunctions. Without a free one the consumer's overflow policy holds.
     pub events: usize,
-    /// The octets of data that a copy can have (payload and any together).
+    /// The octets of data that a copy can have (payload and any together). An event with more reaches the consumers that need no copy,
+    /// which are those without a queue; for the others it is lost, counted ([`Counts::too_large`](crate::Counts::too_large)) and the
+    /// supplier told ([`Pushed::too_large`](crate::Pushed::too_large)). All copies have this size: the pool takes `events` times as much.
     pub payload: usize,
     /// Pushes of several events that wait in queues.
     pub sets: usize,
@@ -77,6 +80,8 @@ pub struct Config {
     pub latencies: bool,
     /// Whether pushes are counted by consumer. Losses and failures always are.
     pub counting: bool,
+    /// What becomes of events that their supplier has not declared (see [`SupplierQos`](crate::SupplierQos)).
+    pub undeclared: Undeclared,
     /// Its number in a federation: unique there, and not 0, which is none.
     pub id: u64,
     /// Its time.
@@ -100,6 +105,7 @@ impl Default for Config {
             trace: false,
             latencies: false,
             counting: true,
+            undeclared: Undeclared::default(),
             id: 0,
             clock: Arc::new(Monotonic),
             scheduler: Arc::new(AsDeclared),

@@ -11,13 +11,13 @@ use crate::placement::{Containment, Placement, Quality, SubPriority};
 use crate::trace::{Record, What};
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
-use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use isorb_rt::sync::{EventCount, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
 /// What became of a push to one consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,8 @@ pub(crate) enum Fate {
     Dropped,
     /// Lost, and the supplier is told.
     Refused,
+    /// Lost, since it would have to be copied and is larger than a copy may be; the supplier is told.
+    TooLarge,
     /// The consumer is gone.
     Gone,
 }
@@ -45,7 +47,7 @@ pub(crate) struct Connection {
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
     queue: PiMutex<Queue>,
-    room: PiCondvar,
+    room: EventCount,
     /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
     /// a push than calling the consumer.
     busy: AtomicU32,
@@ -94,7 +96,7 @@ impl Connection {
                 waiting: VecDeque::with_capacity(quality.queue.max(1)),
                 told: false,
             }),
-            room: PiCondvar::new(),
+            room: EventCount::new(),
             busy: AtomicU32::new(0),
             timed: placement.deadline.is_some()
                 || placement.worst_case.is_some()
@@ -151,7 +153,7 @@ impl Connection {
         self.busy.fetch_or(GONE, AcqRel);
         let waiting: Vec<Waiting> = self.queue.lock().waiting.drain(..).collect();
         self.busy.fetch_sub(waiting.len() as u32, AcqRel);
-        self.room.notify_all(&self.queue);
+        self.room.notify_all();
     }
 
     /// As `leave`, from the consumer's own path: the channel clears up later.
@@ -214,10 +216,17 @@ impl Connection {
         }
     }
 
-    /// There was no memory for the event. Under [`Overflow::Refuse`] and `Block` the supplier is told.
+    /// There was no memory for the event. One that is too large is no matter of policy; else the supplier is told under
+    /// [`Overflow::Refuse`] and `Block`.
     pub(crate) fn not_kept(&self, cause: NoCopy, now: u64) -> Fate {
+        if cause == NoCopy::TooLarge {
+            count(&self.counters.too_large);
+            count(&self.kernel.totals.too_large);
+            self.record(What::Drop, now, 2, 0);
+            return Fate::TooLarge;
+        }
         count(&self.counters.not_kept);
-        self.record(What::Drop, now, if cause == NoCopy::Exhausted { 1 } else { 2 }, 0);
+        self.record(What::Drop, now, 1, 0);
         match self.quality.overflow {
             Overflow::Refuse | Overflow::Block => Fate::Refused,
             Overflow::DropOldest | Overflow::DropNewest => Fate::Dropped,
@@ -236,7 +245,9 @@ impl Connection {
         let mut queue = self.queue.lock();
         if queue.waiting.len() >= limit && self.quality.overflow == Overflow::Block {
             let deadline = Deadline::after(self.kernel.block);
-            self.room.wait_while(&mut queue, deadline, |q| q.waiting.len() >= limit && !self.is_gone());
+            drop(queue);
+            let full = |q: &mut Queue| q.waiting.len() >= limit && !self.is_gone();
+            queue = self.room.lock_while(&self.queue, deadline, full);
         }
         if self.is_gone() {
             return Fate::Gone;
@@ -284,9 +295,10 @@ impl Connection {
             queue.told = false;
             return false;
         };
+        let left = queue.waiting.len();
         drop(queue);
-        if self.quality.overflow == Overflow::Block {
-            self.room.notify_one(&self.queue);
+        if self.quality.overflow == Overflow::Block && left + self.roomy() <= self.quality.queue.max(1) {
+            self.room.notify_one();
         }
         if !self.is_gone() {
             let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
@@ -298,6 +310,12 @@ impl Connection {
         self.busy.fetch_sub(1, AcqRel);
         queue.told = !queue.waiting.is_empty();
         queue.told
+    }
+
+    /// So much room there is before suppliers that wait for it are woken: one wake-up an event would be two switches an event where both
+    /// share a processor.
+    fn roomy(&self) -> usize {
+        (self.quality.queue / 8).clamp(1, 32)
     }
 
     /// Where its next push stands among its priority; lower first.

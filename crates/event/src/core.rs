@@ -6,6 +6,7 @@ use crate::channel::ConsumerStatus;
 use crate::config::Config;
 use crate::connection::{Connection, Fate};
 use crate::correlation::Registration;
+use crate::counters::count;
 use crate::designator;
 use crate::dispatch::{Dispatch, Route, ThreadSetup, Work};
 use crate::error::StartError;
@@ -15,6 +16,7 @@ use crate::latency::Latencies;
 use crate::modules::{Modules, Rack};
 use crate::placement::RunTimeScheduler;
 use crate::registry::Registry;
+use crate::supplier::Undeclared;
 use crate::table::Hit;
 use crate::timer::{Due, Timers};
 use crate::trace::{Record, Trace, What};
@@ -37,6 +39,7 @@ pub(crate) struct Core<R: Rack> {
     pub setup: ThreadSetup,
     pub limits: crate::config::Limits,
     pub own_threads: bool,
+    pub undeclared: Undeclared,
     pub id: u64,
     /// Whose turn it is to tell observers. They may cause changes themselves, so nobody waits for them.
     pub telling: Turn,
@@ -71,6 +74,7 @@ impl<R: Rack> Core<R> {
             setup: config.threads,
             limits,
             own_threads: config.own_threads,
+            undeclared: config.undeclared,
             id: config.id,
             telling: Turn::new(),
             sequence: AtomicU64::new(0),
@@ -81,6 +85,17 @@ impl<R: Rack> Core<R> {
             core.start_sweeper()?;
         }
         Ok(core)
+    }
+
+    /// An event that its supplier had not declared.
+    #[cold]
+    pub(crate) fn push_undeclared(&self, supplier: u32, event: &Event<'_>) -> Pushed {
+        count(&self.kernel.totals.undeclared);
+        let pushed = match self.undeclared {
+            Undeclared::Count => self.push(supplier, event),
+            Undeclared::Refuse => Pushed::default(),
+        };
+        Pushed { undeclared: 1, ..pushed }
     }
 
     /// An event on its way from a supplier to all who want it.
@@ -357,6 +372,7 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
             }
             Fate::Dropped => self.pushed.dropped += 1,
             Fate::Refused => self.pushed.refused += 1,
+            Fate::TooLarge => self.pushed.too_large += 1,
             Fate::Gone => {}
         }
     }

@@ -4,27 +4,29 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What happened to a consumer's events since it connected.
+    ($(#[$of:meta])* $read:ident of $live:ident: $($(#[$doc:meta])* $name:ident,)*) => {
+        $(#[$of])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-        pub struct Counts {
+        pub struct $read {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Counters {
+        pub(crate) struct $live {
             $(pub $name: AtomicU64,)*
         }
 
-        impl Counters {
-            pub(crate) fn read(&self) -> Counts {
-                Counts { $($name: self.$name.load(Relaxed),)* }
+        impl $live {
+            pub(crate) fn read(&self) -> $read {
+                $read { $($name: self.$name.load(Relaxed),)* }
             }
         }
     };
 }
 
 counters! {
+    /// What happened to a consumer's events since it connected.
+    Counts of Counters:
     /// Pushes that the consumer took or failed at.
     pushed,
     /// Pushes that waited in its queue before.
@@ -33,8 +35,10 @@ counters! {
     dropped,
     /// Pushes refused since its queue was full; suppliers were told.
     refused,
-    /// Events that the channel had no memory for: the pool of copies was empty, or the event larger than a copy may be.
+    /// Events lost since all copies were in use ([`Limits::events`](crate::Limits::events)).
     not_kept,
+    /// Events lost since their data are larger than a copy may be ([`Limits::payload`](crate::Limits::payload)); suppliers were told.
+    too_large,
     /// Pushes at which the consumer failed.
     failed,
     /// Pushes that it returned from after its deadline.
@@ -47,6 +51,15 @@ counters! {
     timeouts,
     /// Intervals that passed without a time-out, since the one before was served too late.
     late_intervals,
+}
+
+counters! {
+    /// What happened in a channel since it was made, whoever is connected now.
+    Totals of Total:
+    /// Pushes to consumers, gateways included, that were lost since the event's data are larger than a copy may be.
+    too_large,
+    /// Events that their supplier had not declared.
+    undeclared,
 }
 
 #[inline]

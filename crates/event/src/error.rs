@@ -25,6 +25,8 @@ pub enum ConnectError {
     NotAdmitted(NotAdmitted),
     /// As many are connected as the channel can hold.
     TooMany,
+    /// It declares more than [`MAX_PUBLICATIONS`](crate::MAX_PUBLICATIONS).
+    TooManyPublications,
     /// Its filters need more different masks than the channel allows.
     TooManyMasks,
     /// Its time-outs need more timers than are free.
@@ -87,6 +89,9 @@ impl fmt::Display for ConnectError {
             ConnectError::NotAdmitted(error) => return error.fmt(f),
             ConnectError::Thread(error) => return error.fmt(f),
             ConnectError::TooMany => "as many are connected as the channel can hold",
+            ConnectError::TooManyPublications => {
+                "a supplier declares at most 4096 publications; leave some open (0 is any)"
+            }
             ConnectError::TooManyMasks => "the filters need more different masks than the channel allows",
             ConnectError::TooManyTimers => "the time-outs need more timers than are free",
             ConnectError::Busy => "the tables cannot be changed while consumers hold all versions of them",

@@ -2,6 +2,7 @@
 
 use crate::batch::Sets;
 use crate::clock::Clock;
+use crate::counters::Total;
 use crate::event::EventPool;
 use crate::trace::Trace;
 use isorb_rt::priority::Priority;
@@ -19,6 +20,7 @@ pub(crate) struct Kernel {
     /// How long a supplier waits for room in a queue that blocks.
     pub block: Duration,
     pub counting: bool,
+    pub totals: Total,
     /// Consumers have histograms.
     pub latencies: bool,
     /// Consumers that the channel is to disconnect when it comes to it.
@@ -49,6 +51,7 @@ impl Kernel {
             levels,
             block,
             counting,
+            totals: Total::default(),
             latencies,
             leaving,
             sweeper: Parker::new(),

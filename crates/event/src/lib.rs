@@ -35,9 +35,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+// Under loom there are no faces, and so no users of some parts.
+#![cfg_attr(loom, allow(dead_code))]
 
 mod admin;
 mod batch;
+mod chains;
 mod changes;
 mod channel;
 mod clock;
@@ -51,27 +54,32 @@ pub mod designator;
 pub mod dispatch;
 mod error;
 mod event;
+#[cfg(not(loom))]
 pub mod face;
 pub mod federation;
 mod filter;
 mod kernel;
 pub mod latency;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod modules;
 mod observer;
 mod placement;
 mod registry;
 mod scheduled;
+mod supplier;
 mod table;
 mod timer;
 pub mod trace;
 mod view;
 
 pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, SupplierAdmin};
+pub use chains::ChainId;
 pub use channel::{Channel, ConsumerStatus};
 pub use clock::{Clock, Monotonic, VirtualClock};
 pub use config::{Config, Limits};
 pub use consumer::{Failure, PushConsumer};
-pub use counters::Counts;
+pub use counters::{Counts, Totals};
 pub use dispatch::{Strategy, ThreadSetup, yield_now};
 pub use error::{ConnectError, StartError, SwapError};
 pub use event::{Data, Event, Header, Stamp};
@@ -88,3 +96,4 @@ pub use placement::{
     AsDeclared, Containment, NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority,
 };
 pub use scheduled::Scheduled;
+pub use supplier::{MAX_PUBLICATIONS, Publication, SupplierQos, Undeclared};

@@ -1,6 +1,7 @@
 //! Those who want to know what consumers want.
 
 use crate::filter::Filter;
+use crate::supplier::Publication;
 use std::collections::HashSet;
 
 /// Told what the channel's consumers want, whenever that changes (`RtecEventChannelAdmin::Observer`): gateways subscribe to it elsewhere.
@@ -9,6 +10,10 @@ pub trait Observer: Send + Sync {
     /// several channels, and without time-outs. Called one after the other, with rising `version`, on the thread of whoever made
     /// a change; an observer may make changes itself, and is told of them afterwards.
     fn wanted(&self, version: u64, wanted: &[Filter]);
+
+    /// The union of what suppliers declare that are not gateways; `None` while there is one that does not say what it pushes, or none at
+    /// all. Called as [`wanted`](Self::wanted) is.
+    fn published(&self, _version: u64, _published: Option<&[Publication]>) {}
 }
 
 /// What filters ask of single events, each question once, in order; time-outs are left out.

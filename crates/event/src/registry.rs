@@ -5,14 +5,16 @@ use crate::correlation::Registration;
 use crate::filter::{Filter, Pattern};
 use crate::modules::Row;
 use crate::observer::{Observer, Union};
+use crate::supplier::{Publication, SupplierQos};
 use crate::table::{Hit, Tables};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Default)]
 pub(crate) struct Registry {
     pub consumers: BTreeMap<u32, Entry>,
-    pub suppliers: usize,
+    /// What each declared; gateways are told apart.
+    pub suppliers: BTreeMap<u32, SupplierQos>,
     pub next: u32,
     pub tables: Tables,
     pub row: Row,
@@ -73,6 +75,16 @@ impl Registry {
                 self.tables.remove(pattern, registration);
             }
         }
+    }
+
+    /// The union of what suppliers declare that are not gateways; `None` where there is none, or one that does not say.
+    pub(crate) fn published(&self) -> Option<Vec<Publication>> {
+        let own = || self.suppliers.values().filter(|qos| !qos.gateway);
+        if own().next().is_none() || own().any(|qos| qos.publications.is_empty()) {
+            return None;
+        }
+        let all: BTreeSet<Publication> = own().flat_map(|qos| &qos.publications).copied().collect();
+        Some(all.into_iter().collect())
     }
 
     /// The union of what consumers want that are not gateways.

@@ -1,9 +1,10 @@
 //! The run-time scheduler of `isorb-sched` at the channel's door.
 
+use crate::chains::{ChainId, Chains};
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
-use isorb_sched::{Nanos, Order, RuntimeScheduler, Task, TaskId};
+use isorb_sched::{Graph, Nanos, Order, RuntimeScheduler, Task, TaskId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -48,13 +49,46 @@ pub struct Scheduled {
 struct State {
     scheduler: RuntimeScheduler,
     admitted: BTreeMap<u64, TaskId>,
+    chains: Chains,
     next: u64,
 }
 
 impl Scheduled {
     /// With this scheduler, and those that it has admitted already.
     pub fn new(scheduler: RuntimeScheduler) -> Scheduled {
-        Scheduled { state: PiMutex::new(State { scheduler, admitted: BTreeMap::new(), next: 0 }) }
+        Scheduled {
+            state: PiMutex::new(State {
+                scheduler,
+                admitted: BTreeMap::new(),
+                chains: Chains::default(),
+                next: 0,
+            }),
+        }
+    }
+
+    /// Lets the consumers of a task graph in as a whole, before any of them connects: those that push on what they were pushed, and those at
+    /// the end of it. Their deadlines count from the event that set the chain off. A consumer that connects under the name of an
+    /// operation takes its place, with the priority and the deadline from its own events on that follow; its [`Quality`] may leave
+    /// all out, and may not ask for more.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`]: the graph is none, or with it a task would miss its deadline, or one of its names is promised already. Nothing has
+    /// changed then.
+    ///
+    /// # Real-time
+    /// For the administrating side: allocates, and computes as long as the plan's effort allows, once for each operation and round.
+    pub fn admit_graph(&self, graph: &Graph) -> Result<ChainId, NotAdmitted> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.next += 1;
+        state.chains.admit(&mut state.scheduler, graph, ChainId(state.next))
+    }
+
+    /// Takes the promise back. `false` where it was taken back already, or while a consumer is connected under one of its names.
+    pub fn withdraw(&self, chain: ChainId) -> bool {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.chains.withdraw(&mut state.scheduler, chain)
     }
 
     /// The levels that a channel needs for it: those of its plan, and the least urgent of all below them for those that declare
@@ -72,6 +106,13 @@ impl Scheduled {
 
 impl RunTimeScheduler for Scheduled {
     fn admit(&self, name: &str, q: &Quality) -> Result<(Placement, u64), NotAdmitted> {
+        let mut state = self.state.lock();
+        let number = state.next + 1;
+        if let Some(place) = state.chains.take(name, q, number) {
+            let placement = place?;
+            state.next = number;
+            return Ok((placement, number));
+        }
         let (Some(worst_case), Some(period)) = (q.worst_case, q.period) else {
             let placement = Placement {
                 priority: Priority::MIN,
@@ -86,7 +127,6 @@ impl RunTimeScheduler for Scheduled {
         if let Some(deadline) = q.deadline {
             task = task.deadline(nanos(deadline));
         }
-        let mut state = self.state.lock();
         let connected = state.scheduler.connect(task).map_err(|refusal| NotAdmitted(refusal.to_string()))?;
         state.next += 1;
         let number = state.next;
@@ -110,11 +150,13 @@ impl RunTimeScheduler for Scheduled {
         let mut state = self.state.lock();
         if let Some(id) = state.admitted.remove(&number) {
             state.scheduler.disconnect(id);
+        } else {
+            state.chains.leave(number);
         }
     }
 }
 
-fn priority(of: u16) -> Priority {
+pub(crate) fn priority(of: u16) -> Priority {
     i16::try_from(of).ok().and_then(Priority::new).unwrap_or(Priority::MAX)
 }
 

@@ -81,6 +81,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A count of elements of at least `min_wire` octets.
+    #[inline]
     pub fn count(&mut self, min_wire: usize) -> Result<usize> {
         let n = self.u32()? as usize;
         if n > self.remaining() / min_wire.max(1) {
@@ -90,6 +91,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A sequence of octets.
+    #[inline]
     pub fn octets(&mut self) -> Result<&'a [u8]> {
         let n = self.count(1)?;
         self.take(n)

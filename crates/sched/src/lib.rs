@@ -19,6 +19,7 @@
 mod admission;
 mod analysis;
 mod arrival;
+mod chain;
 mod demand;
 mod edf;
 pub mod file;
@@ -40,6 +41,7 @@ mod time;
 
 pub use admission::{Admission, AdmissionConfig, Admitted, Assignment, Nearest, Reason, Refusal, TaskId};
 pub use analysis::{Analysis, Verdict, analyse, fixed_priority};
+pub use chain::{GraphRefusal, Stage};
 pub use demand::Order;
 pub use edf::earliest_deadline;
 pub use graph::Graph;

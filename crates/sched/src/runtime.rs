@@ -246,7 +246,13 @@ impl RuntimeScheduler {
     /// # Errors
     /// [`Refusal`], with the numbers; nothing has changed then.
     pub fn connect(&mut self, task: Task) -> Result<Connected, Box<Refusal>> {
-        let dispatch = self.dispatch_of(&task);
+        let queue = self.queue_of(&task);
+        self.connect_at(task, queue)
+    }
+
+    /// Into this queue, whatever the plan says.
+    pub(crate) fn connect_at(&mut self, task: Task, queue: QueueConfig) -> Result<Connected, Box<Refusal>> {
+        let dispatch = dispatch(&task, queue);
         let name = task.name.clone();
         let admitted = self.admission.try_admit(task.priority(u32::MAX - dispatch.level))?;
         self.names.insert(name, admitted.id);
@@ -298,6 +304,10 @@ impl RuntimeScheduler {
     #[must_use]
     pub fn utilisation(&self) -> Utilisation {
         self.admission.utilisation()
+    }
+
+    pub(crate) fn queue_of(&self, task: &Task) -> QueueConfig {
+        self.plan.queue_of(task)
     }
 
     /// Which queue a consumer would get.

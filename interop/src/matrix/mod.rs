@@ -4,6 +4,7 @@
 //! without isorb in it is not its business: `matrix.py` runs those.
 
 mod certificates;
+mod events;
 mod naming;
 mod pair;
 mod peers;
@@ -74,6 +75,16 @@ pub fn run(selection: &Selection) -> Tally {
     for pairing in plan::pairings(&present, selection, certificates.folder()) {
         all += report(&pairing, selection, &installed);
     }
+    for peer in events::PEERS.into_iter().filter(|peer| present.contains(peer)) {
+        if !Selection::wants(&selection.modes, events::MODE) || selection.only.is_some() {
+            continue;
+        }
+        for dispatching in ["none", "threads"] {
+            let outcome = events::run(peer, dispatching, selection, &installed);
+            let title = format!("{} client -> isorb event-channel ({dispatching}), events", peer.name());
+            all += print(&title, outcome.tally, outcome.failures);
+        }
+    }
     for service in Service::ALL {
         if !Selection::wants(&selection.modes, service.name()) {
             continue;
@@ -107,11 +118,15 @@ fn missed(selection: &Selection, what: &str) -> Tally {
 
 fn report(pairing: &Pairing, selection: &Selection, installed: &Installed) -> Tally {
     let (tally, failures) = pair::run(pairing, selection, installed);
+    print(pairing, tally, failures)
+}
+
+fn print(title: &dyn std::fmt::Display, tally: Tally, failures: Vec<String>) -> Tally {
     for failure in failures {
         println!("  FAIL {failure}");
     }
     let Tally { passed, failed, skipped } = tally;
-    println!("{pairing}: {passed} ok, {failed} failed, {skipped} skipped");
+    println!("{title}: {passed} ok, {failed} failed, {skipped} skipped");
     // What was printed is seen even if the next pair hangs and somebody ends this process.
     let _ = std::io::stdout().flush();
     tally

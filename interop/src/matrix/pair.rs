@@ -4,10 +4,11 @@ use super::peers::{Installed, Peer};
 use super::process::{Line, Process};
 use super::{Selection, Tally, temporary};
 use std::fmt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start, a client to run all cases, and either to end.
-const START: Duration = Duration::from_secs(60);
+pub(super) const START: Duration = Duration::from_secs(60);
 const CLIENT: Duration = Duration::from_secs(300);
 const END: Duration = Duration::from_secs(20);
 
@@ -103,16 +104,46 @@ pub(super) fn run(pairing: &Pairing, selection: &Selection, installed: &Installe
     (outcome.tally, outcome.failures)
 }
 
+/// What came of a client's cases.
 #[derive(Default)]
-struct Outcome {
-    tally: Tally,
-    failures: Vec<String>,
+pub(super) struct Outcome {
+    pub tally: Tally,
+    pub failures: Vec<String>,
 }
 
 impl Outcome {
-    fn fail(&mut self, line: String) {
+    pub fn fail(&mut self, line: String) {
         self.tally.failed += 1;
         self.failures.push(line);
+    }
+
+    /// Runs a client that prints a line for each case.
+    pub fn read(&mut self, command: Command, selection: &Selection) {
+        let client = match Process::start(command, selection.verbose) {
+            Ok(client) => client,
+            Err(error) => return self.fail(format!("the client does not start: {error}")),
+        };
+        let end = Instant::now() + CLIENT;
+        let mut done = None;
+        loop {
+            let line = match client.line(end) {
+                Line::Text(line) => line,
+                Line::End => break,
+                Line::Late => return self.fail(format!("the client took more than {CLIENT:?}")),
+            };
+            match line.split_once(' ') {
+                Some(("ok", _)) => self.tally.passed += 1,
+                Some(("skip", _)) => self.tally.skipped += 1,
+                Some(("FAIL", what)) => self.fail(what.to_owned()),
+                Some(("done", counts)) => done = Some(counts.to_owned()),
+                _ => {}
+            }
+        }
+        let status = client.stop(END);
+        match (done, status) {
+            (Some(_), Some(status)) if status.code() == Some(i32::from(self.tally.failed != 0)) => {}
+            (_, status) => self.fail(format!("the client ended early or strangely: {status:?}")),
+        }
     }
 }
 
@@ -122,29 +153,5 @@ fn client(p: &Pairing, reference: &str, selection: &Selection, installed: &Insta
     if let Some(only) = selection.only.as_ref().or(p.only.as_ref()) {
         command.arg("--only").arg(only);
     }
-    let client = match Process::start(command, selection.verbose) {
-        Ok(client) => client,
-        Err(error) => return outcome.fail(format!("the client does not start: {error}")),
-    };
-    let end = Instant::now() + CLIENT;
-    let mut done = None;
-    loop {
-        let line = match client.line(end) {
-            Line::Text(line) => line,
-            Line::End => break,
-            Line::Late => return outcome.fail(format!("the client took more than {CLIENT:?}")),
-        };
-        match line.split_once(' ') {
-            Some(("ok", _)) => outcome.tally.passed += 1,
-            Some(("skip", _)) => outcome.tally.skipped += 1,
-            Some(("FAIL", what)) => outcome.fail(what.to_owned()),
-            Some(("done", counts)) => done = Some(counts.to_owned()),
-            _ => {}
-        }
-    }
-    let status = client.stop(END);
-    match (done, status) {
-        (Some(_), Some(status)) if status.code() == Some(i32::from(outcome.tally.failed != 0)) => {}
-        (_, status) => outcome.fail(format!("the client ended early or strangely: {status:?}")),
-    }
+    outcome.read(command, selection);
 }

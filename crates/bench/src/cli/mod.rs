@@ -15,6 +15,7 @@ use crate::contention;
 use crate::contention::client::ClientArgs;
 use crate::contention::flood::FloodArgs;
 use crate::contention::server::ServerArgs;
+use crate::distant::Distant;
 use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
@@ -183,12 +184,18 @@ enum PeerWhat {
     },
     /// isorb's server
     IsorbServer {
+        /// Requests run at the priority that their client sends
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments
         #[arg(last = true)]
         arguments: Vec<String>,
     },
     /// isorb's client
     IsorbClient {
+        /// Calls have a priority
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments, and the server's reference
         #[arg(last = true)]
         arguments: Vec<String>,
@@ -206,6 +213,9 @@ enum PeerWhat {
     LoadClient(ClientArgs),
     /// Sends more than a link carries
     Flood(FloodArgs),
+    /// The other end of an event channel
+    #[command(subcommand)]
+    Distant(Distant),
     /// Those who connect and ask for nothing
     Storm {
         /// The server's
@@ -227,13 +237,14 @@ impl PeerArgs {
             PeerWhat::Place { parent, cpu, fifo, program } => {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
-            PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
-            PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
+            PeerWhat::IsorbServer { propagated, arguments } => isorb::serve(&arguments, propagated),
+            PeerWhat::IsorbClient { propagated, arguments } => isorb::call(&arguments, propagated),
             PeerWhat::IsorbBandServer => band::serve(),
             PeerWhat::IsorbBandClient { reference } => band::call(&reference),
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
+            PeerWhat::Distant(program) => program.run(),
             PeerWhat::Storm { address } => contention::storm::obey(address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),

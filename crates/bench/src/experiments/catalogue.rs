@@ -45,6 +45,7 @@ pub const ALL: &[Experiment] = &[
     events::latency::EXPERIMENT,
     events::spacing::EXPERIMENT,
     events::dispatch_cost::EXPERIMENT,
+    events::cost::EXPERIMENT,
     tao_overhead::EXPERIMENT,
     timer_resolution::EXPERIMENT,
     low_threads::EXPERIMENT,

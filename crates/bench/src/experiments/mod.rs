@@ -28,6 +28,7 @@ mod timer_resolution;
 pub mod two_way;
 
 pub use context::Context;
+pub(crate) use events::pairs;
 
 use std::fmt;
 

@@ -33,6 +33,8 @@ pub enum Subject {
     IsorbSegment,
     /// isorb with messages in fragments of a kilobyte: a control, not one of the usual subjects.
     IsorbFragments,
+    /// isorb with a priority that travels with each request, and is told again with its reply; not one of the usual subjects.
+    IsorbPriority,
     /// omniORB as its package ships it.
     OmniOrb,
     /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
@@ -82,6 +84,7 @@ impl Subject {
             Subject::IsorbUnix => "isorb-unix",
             Subject::IsorbSegment => "isorb-segment",
             Subject::IsorbFragments => "isorb-fragments",
+            Subject::IsorbPriority => "isorb-priority",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
         }
@@ -121,6 +124,12 @@ impl Subject {
                 let fragments = ["-ORBFragment", "1024"];
                 Ok(isorb_programs(launcher, &fragments, &fragments))
             }
+            Subject::IsorbPriority => {
+                // What the kernel does about priorities is no part of the path that is counted.
+                let ordinary = ["--", "-ORBConcurrency", "connection", "-ORBRealTime", "off"];
+                let peer = |name| launcher.peer(&[&[name, "--propagated"], &ordinary[..]].concat());
+                Ok(Programs { server: peer("isorb-server"), client: peer("isorb-client") })
+            }
             Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
         }
@@ -159,7 +168,8 @@ impl FromStr for Subject {
     type Err = NoSubject;
 
     fn from_str(s: &str) -> Result<Subject, NoSubject> {
-        Subject::ALL.into_iter().find(|subject| subject.name() == s).ok_or(NoSubject)
+        let unusual = [Subject::IsorbFragments, Subject::IsorbPriority];
+        Subject::ALL.into_iter().chain(unusual).find(|subject| subject.name() == s).ok_or(NoSubject)
     }
 }
 

@@ -6,7 +6,7 @@ use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
 use isorb_event::federation::Federation;
-use isorb_event::{Channel, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup};
+use isorb_event::{Channel, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup, Undeclared};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use std::error::Error;
 use std::io::Write;
@@ -33,6 +33,15 @@ enum Full {
     DropOldest,
     DropNewest,
     Block,
+    Refuse,
+}
+
+/// What becomes of an event that its supplier has not declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Other {
+    /// It is counted, and goes on.
+    Count,
+    /// It is counted, and nobody gets it.
     Refuse,
 }
 
@@ -63,9 +72,13 @@ pub struct Args {
     /// How many events may wait in all.
     #[arg(long, default_value_t = 4096)]
     events: usize,
-    /// The largest payload of an event that waits, in octets.
+    /// The most data of an event that waits for a consumer, in octets. Larger ones are lost and counted; the pool takes `--events`
+    /// times as much.
     #[arg(long, default_value_t = 8192)]
     payload: usize,
+    /// What becomes of events that their supplier has not declared, though it has declared others.
+    #[arg(long, value_enum, default_value = "count")]
+    undeclared: Other,
     /// How long a push may wait for a consumer that does not read, in milliseconds.
     #[arg(long, default_value_t = 500)]
     push_timeout: u64,
@@ -119,6 +132,10 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         },
         limits: Limits { events: args.events, payload: args.payload, ..Limits::default() },
         threads: setup.clone(),
+        undeclared: match args.undeclared {
+            Other::Count => Undeclared::Count,
+            Other::Refuse => Undeclared::Refuse,
+        },
         id: args.id,
         // The page shows how long events take.
         trace: args.admin.is_wanted(),

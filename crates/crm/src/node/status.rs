@@ -1,9 +1,9 @@
 //! What a server knows and counts, for tools.
 
 use super::NodeServer;
-use super::tables::{Agent, Replica, What};
+use super::tables::{Agent, Channel, Replica, What};
 use crate::memory::{Segment, State};
-use crate::plane::ReceiveStats;
+use crate::plane::{Guarantee, PushStats, ReceiveStats};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -47,8 +47,6 @@ pub struct AreaStatus {
     pub readers: usize,
     /// Where it is pushed to: the nodes' names, in order, with each whether the channel is guaranteed.
     pub pushed_to: Vec<(String, bool)>,
-    /// Values that went to other nodes as datagrams; one that went to a group counts once.
-    pub pushes: u64,
 }
 
 /// A channel's end at the reader's node.
@@ -97,7 +95,39 @@ impl ValueStatus {
     }
 }
 
+/// A channel's end at the writer's node.
+#[derive(Clone, Debug)]
+pub struct PushStatus {
+    /// The area's name.
+    pub area: String,
+    /// The reader's node.
+    pub node: String,
+    /// What was admitted; none for best effort.
+    pub guarantee: Option<Guarantee>,
+    /// What was counted.
+    pub counts: PushStats,
+}
+
 impl NodeServer {
+    /// The channels by which this node pushes datagrams, with what they were admitted for and what they did; at most `limit`, in no order.
+    ///
+    /// # Real-time
+    /// As [`status`](Self::status).
+    pub fn pushes(&self, limit: usize) -> Vec<PushStatus> {
+        let shared = &self.shared;
+        let tables = shared.tables.lock();
+        let of = |channel: &Channel| match channel.agent {
+            Agent::Datagrams { dispatcher, key } => Some(PushStatus {
+                area: channel.area.clone(),
+                node: channel.to.node.clone(),
+                guarantee: channel.grant.map(|grant| grant.guarantee),
+                counts: shared.dispatchers[dispatcher].push_stats(key)?,
+            }),
+            Agent::Orb { .. } | Agent::Member { .. } => None,
+        };
+        tables.channels.values().filter_map(of).take(limit).collect()
+    }
+
     /// What the server knows and counts at this moment, of at most so many areas and as many replicas (those that come first by
     /// name), and how many of both were left out.
     ///
@@ -127,15 +157,9 @@ impl NodeServer {
                 }
             }
             let mut pushed: HashMap<&str, Vec<(String, bool)>> = HashMap::new();
-            let mut sent: HashMap<&str, u64> = HashMap::new();
             for channel in tables.channels.values() {
                 let to = (channel.to.node.clone(), channel.grant.is_some());
                 pushed.entry(&channel.area).or_default().push(to);
-                if let Agent::Datagrams { dispatcher, key } = channel.agent
-                    && let Some(stats) = shared.dispatchers[dispatcher].push_stats(key)
-                {
-                    *sent.entry(&channel.area).or_default() += stats.pushes;
-                }
             }
             let mut entries: Vec<_> = tables.areas.iter().collect();
             entries.sort_by_key(|(name, _)| *name);
@@ -154,7 +178,6 @@ impl NodeServer {
                     period_ns: entry.period_ns,
                     readers: readers.get(name.as_str()).copied().unwrap_or(0),
                     pushed_to,
-                    pushes: sent.remove(name.as_str()).unwrap_or(0),
                 }
             }));
             // Under the tables' lock: a replica that somebody else holds at the moment its last reader leaves would not be closed.

@@ -1,12 +1,12 @@
 //! Consumers that have work, in order, and threads that wait for them.
 
 use super::Work;
+use isorb_rt::sync::atomic::AtomicBool;
+use isorb_rt::sync::atomic::Ordering::{Acquire, Release};
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// The most levels of priority.
 pub(crate) const MAX_LEVELS: usize = 64;

@@ -1,10 +1,11 @@
 //! Dispatchers with queues.
 
 use super::lane::Lane;
+use super::strategy::Worker;
 use super::upcall::Frame;
 use super::{Dispatch, Route, Strategy, ThreadSetup, Work};
 use isorb_rt::priority::Priority;
-use isorb_rt::sched::{SpawnError, Thread};
+use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -13,7 +14,7 @@ use std::sync::{Arc, Weak};
 /// each level of priority ([`Strategy::Threads`]).
 pub struct Queued {
     shared: Arc<Shared>,
-    threads: PiMutex<Vec<Thread<()>>>,
+    threads: PiMutex<Vec<Worker>>,
 }
 
 pub(crate) struct Shared {

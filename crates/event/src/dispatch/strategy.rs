@@ -1,7 +1,9 @@
 //! Which dispatcher, and what its threads are.
 
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
-use isorb_rt::sched::{Cpus, NativeRange, SchedClass, SpawnError, Thread, ThreadSpec};
+use isorb_rt::sched::{Cpus, NativeRange, SpawnError};
+#[cfg(not(loom))]
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +28,12 @@ pub enum Strategy {
         upcalls: bool,
     },
 }
+
+/// A thread of the channel's.
+#[cfg(not(loom))]
+pub(crate) type Worker = isorb_rt::sched::Thread<()>;
+#[cfg(loom)]
+pub(crate) type Worker = isorb_rt::sync::thread::JoinHandle<()>;
 
 /// What the channel's threads are.
 #[derive(Clone)]
@@ -58,7 +66,26 @@ impl ThreadSetup {
         name: String,
         priority: Priority,
         body: impl FnOnce() + Send + 'static,
-    ) -> Result<Thread<()>, SpawnError> {
+    ) -> Result<Worker, SpawnError> {
+        #[cfg(loom)]
+        return Ok(self.model(name, priority, body));
+        #[cfg(not(loom))]
+        self.start(name, priority, body)
+    }
+
+    /// In a model there is neither priority nor processor.
+    #[cfg(loom)]
+    fn model(&self, _: String, _: Priority, body: impl FnOnce() + Send + 'static) -> Worker {
+        isorb_rt::sync::thread::spawn(body)
+    }
+
+    #[cfg(not(loom))]
+    fn start(
+        &self,
+        name: String,
+        priority: Priority,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<Worker, SpawnError> {
         let native = self.mapping.as_ref().and_then(|mapping| mapping.to_native(priority));
         let class = native.map_or(SchedClass::Other, SchedClass::Fifo);
         let mut spec = ThreadSpec::new(name).class(class).stack_size(self.stack).prefault(self.prefault);

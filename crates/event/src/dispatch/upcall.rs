@@ -6,10 +6,16 @@ use crate::trace::What;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+#[cfg(not(loom))]
 thread_local! {
     /// The consumers that run on this thread's stack, the most urgent last; and which dispatcher's thread this is.
     static STACK: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
     static WORKER: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+#[cfg(loom)]
+loom::thread_local! {
+    static STACK: RefCell<Vec<Running>> = RefCell::new(Vec::new());
+    static WORKER: RefCell<Option<Arc<Shared>>> = RefCell::new(None);
 }
 
 struct Running {
@@ -24,25 +30,25 @@ pub(crate) struct Frame(());
 impl Frame {
     pub(crate) fn enter(shared: &Arc<Shared>, level: u8, connection: &Arc<Connection>) -> Frame {
         let running = Running { shared: shared.clone(), level, connection: connection.clone() };
-        STACK.with_borrow_mut(|stack| stack.push(running));
+        STACK.with(|stack| stack.borrow_mut().push(running));
         Frame(())
     }
 }
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        STACK.with_borrow_mut(|stack| drop(stack.pop()));
+        STACK.with(|stack| drop(stack.borrow_mut().pop()));
     }
 }
 
 /// Notes that this thread serves a dispatcher.
 pub(crate) fn serve(shared: &Arc<Shared>) {
-    WORKER.set(Some(shared.clone()));
+    WORKER.with(|worker| *worker.borrow_mut() = Some(shared.clone()));
 }
 
 /// Is this one of the dispatcher's threads?
 pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
-    WORKER.with_borrow(|worker| worker.as_ref().is_some_and(|worker| Arc::ptr_eq(worker, shared)))
+    WORKER.with(|worker| worker.borrow().as_ref().is_some_and(|worker| Arc::ptr_eq(worker, shared)))
 }
 
 /// Called by a running consumer: runs the more urgent consumers that have become ready meanwhile, nested on its stack, then comes
@@ -54,8 +60,9 @@ pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
 /// # Real-time
 /// Does not allocate once the thread has nested as deep before. O(1) where nothing is more urgent: one lock.
 pub fn yield_now() -> usize {
-    let top = STACK
-        .with_borrow(|stack| stack.last().map(|top| (top.shared.clone(), top.level, top.connection.clone())));
+    let top = STACK.with(|stack| {
+        stack.borrow().last().map(|top| (top.shared.clone(), top.level, top.connection.clone()))
+    });
     let Some((shared, level, connection)) = top else {
         return 0;
     };

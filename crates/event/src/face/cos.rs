@@ -8,7 +8,7 @@ use super::any;
 use super::control::Connected;
 use super::options::Shared;
 use super::standard::{cos_event_channel_admin as admin_idl, cos_event_comm as comm};
-use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier};
+use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
 use crate::channel::Channel;
 use crate::designator;
 use crate::event::{Data, Event, Header};
@@ -24,7 +24,7 @@ use comm::{
     pull_supplier::{PullError, TryPullError},
     push_consumer::PushError,
 };
-use isorb::{Any, Kind, Object, Orb, Reference, Result, SystemException, Upcall};
+use isorb::{Any, Completion, Kind, Object, Orb, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
@@ -367,11 +367,11 @@ impl admin_idl::ProxyPullSupplier for ToPull {
 }
 
 /// Sends a value into the channel.
-fn send(supplier: &ProxyPushConsumer, value: &Any) {
+fn send(supplier: &ProxyPushConsumer, value: &Any) -> Pushed {
     let packed = any::pack(value);
     let header = Header { event_type: STANDARD_EVENT, source: 0, ttl: 1, creation_time: 0 };
     let data = Data { any: &packed, ..Data::default() };
-    supplier.push(&Event { header, data, ..Event::default() });
+    supplier.push(&Event { header, data, ..Event::default() })
 }
 
 fn connect_supplier(shared: &Shared) -> Result<ProxyPushConsumer> {
@@ -389,8 +389,14 @@ struct FromPush {
 impl comm::PushConsumer for FromPush {
     fn push(&self, _: Upcall<'_>, data: &Any) -> Result<(), PushError> {
         let supplier = self.supplier.lock().clone().ok_or(Disconnected {})?;
-        send(&supplier, data);
-        Ok(())
+        match send(&supplier, data).too_large {
+            0 => Ok(()),
+            // The standard has no exception for it. Consumers that need no copy have got it.
+            missed => Err(SystemException::from(Kind::ImpLimit)
+                .completed(Completion::Yes)
+                .detail(format!("{missed} consumers did not get the event: it is larger than a copy may be"))
+                .into()),
+        }
     }
 
     fn disconnect_push_consumer(&self, cx: Upcall<'_>) -> Result<()> {

@@ -1,10 +1,12 @@
 //! The servants of TAO's interfaces. Compiled once for each layout of an event.
 
+use super::generated::rtec_event_channel_admin as idl;
 use super::generated::rtec_event_channel_admin::{
     AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, ConsumerQOS, ConsumerQOSView, Dependency,
     EventChannel, EventChannelRef, ObserverRef, ProxyPushConsumer, ProxyPushConsumerRef, ProxyPushSupplier,
-    ProxyPushSupplierRef, SupplierAdmin, SupplierAdminRef, SupplierQOSView, TypeError, event_channel,
-    proxy_push_consumer::ConnectPushSupplierError, proxy_push_supplier::ConnectPushConsumerError,
+    ProxyPushSupplierRef, SupplierAdmin, SupplierAdminRef, SupplierQOS, SupplierQOSView, TypeError,
+    event_channel, proxy_push_consumer::ConnectPushSupplierError,
+    proxy_push_supplier::ConnectPushConsumerError,
 };
 use super::generated::rtec_event_comm::{
     EventSetView, EventView, PushConsumer, PushConsumerRef, PushSupplier, PushSupplierRef,
@@ -17,7 +19,7 @@ use crate::face::any;
 use crate::face::control::Connected;
 use crate::face::options::Shared;
 use crate::filter::{Filter, encode, parse};
-use crate::{Failure, Observer, consumer};
+use crate::{Failure, Observer, Publication, SupplierQos, consumer};
 use isorb::generated::Any;
 use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
@@ -258,13 +260,20 @@ impl ProxyPushConsumer for FromSupplier {
         &self,
         _: Upcall<'_>,
         _: Option<&PushSupplierRef>,
-        _: SupplierQOSView<'_>,
+        qos: SupplierQOSView<'_>,
     ) -> Result<(), ConnectPushSupplierError> {
         let mut supplier = self.supplier.lock();
         if supplier.is_some() {
             return Err(AlreadyConnected {}.into());
         }
-        let connected = self.shared.channel.for_suppliers().connect().map_err(|error| system(&error))?;
+        let publications = qos.publications.iter().map(|publication| {
+            let Header { event_type, source, .. } = read_header(&publication.event);
+            Publication { event_type, source }
+        });
+        // Also of a gateway's: what it brings from elsewhere may be wanted by a neighbour here.
+        let qos = SupplierQos::of(publications);
+        let connected =
+            self.shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))?;
         *supplier = Some(Arc::new(connected));
         Ok(())
     }
@@ -327,6 +336,26 @@ impl Observer for RemoteObserver {
             })
             .collect();
         let _ = self.0.update_consumer(&ConsumerQOS { dependencies, is_gateway: true });
+    }
+
+    /// Suppliers that do not say what they push are an empty list, as in TAO.
+    fn published(&self, _: u64, published: Option<&[Publication]>) {
+        let publication = |publication: &Publication| {
+            let header = Header {
+                event_type: publication.event_type,
+                source: publication.source,
+                ..Header::default()
+            };
+            idl::Publication {
+                event: super::generated::rtec_event_comm::Event {
+                    header: super::header(&header),
+                    data: RtecEventData::default(),
+                },
+                dependency_info: Default::default(),
+            }
+        };
+        let publications = published.unwrap_or_default().iter().map(publication).collect();
+        let _ = self.0.update_supplier(&SupplierQOS { publications, is_gateway: true });
     }
 }
 

@@ -12,6 +12,7 @@ use crate::event::{Event, Stamp};
 use crate::filter::{Filter, MAX_TERMS};
 use crate::observer::Observer;
 use crate::placement::Quality;
+use crate::supplier::{Publication, SupplierQos};
 use isorb_rt::sync::{PiMutex, Turn};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,6 +64,8 @@ struct Inner {
 struct State {
     /// What this channel's own consumers want.
     own: Vec<Filter>,
+    /// What its own suppliers push; `None` if that is not known.
+    published: Option<Vec<Publication>>,
     version: u64,
     interests: Interests,
     links: BTreeMap<LinkId, Joined>,
@@ -114,12 +117,15 @@ impl Federation {
         let inner = Arc::new(Inner {
             id: channel.id(),
             channel: channel.clone(),
-            supplier: channel.for_suppliers().connect()?,
+            supplier: channel
+                .for_suppliers()
+                .connect_with(SupplierQos { gateway: true, ..SupplierQos::default() })?,
             quality,
             dispatch,
             observer: AtomicU64::new(0),
             state: PiMutex::new(State {
                 own: Vec::new(),
+                published: None,
                 version: 0,
                 interests: Interests::default(),
                 links: BTreeMap::new(),
@@ -269,6 +275,16 @@ impl State {
         std::iter::once(own).chain(passed).collect()
     }
 
+    /// What the gateway of a link subscribes to: what is wanted beyond it, but for what nothing here can bring. A channel between
+    /// others brings theirs, of which it does not know what they push.
+    fn subscription(&self, link: LinkId) -> Vec<Filter> {
+        let mut wanted = self.interests.beyond(link);
+        if let (Some(published), 1) = (&self.published, self.links.len()) {
+            wanted.retain(|filter| published.iter().any(|publication| publication.may_pass(filter)));
+        }
+        wanted
+    }
+
     fn all_links(&self, except: Option<LinkId>) -> Vec<(LinkId, Arc<dyn Link>)> {
         let links = self.links.iter().filter(|(id, _)| Some(**id) != except);
         links.map(|(id, joined)| (*id, joined.link.clone())).collect()
@@ -315,7 +331,7 @@ impl Inner {
 
     fn subscribe_link(self: &Arc<Self>, id: LinkId) {
         let state = self.state.lock();
-        let wanted = state.interests.beyond(id);
+        let wanted = state.subscription(id);
         let Some(joined) = state.links.get(&id).filter(|joined| joined.filters != wanted) else {
             return;
         };
@@ -356,6 +372,16 @@ impl Inner {
         Ok(vec![self.channel.for_consumers().connect(Arc::new(gateway), qos)?])
     }
 
+    fn published_changed(self: &Arc<Self>, published: Option<&[Publication]>) {
+        let mut state = self.state.lock();
+        if state.published.as_deref() == published {
+            return;
+        }
+        state.published = published.map(<[Publication]>::to_vec);
+        drop(state);
+        self.subscribe();
+    }
+
     fn own_changed(self: &Arc<Self>, wanted: &[Filter]) {
         let wanted = limited(wanted.to_vec());
         let mut state = self.state.lock();
@@ -386,6 +412,12 @@ impl Observer for Watch {
     fn wanted(&self, _: u64, wanted: &[Filter]) {
         if let Some(inner) = self.0.upgrade() {
             inner.own_changed(wanted);
+        }
+    }
+
+    fn published(&self, _: u64, published: Option<&[Publication]>) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.published_changed(published);
         }
     }
 }

@@ -230,14 +230,15 @@ fn what_cannot_be_kept_is_counted_and_said() {
     let pair = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
     let proxy = log.connect(&channel, wants(pair.clone()).quality(quality));
     let supplier = channel.for_suppliers().connect().unwrap();
-    assert_eq!(supplier.push(&event(20, 0, 1).octets(b"12345")).refused, 1);
+    assert_eq!(supplier.push(&event(20, 0, 1).octets(b"12345")).too_large, 1);
     assert_eq!(supplier.push(&event(20, 0, 2).octets(b"1234")).taken, 1);
     let other = log.connect(&channel, wants(Filter::all_of([Filter::of(22, 0), Filter::of(23, 0)])));
     assert_eq!(supplier.push(&event(22, 0, 3)).dropped, 1);
     // The last event of a conjunction needs no copy, so it may be of any size.
     assert_eq!(supplier.push(&event(21, 0, 4).octets(&[0; 100])).taken, 1);
     assert_eq!(log.take_times(), [[2, 4]]);
-    assert_eq!((proxy.counts().not_kept, other.counts().not_kept, channel.free_copies()), (1, 1, 1));
+    assert_eq!((proxy.counts().too_large, other.counts().not_kept, channel.free_copies()), (1, 1, 1));
+    assert_eq!((proxy.counts().not_kept, channel.totals().too_large), (0, 1));
 }
 
 #[test]

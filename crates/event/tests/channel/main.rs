@@ -1,5 +1,6 @@
 //! The channel through its Rust interface.
 
+mod chains;
 mod common;
 mod dispatching;
 mod federation;
@@ -7,7 +8,9 @@ mod filtering;
 mod no_alloc;
 mod oracle;
 mod overruns;
+mod oversize;
 mod priorities;
+mod publications;
 mod swapping;
 mod timers;
 mod tracing;

@@ -51,6 +51,45 @@ macro_rules! layout {
                 (orb, channel, face, far, here)
             }
 
+            struct Watching(Mutex<Vec<Vec<(i32, i32)>>>);
+
+            impl admin::Observer for Watching {
+                fn update_consumer(&self, _: Upcall<'_>, _: admin::ConsumerQOSView<'_>) -> isorb::Result<()> {
+                    Ok(())
+                }
+                fn update_supplier(&self, _: Upcall<'_>, told: admin::SupplierQOSView<'_>) -> isorb::Result<()> {
+                    let header = |p: &admin::PublicationView<'_>| (p.event.header.type_, p.event.header.source);
+                    self.0.lock().unwrap().push(told.publications.iter().map(header).collect());
+                    Ok(())
+                }
+            }
+
+            #[test]
+            fn publications_are_told_to_observers_and_held_against_events() {
+                let config = Config { undeclared: isorb_event::Undeclared::Refuse, ..Config::default() };
+                let (orb, channel) = server(config);
+                let face = RealTimeFace::start(&orb, &channel, FaceOptions { layout: $layout, ..FaceOptions::default() }).unwrap();
+                let here = client();
+                let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
+                let poa = here.root_poa().unwrap();
+                let watching = Arc::new(Watching(Mutex::default()));
+                let observer: admin::ObserverRef = poa.activate(watching.clone()).unwrap();
+                far.append_observer(&observer).unwrap();
+                let consumer = Arc::new(Consumer::default());
+                let reference: comm::PushConsumerRef = poa.activate(consumer.clone()).unwrap();
+                let proxy = far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+                proxy.connect_push_consumer(&reference, &qos(&[(20, 0), (21, 0)])).unwrap();
+                let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+                let publication = admin::Publication { event: event(20, 3, 0), dependency_info: Default::default() };
+                let says = admin::SupplierQOS { publications: vec![publication], is_gateway: false };
+                supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &says).unwrap();
+                until("the observer is told", || watching.0.lock().unwrap().last() == Some(&vec![(20, 3)]));
+                supplier.push(&vec![event(21, 3, 1), event(20, 4, 2), event(20, 3, 3)]).unwrap();
+                until("the one that was declared", || consumer.0.lock().unwrap().len() == 1);
+                assert_eq!(*consumer.0.lock().unwrap(), [vec![event(20, 3, 3)]]);
+                assert_eq!(channel.totals().undeclared, 2);
+            }
+
             #[test]
             fn events_go_through_with_all_that_is_in_them() {
                 for threads in [0, 2] {

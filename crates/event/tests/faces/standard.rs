@@ -99,3 +99,31 @@ fn push_and_pull_in_any_mixture() {
     from_push.disconnect_push_consumer().unwrap();
     assert!(from_push.object().non_existent().unwrap());
 }
+
+#[test]
+fn a_supplier_is_told_that_its_event_was_too_large() {
+    let limits = isorb_event::Limits { payload: 256, ..isorb_event::Limits::default() };
+    let (orb, channel) = server(Config { limits, ..Config::default() });
+    let face = StandardFace::start(&orb, &channel, FaceOptions::default()).unwrap();
+    let here = client();
+    let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
+    let pushed = Arc::new(Consumer::default());
+    let reference: comm::PushConsumerRef = here.root_poa().unwrap().activate(pushed.clone()).unwrap();
+    let to_push = far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+    to_push.connect_push_consumer(&reference).unwrap();
+    let from_push = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    from_push.connect_push_supplier(None::<&comm::PushSupplierRef>).unwrap();
+    let error = from_push.push(&Any::new(&"x".repeat(300)).unwrap()).unwrap_err();
+    match error {
+        comm::push_consumer::PushError::System(exception) => {
+            assert_eq!(
+                (exception.kind, exception.completed),
+                (isorb::Kind::ImpLimit, isorb::Completion::Yes)
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(channel.totals().too_large, 1);
+    from_push.push(&Any::new(&7i32).unwrap()).unwrap();
+    until("the one that fits", || *pushed.0.lock().unwrap() == [7]);
+}

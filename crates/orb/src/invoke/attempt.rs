@@ -61,11 +61,6 @@ impl Own {
     fn priority(priority: Option<Priority>) -> Own {
         Own { priority: priority.map(|priority| rt_corba_priority(priority.get())), band: None }
     }
-
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.priority.is_none() && self.band.is_none()
-    }
 }
 
 impl<'a> Call<'_, 'a> {
@@ -181,15 +176,19 @@ impl<'a> Call<'_, 'a> {
                 Version::V1_2 if !lossy => self.orb.offer_bidirectional(connection),
                 _ => None,
             };
-            let plain = announce.is_none() && listen_points.is_none() && contexts.is_empty();
+            // With no other context than its priority a request begins as the one before it.
+            let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
-            let beginning = Beginning::request(target.number, self.operation);
+            let beginning = Beginning::request(target.number, self.operation, contexts.priority.is_some());
             let (buffer, begun) =
                 if plain { work.encode.take_for(beginning) } else { (work.encode.take(), 0) };
             let mut e = Encoder::resume(buffer, begun, text);
             let mut head = 0;
             let encoded = if plain {
-                self.encode(&mut e, target, slot.id(), &[], &mut head)
+                match &contexts.priority {
+                    None => self.encode(&mut e, target, slot.id(), &[], &mut head),
+                    Some(data) => self.prioritise(&mut e, target, slot.id(), data, &mut head),
+                }
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
                 self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
@@ -235,6 +234,14 @@ impl<'a> Call<'_, 'a> {
                 && reply.status == ReplyStatus::NoException
                 && self.exchange.is_none()
                 && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
+            {
+                return Ok(Some(Answer::Results(body, arrived.header.order, text)));
+            }
+            // Contexts of a reply are for interceptors.
+            if contexts.priority.is_some()
+                && self.exchange.is_none()
+                && let Some(body_at) = OrdinaryReply::results_behind_contexts(message, &arrived.header)
+                && let Some(body) = copy_body(scope, message.get(body_at..).unwrap_or_default())
             {
                 return Ok(Some(Answer::Results(body, arrived.header.order, text)));
             }
@@ -313,6 +320,24 @@ impl<'a> Call<'_, 'a> {
         }
         let contexts = join(&contexts[..n], self.exchange.map(|exchange| &exchange.request), scope)?;
         self.encode(e, target, id, contexts, &mut 0)
+    }
+
+    /// A request with its priority and no other service context.
+    #[inline(never)]
+    fn prioritise<'e>(
+        &self,
+        e: &'e mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        data: &[u8; 4],
+        beginning: &mut usize,
+    ) -> Result<&'e Message<'a>> {
+        if let Some(at) = e.position().checked_sub(data.len()) {
+            // What it begins with is there, the priority last, which is as long as an `unsigned long`.
+            e.patch(at, u32::from_ne_bytes(*data));
+        }
+        let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data };
+        self.encode(e, target, id, &[context], beginning)
     }
 
     #[inline(always)]

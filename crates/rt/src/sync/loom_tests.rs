@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::atomic::{AtomicU32, Ordering};
 use super::cell::UnsafeCell;
-use super::{LockError, Parker, PiCondvar, PiMutex, Turn, Waiters};
+use super::{EventCount, LockError, Parker, PiCondvar, PiMutex, Turn, Waiters};
 use crate::time::Deadline;
 
 /// Three threads are too many interleavings; those with at most two pre-emptions are enough to find what three
@@ -62,6 +62,20 @@ fn loom_try_lock_excludes_and_does_not_wait() {
         }
         let theirs = t.join().unwrap();
         assert_eq!(*m.lock(), 1 + theirs);
+    });
+}
+
+#[test]
+fn loom_event_count_loses_no_notification() {
+    loom::model(|| {
+        let s = Arc::new((PiMutex::new(0), EventCount::new()));
+        let r = s.clone();
+        let t = thread::spawn(move || {
+            *r.0.lock() += 1;
+            r.1.notify_one();
+        });
+        assert_eq!(*s.1.lock_while(&s.0, Deadline::NONE, |v| *v == 0), 1);
+        t.join().unwrap();
     });
 }
 

@@ -8,6 +8,7 @@
 //! [`atomic`], [`cell`] and [`thread`] are the facade that everything built on atomics here goes through: the real
 //! things in a build, loom's in a build with `--cfg loom`, which runs the same code in every interleaving.
 
+mod event_count;
 pub mod facade;
 pub(crate) mod futex;
 mod parker;
@@ -18,6 +19,7 @@ mod snapshot;
 mod turn;
 mod waiters;
 
+pub use event_count::EventCount;
 pub use facade::{atomic, cell, thread};
 pub use parker::Parker;
 pub use pi_condvar::PiCondvar;

@@ -1,5 +1,6 @@
 //! What it costs to call through a table of methods instead of directly.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -22,7 +23,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const NAME: &str = "tao-dispatch-cost";
 const PAPER: &str = "a virtual call takes 1 to 5 times as long as a direct one";
-const SUBJECTS: [&str; 3] = ["function", "method", "trait-object"];
+const SUBJECTS: [&str; 4] = ["function", "method", "trait-object", CONTROL];
+/// The control: the function is looked up by its name each time.
+const CONTROL: &str = "by-name";
 /// Calls to a sample.
 const TOGETHER: u64 = 1000;
 
@@ -88,16 +91,19 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
 }
 
 /// Picoseconds a call, of each subject.
-fn measure(rounds: usize) -> [Samples; 3] {
+fn measure(rounds: usize) -> [Samples; 4] {
     // The compiler cannot know which of the two it is.
     let objects: [Box<dyn Step + Send>; 2] = [Box::new(A), Box::new(B)];
     let object: &dyn Step = objects[black_box(0)].as_ref();
-    let mut results: [Samples; 3] = Default::default();
+    let names: HashMap<&str, fn(u64) -> u64> = HashMap::from([("function", function as fn(u64) -> u64)]);
+    let name = black_box("function");
+    let mut results: [Samples; 4] = Default::default();
     for round in 0..rounds {
         results[0].add(sample(function));
         results[1].add(sample(|x| A.method(x)));
         results[2].add(sample(|x| object.step(x)));
-        if round % 500 == 499 {
+        results[3].add(sample(|x| names.get(name).map_or(x, |step| step(x))));
+        if round % 50 == 49 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -120,12 +126,19 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
     let (to_function, to_method) =
         (p50("trait-object") / p50("function"), p50("trait-object") / p50("method"));
     let within = |ratio: f64| (0.8..=5.0).contains(&ratio);
-    vec![Claim::paper(
-        within(to_function) && within(to_method),
-        format!(
-            "a call through a trait object takes {to_function:.2} times a function's, {to_method:.2} times a method's (1 to 5)"
+    let by_name = p50(CONTROL) / p50("function");
+    vec![
+        Claim::paper(
+            within(to_function) && within(to_method),
+            format!(
+                "a call through a trait object takes {to_function:.2} times a function's, {to_method:.2} times a method's (1 to 5)"
+            ),
         ),
-    )]
+        Claim::control(
+            by_name > 5.0,
+            format!("one that looks the function up by its name takes {by_name:.1} times (above 5)"),
+        ),
+    ]
 }
 
 #[cfg(test)]
@@ -134,7 +147,7 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        let holds = |virtual_ns: f64| {
+        let verdict = |virtual_ns: f64, by_name: f64| {
             let row = |subject, ns| Row {
                 experiment: NAME,
                 figure: "call",
@@ -142,15 +155,23 @@ mod tests {
                 x: 1.0,
                 values: vec![("p50_ns", ns)],
             };
-            let rows = [row("function", 1.0), row("method", 1.0), row("trait-object", virtual_ns)];
-            Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
+            let rows = [
+                row("function", 1.0),
+                row("method", 1.0),
+                row("trait-object", virtual_ns),
+                row(CONTROL, by_name),
+            ];
+            let v = Verdict::new(NAME, PAPER, judge(&rows));
+            (v.shape_holds, v.control_fails)
         };
-        assert!(holds(1.4) && !holds(7.0) && !holds(0.1));
+        assert_eq!(verdict(1.4, 20.0), (true, Some(true)));
+        assert_eq!(verdict(1.4, 1.4), (true, Some(false)));
+        assert!(!verdict(7.0, 20.0).0 && !verdict(0.1, 20.0).0);
         assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
     }
 
     #[test]
-    fn all_three_are_measured() {
+    fn all_are_measured() {
         assert!(measure(3).iter().all(|samples| samples.summary().n == 3));
     }
 }

@@ -1,27 +1,29 @@
 //! How long an event takes from its supplier to the first and to the last of its consumers.
 //!
-//! Without dispatching, as the paper's figures have it: consumers run on the supplier's thread. The raw control is a loop that calls
-//! the same consumers.
+//! Without dispatching, as the paper's figures have it: consumers run on the supplier's thread, or are pushed to from it where they are in
+//! another process. Raw is a loop that calls the same consumers. The negative control is a channel without filtering.
 
 use std::sync::{Arc, Mutex};
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, PushConsumer};
+use isorb_event::face::{FaceOptions, RealTimeFace};
+use isorb_event::{Channel, Config, Configuration, ConsumerQos, Event, PushConsumer};
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
-use super::{age, refused, stamped, wanted};
+use super::remote::{self, Remote};
+use super::{age, bystanders, refused, stamped, wanted};
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
 use crate::stats::Samples;
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Latency of an event to the first and the last of 1 to 20 consumers, from 1 to 10 suppliers",
-    source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): table 1",
+    about: "Latency of an event to the first and the last of 1 to 20 consumers, from 1 to 10 suppliers, in one process and in two",
+    source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): tables 1 and 2",
     paper: PAPER,
-    seconds: (12, 60),
+    seconds: (25, 125),
     run,
 };
 
@@ -30,6 +32,12 @@ const PAPER: &str = "the latency of an event grows with the number of consumers 
 const SUPPLIERS: [(u32, &str); 3] = [(1, "1-supplier"), (2, "2-suppliers"), (10, "10-suppliers")];
 const CONSUMERS: [u32; 4] = [1, 5, 10, 20];
 const RAW: &str = "raw-loop";
+/// One supplier and the channel in this process, the consumers in another.
+const REMOTE: &str = "two-processes";
+/// Beside so many consumers of other events, with filtering and without.
+const BYSTANDERS: u32 = 500;
+const FILTERED: &str = "among-500";
+const CONTROL: &str = "among-500-broadcast";
 const PERIOD_NS: u64 = 1_000_000;
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
@@ -38,8 +46,18 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     for consumers in CONSUMERS {
         for (suppliers, subject) in SUPPLIERS {
             cx.step(format!("{NAME}: {subject}, {consumers} consumers"));
-            row(&mut rows, subject, consumers, through_channel(cx, suppliers, consumers, ms)?);
+            let measured = through_channel(cx, suppliers, consumers, 0, Configuration::Full, ms)?;
+            row(&mut rows, subject, consumers, measured);
         }
+        for (subject, configuration) in
+            [(FILTERED, Configuration::Full), (CONTROL, Configuration::Broadcaster)]
+        {
+            cx.step(format!("{NAME}: {subject}, {consumers} consumers"));
+            let measured = through_channel(cx, 1, consumers, BYSTANDERS, configuration, ms)?;
+            row(&mut rows, subject, consumers, measured);
+        }
+        cx.step(format!("{NAME}: {REMOTE}, {consumers} consumers"));
+        row(&mut rows, REMOTE, consumers, to_another_process(cx, consumers, ms)?);
         cx.step(format!("{NAME}: {RAW}, {consumers} consumers"));
         row(&mut rows, RAW, consumers, in_a_loop(cx, consumers, ms)?);
     }
@@ -53,7 +71,10 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         log: true,
     };
     let figures = vec![figure("first", "To the first consumer"), figure("last", "To the last consumer")];
-    let notes = vec!["One process, without dispatching. All suppliers push at the same moments, a thousand times a second.".to_owned()];
+    let notes = vec![
+        "Without dispatching, on one processor. All suppliers push at the same moments, a thousand times a second.".to_owned(),
+        format!("'{REMOTE}': the supplier's thread pushes to consumers in another process, with a oneway each; they run when it rests. '{CONTROL}' has a channel without filtering: {BYSTANDERS} consumers of other events, connected before, get these as well."),
+    ];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
 }
@@ -97,15 +118,42 @@ fn through_channel(
     cx: &Context<'_>,
     suppliers: u32,
     consumers: u32,
+    others: u32,
+    configuration: Configuration,
     ms: u32,
 ) -> Result<[Samples; 2], BenchError> {
-    let channel = Channel::new(Config::default()).map_err(refused)?;
+    let channel = Channel::new(Config { configuration, ..Config::default() }).map_err(refused)?;
     let watches = watches(consumers);
-    let mut connected = Vec::new();
+    let mut connected = bystanders(&channel, others)?;
     for (i, watch) in watches.iter().enumerate() {
         let qos = ConsumerQos::of(format!("watch-{i}"), wanted());
         connected.push(channel.for_consumers().connect(watch.clone(), qos).map_err(refused)?);
     }
+    supply(cx, &channel, suppliers, ms)?;
+    drop(connected);
+    channel.destroy();
+    Ok(results(&watches))
+}
+
+/// The consumers are in another process.
+fn to_another_process(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<[Samples; 2], BenchError> {
+    let orb = remote::orb()?;
+    let channel = Channel::new(Config::default()).map_err(refused)?;
+    let options = FaceOptions { threads: 0, ping: None, ..FaceOptions::default() };
+    let face = RealTimeFace::start(&orb, &channel, options)?;
+    let count = consumers.to_string();
+    let far = Remote::start(cx, REMOTE, 0, &["watch", "--count", &count, &face.object().to_string()])?;
+    supply(cx, &channel, 1, ms)?;
+    let lists = far.take(2)?;
+    channel.destroy();
+    orb.shutdown(true)?;
+    let mut both: [Samples; 2] = Default::default();
+    both.iter_mut().zip(lists).for_each(|(samples, list)| samples.extend(list));
+    Ok(both)
+}
+
+/// Suppliers push, so long.
+fn supply(cx: &Context<'_>, channel: &Channel, suppliers: u32, ms: u32) -> Result<(), BenchError> {
     let class = cx.fifo.map_or(SchedClass::Other, SchedClass::Fifo);
     let start = now_ns() + 10_000_000;
     let mut threads = Vec::new();
@@ -120,9 +168,7 @@ fn through_channel(
         threads.push(thread.map_err(BenchError::Thread)?);
     }
     threads.into_iter().for_each(|thread| drop(thread.join()));
-    drop(connected);
-    channel.destroy();
-    Ok(results(&watches))
+    Ok(())
 }
 
 fn in_a_loop(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<[Samples; 2], BenchError> {
@@ -153,6 +199,9 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
     let many = mean("last", SUPPLIERS[2].1, 20.0) / mean("last", one, 20.0);
     let first = mean("first", one, 20.0) / mean("first", one, 1.0);
     let least = mean("first", one, 1.0) / 1000.0;
+    let (filtered, broadcast) = (mean("last", FILTERED, 20.0), mean("last", CONTROL, 20.0));
+    let (far, far_growth) =
+        (mean("last", REMOTE, 1.0) / 1000.0, mean("last", REMOTE, 20.0) / mean("last", REMOTE, 1.0));
     vec![
         Claim::paper(
             growth > 1.5,
@@ -164,6 +213,20 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
             many < 2.0,
             format!(
                 "with ten suppliers it waits {many:.2} times as long as with one (below 2; the paper: 1.5)"
+            ),
+        ),
+        Claim::paper(
+            far > least && far_growth > 1.5,
+            format!(
+                "in another process the only consumer waits {far:.1} us, the last of 20 {far_growth:.1} times that (above {least:.1} us and 1.5; the paper: 820 us)"
+            ),
+        ),
+        Claim::control(
+            broadcast >= 2.0 * filtered,
+            format!(
+                "behind {BYSTANDERS} who want other events the last of 20 waits {:.2} us, without filtering {:.1} (at least twice as long)",
+                filtered / 1000.0,
+                broadcast / 1000.0
             ),
         ),
         Claim::aim(
@@ -185,26 +248,37 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        let holds = |ns: &dyn Fn(&str, &str, f64) -> f64| {
+        let verdict = |ns: &dyn Fn(&str, &str, f64) -> f64| {
             let mut rows = Vec::new();
             for figure in ["first", "last"] {
-                for (_, subject) in SUPPLIERS {
-                    for consumers in CONSUMERS {
-                        let x = f64::from(consumers);
-                        rows.push(Row {
-                            experiment: NAME,
-                            figure,
-                            subject,
-                            x,
-                            values: vec![("mean_ns", ns(figure, subject, x))],
-                        });
+                for subject in
+                    SUPPLIERS.map(|(_, subject)| subject).into_iter().chain([REMOTE, FILTERED, CONTROL])
+                {
+                    for x in CONSUMERS.map(f64::from) {
+                        let values = vec![("mean_ns", ns(figure, subject, x))];
+                        rows.push(Row { experiment: NAME, figure, subject, x, values });
                     }
                 }
             }
-            Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
+            let v = Verdict::new(NAME, PAPER, judge(&rows));
+            (v.shape_holds, v.control_fails)
         };
-        assert!(holds(&|figure, _, n| if figure == "last" { 1000.0 + 200.0 * n } else { 1000.0 }));
-        assert!(!holds(&|_, _, _| 1000.0));
-        assert!(!holds(&|_, subject, n| if subject == "10-suppliers" { 10_000.0 * n } else { 1000.0 * n }));
+        let with = |broadcast: f64, far: f64| {
+            verdict(&move |figure, subject, n| {
+                let one = match subject {
+                    CONTROL => broadcast,
+                    REMOTE => far,
+                    _ => 1000.0,
+                };
+                if figure == "last" { one * (1.0 + 0.2 * n) } else { one }
+            })
+        };
+        assert_eq!(with(9000.0, 20_000.0), (true, Some(true)));
+        assert_eq!(with(1000.0, 20_000.0), (true, Some(false)));
+        assert!(!with(9000.0, 500.0).0, "another process cannot be nearer");
+        assert!(!verdict(&|_, _, _| 1000.0).0);
+        assert!(
+            !verdict(&|_, subject, n| if subject == "10-suppliers" { 10_000.0 * n } else { 1000.0 * n }).0
+        );
     }
 }

@@ -1,13 +1,17 @@
-//! The experiments of the paper on TAO's Real-time Event Service, on a channel in one process.
+//! The experiments of the paper on TAO's Real-time Event Service, on channels in one process and in two.
 
+pub mod cost;
 pub mod dispatch_cost;
 pub mod latency;
-mod pairs;
+pub mod pairs;
+mod remote;
 pub mod spacing;
 pub mod timeline;
 pub mod utilisation;
 
-use isorb_event::{Event, Filter};
+use std::sync::Arc;
+
+use isorb_event::{Channel, ConsumerQos, Event, Filter, ProxyPushSupplier};
 use isorb_rt::time::now_ns;
 
 use super::BenchError;
@@ -31,6 +35,18 @@ fn stamped<R>(push: impl FnOnce(&Event<'_>) -> R) -> R {
 fn age(event: &Event<'_>) -> Option<u64> {
     let made = u64::from_ne_bytes(event.data.octets.try_into().ok()?);
     Some(now_ns().saturating_sub(made))
+}
+
+/// Connects consumers that want nothing of what is pushed here. Without filtering they get it all the same.
+fn bystanders(channel: &Channel, count: u32) -> Result<Vec<ProxyPushSupplier>, BenchError> {
+    let one = |i| {
+        let throws_away = |events: &[Event<'_>]| {
+            let _ = events.first().and_then(age);
+        };
+        let qos = ConsumerQos::of(format!("other-{i}"), Filter::of(TYPE + 1, SOURCE));
+        channel.for_consumers().connect(Arc::new(throws_away), qos).map_err(refused)
+    };
+    (0..count).map(one).collect()
 }
 
 /// What a channel refused.

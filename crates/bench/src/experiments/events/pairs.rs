@@ -24,6 +24,10 @@ pub struct Pair {
 
 /// Consumers of lower priority run in the ordinary class.
 pub const ORDINARY_BELOW: i16 = 1_000;
+/// Of the first pair's events.
+const FIRST_TYPE: i32 = 16;
+/// How far an event goes in a federation.
+const HOPS: i32 = 4;
 /// A consumer offers to give way after so many units of work.
 const PIECE: i32 = 1_000;
 
@@ -48,48 +52,92 @@ fn linear() -> Linear {
 /// was due.
 pub type Ages = Vec<Vec<u64>>;
 
-/// Through a channel, on the processor that contenders share.
+/// A channel and a consumer a pair, on one processor.
+pub struct Consumers {
+    /// The channel.
+    pub channel: Channel,
+    connected: Vec<isorb_event::ProxyPushSupplier>,
+    seen: Vec<Arc<Mutex<Vec<u64>>>>,
+}
+
+impl Consumers {
+    /// On `cpu`; `real_time` says whether consumers above [`ORDINARY_BELOW`] are of a real-time class. `id` is the channel's in a
+    /// federation.
+    ///
+    /// # Errors
+    /// [`BenchError::Channel`].
+    pub fn connect(
+        id: u64,
+        cpu: usize,
+        real_time: bool,
+        strategy: Strategy,
+        pairs: &[Pair],
+        ms: u32,
+    ) -> Result<Consumers, BenchError> {
+        let mut levels: Vec<Priority> =
+            pairs.iter().filter_map(|pair| Priority::new(pair.priority)).collect();
+        levels.sort_unstable();
+        let mut threads = ThreadSetup::default().on(Cpus::one(cpu));
+        if real_time {
+            threads.mapping = Some(Arc::new(Spread));
+        }
+        let channel =
+            Channel::new(Config { id, levels, threads, ..Config::with(strategy) }).map_err(refused)?;
+        let seen: Vec<Arc<Mutex<Vec<u64>>>> =
+            pairs.iter().map(|pair| Arc::new(Mutex::new(Vec::with_capacity(count(pair, ms))))).collect();
+        let mut connected = Vec::new();
+        for ((event_type, &pair), seen) in (FIRST_TYPE..).zip(pairs).zip(&seen) {
+            let mut qos = ConsumerQos::of(format!("{} Hz", pair.hz), Filter::of(event_type, SOURCE));
+            if let Some(priority) = Priority::new(pair.priority) {
+                qos.quality.priority = priority;
+            }
+            let consumer = Arc::new(works(pair.work, seen.clone()));
+            connected.push(channel.for_consumers().connect(consumer, qos).map_err(refused)?);
+        }
+        Ok(Consumers { channel, connected, seen })
+    }
+
+    /// The ages that they saw since this was last asked.
+    pub fn take(&self) -> Ages {
+        let of = |seen: &Arc<Mutex<Vec<u64>>>| match seen.lock() {
+            Ok(mut seen) => std::mem::take(&mut *seen),
+            Err(_) => Vec::new(),
+        };
+        self.seen.iter().map(of).collect()
+    }
+
+    /// Disconnects them, and ends the channel.
+    pub fn end(mut self) -> Ages {
+        self.connected.clear();
+        self.channel.destroy();
+        self.take()
+    }
+}
+
+/// A consumer that works, and notes how old the event was when it was done.
+fn works(units: i32, seen: Arc<Mutex<Vec<u64>>>) -> impl Fn(&[Event<'_>]) + Send + Sync + 'static {
+    move |events| {
+        let mut left = units;
+        while left > 0 {
+            work(left.min(PIECE));
+            left -= PIECE;
+            dispatch::yield_now();
+        }
+        // Nobody else wants the lock before the run has ended.
+        if let (Some(age), Ok(mut seen)) = (events.first().and_then(age), seen.lock()) {
+            seen.push(age);
+        }
+    }
+}
+
+/// A supplier a pair pushes into `channel` for so long, on the processor that contenders share.
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn through_channel(
-    cx: &Context<'_>,
-    strategy: Strategy,
-    pairs: &[Pair],
-    ms: u32,
-) -> Result<Ages, BenchError> {
-    let mut levels: Vec<Priority> = pairs.iter().filter_map(|pair| Priority::new(pair.priority)).collect();
-    levels.sort_unstable();
-    let mut threads = ThreadSetup::default().on(Cpus::one(cx.cpu()));
-    if cx.fifo.is_some() {
-        threads.mapping = Some(Arc::new(Spread));
-    }
-    let channel = Channel::new(Config { levels, threads, ..Config::with(strategy) }).map_err(refused)?;
-    let mut connected = Vec::new();
+pub fn supply(cx: &Context<'_>, channel: &Channel, pairs: &[Pair], ms: u32) -> Result<(), BenchError> {
     let mut suppliers = Vec::new();
-    let seen: Vec<Arc<Mutex<Vec<u64>>>> =
-        pairs.iter().map(|pair| Arc::new(Mutex::new(Vec::with_capacity(count(pair, ms))))).collect();
     let start = now_ns() + 20_000_000;
-    for (i, (&pair, seen)) in pairs.iter().zip(&seen).enumerate() {
-        let event_type = 16 + i32::try_from(i).unwrap_or(0);
-        let seen = seen.clone();
-        let consumer = move |events: &[Event<'_>]| {
-            let mut left = pair.work;
-            while left > 0 {
-                work(left.min(PIECE));
-                left -= PIECE;
-                dispatch::yield_now();
-            }
-            // Nobody else wants the lock before the run has ended.
-            if let (Some(age), Ok(mut seen)) = (events.first().and_then(age), seen.lock()) {
-                seen.push(age);
-            }
-        };
-        let mut qos = ConsumerQos::of(format!("{} Hz", pair.hz), Filter::of(event_type, SOURCE));
-        if let Some(priority) = Priority::new(pair.priority) {
-            qos.quality.priority = priority;
-        }
-        connected.push(channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
+    for (event_type, &pair) in (FIRST_TYPE..).zip(pairs) {
         let supplier = channel.for_suppliers().connect().map_err(refused)?;
         // Above every consumer, and away in microseconds.
         let class = if cx.fifo.is_some() { SchedClass::Fifo(60) } else { SchedClass::Other };
@@ -100,7 +148,7 @@ pub fn through_channel(
             for k in 0..count {
                 let at = start + k * period;
                 sleep_until(Deadline::at_ns(at));
-                supplier.push(&Event::new(event_type, SOURCE).octets(&at.to_ne_bytes()));
+                supplier.push(&Event::new(event_type, SOURCE).ttl(HOPS).octets(&at.to_ne_bytes()));
             }
             // The last event has its period.
             sleep_until(Deadline::at_ns(start + count * period));
@@ -108,9 +156,22 @@ pub fn through_channel(
         suppliers.push(thread.map_err(BenchError::Thread)?);
     }
     suppliers.into_iter().for_each(|thread| drop(thread.join()));
-    drop(connected);
-    channel.destroy();
-    Ok(seen.iter().map(|seen| seen.lock().map_or_else(|_| Vec::new(), |seen| seen.clone())).collect())
+    Ok(())
+}
+
+/// Through a channel, on the processor that contenders share.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn through_channel(
+    cx: &Context<'_>,
+    strategy: Strategy,
+    pairs: &[Pair],
+    ms: u32,
+) -> Result<Ages, BenchError> {
+    let consumers = Consumers::connect(0, cx.cpu(), cx.fifo.is_some(), strategy, pairs, ms)?;
+    supply(cx, &consumers.channel, pairs, ms)?;
+    Ok(consumers.end())
 }
 
 /// As threads that do the consumers' work themselves, at the same native priorities.

@@ -67,7 +67,8 @@ pub struct ThreadpoolOptions {
     pub stack_size: usize,
     /// How much of the stack is touched before a thread's first request, in bytes.
     pub prefault: usize,
-    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`). A lane that buffers, grows or
+    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`); the most urgent runs first, of
+    /// equally urgent ones the one that came first. A lane that buffers, grows or
     /// borrows has one thread more than it was asked for, which reads while the others run.
     pub buffering: Option<RequestBuffering>,
     /// Whether a lane whose threads are all busy has requests run by idle threads of less urgent lanes, at its own priority

@@ -7,10 +7,11 @@ use super::{
     DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolId, ThreadpoolLane,
     ThreadpoolOptions,
 };
-use crate::server::{Blueprint, Crew, Lane, Room, Rules, Station, open_listener};
+use crate::server::{Blueprint, Lane, Station, open_listener};
 use crate::workspace::Memory;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Kind, minor};
+use isorb_rt::crew::{Crew, Room, Rules};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;

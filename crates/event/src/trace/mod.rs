@@ -3,13 +3,15 @@
 //! Threads write to rings of their own, without a lock, without formatting; the newest records overwrite the oldest. Whoever
 //! wants to look takes a [`Snapshot`](Trace::snapshot), which leaves out what was overwritten while it was read.
 
+mod ring;
+
 use isorb_rt::pool::IndexPool;
-use isorb_rt::sync::PiMutex;
+use ring::Ring;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What a record says.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -83,15 +85,6 @@ pub struct Trace {
     lost: AtomicU64,
 }
 
-struct Ring {
-    /// How many records were begun, and how many are whole; each is four words.
-    begun: AtomicU64,
-    whole: AtomicU64,
-    words: Box<[[AtomicU64; 4]]>,
-    /// Written once a thread.
-    thread: PiMutex<String>,
-}
-
 static IDS: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -107,17 +100,11 @@ impl Trace {
     /// Rings for so many threads, of so many records each (rounded up to a power of two). All memory is taken here.
     pub(crate) fn new(threads: usize, records: usize, on: bool) -> Trace {
         let size = records.next_power_of_two();
-        let ring = || Ring {
-            begun: AtomicU64::new(0),
-            whole: AtomicU64::new(0),
-            words: (0..size).map(|_| Default::default()).collect(),
-            thread: PiMutex::new(String::new()),
-        };
         Trace {
             id: IDS.fetch_add(1, Relaxed),
             on: AtomicBool::new(on && threads > 0),
             free: IndexPool::new(threads),
-            rings: (0..threads).map(|_| Arc::new(ring())).collect(),
+            rings: (0..threads).map(|_| Arc::new(Ring::new(size))).collect(),
             lost: AtomicU64::new(0),
         }
     }
@@ -173,7 +160,7 @@ impl Trace {
     #[cold]
     fn enrol(&self) -> Option<Arc<Ring>> {
         let ring = self.rings[self.free.take()?].clone();
-        *ring.thread.lock() = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        ring.name(std::thread::current().name().unwrap_or("unnamed"));
         Some(ring)
     }
 
@@ -182,52 +169,7 @@ impl Trace {
     /// # Real-time
     /// Allocates; disturbs no thread that writes.
     pub fn snapshot(&self) -> Vec<Track> {
-        self.rings.iter().filter(|ring| ring.whole.load(Acquire) > 0).map(|ring| ring.read()).collect()
-    }
-}
-
-impl Ring {
-    #[inline]
-    fn write(&self, r: Record) {
-        let number = self.whole.load(Relaxed);
-        let words = &self.words[number as usize & (self.words.len() - 1)];
-        // A reader who sees any of the new words sees that they were begun.
-        self.begun.store(number + 1, Relaxed);
-        fence(Release);
-        words[0].store(r.at, Relaxed);
-        words[1].store(r.what as u64 | u64::from(r.level) << 8 | u64::from(r.who) << 32, Relaxed);
-        words[2].store(r.a, Relaxed);
-        words[3].store(r.b, Relaxed);
-        self.whole.store(number + 1, Release);
-    }
-
-    fn read(&self) -> Track {
-        let size = self.words.len() as u64;
-        let end = self.whole.load(Acquire);
-        let start = end.saturating_sub(size);
-        let mut read: Vec<(u64, [u64; 4])> = (start..end)
-            .map(|n| {
-                let words = &self.words[(n % size) as usize];
-                (n, [0, 1, 2, 3].map(|i| words[i].load(Relaxed)))
-            })
-            .collect();
-        fence(Acquire);
-        // What the writer has begun meanwhile lies in the places of the oldest.
-        let valid = self.begun.load(Relaxed).saturating_sub(size);
-        read.retain(|(number, _)| *number >= valid);
-        let records = read.iter().filter_map(|(_, w)| {
-            let what = What::from_code(w[1] as u8)?;
-            Some(Record {
-                at: w[0],
-                what,
-                level: (w[1] >> 8) as u8,
-                who: (w[1] >> 32) as u32,
-                a: w[2],
-                b: w[3],
-            })
-        });
-        let thread = self.thread.lock().clone();
-        Track { thread, overwritten: valid.max(start), records: records.collect() }
+        self.rings.iter().filter(|ring| !ring.is_empty()).map(|ring| ring.read()).collect()
     }
 }
 

@@ -1,0 +1,124 @@
+//! Events with more data than a copy may have.
+
+use crate::common::*;
+use isorb_event::dispatch::Queued;
+use isorb_event::federation::{Federation, Interest, Link, LinkDown};
+use isorb_event::{
+    Channel, Config, ConsumerQos, Event, Filter, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup,
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+const LIMIT: usize = 100;
+
+fn config(strategy: Strategy) -> Config {
+    Config { limits: Limits { payload: LIMIT, ..Limits::default() }, ..Config::with(strategy) }
+}
+
+/// With each way to dispatch and each policy of a full queue: what is as large as may be comes, what is larger by one octet is counted where it
+/// can be looked for, and the supplier is told.
+#[test]
+fn what_is_too_large_to_wait_is_counted_and_said() {
+    for strategy in [
+        Strategy::SingleThreaded,
+        Strategy::Threads { per_level: 1 },
+        Strategy::Upcalls,
+        Strategy::ByHand { upcalls: false },
+    ] {
+        for overflow in [Overflow::Block, Overflow::DropNewest, Overflow::DropOldest, Overflow::Refuse] {
+            let channel = Channel::new(config(strategy)).unwrap();
+            let sizes = Arc::new(Mutex::new(Vec::new()));
+            let seen = sizes.clone();
+            let consumer = move |events: &[Event<'_>]| {
+                seen.lock().unwrap().extend(events.iter().map(|event| event.data.octets.len()));
+            };
+            let quality = Quality { overflow, ..Quality::default() };
+            let qos = wants(Filter::of(20, 0)).quality(quality);
+            let proxy = channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
+            let supplier = channel.for_suppliers().connect().unwrap();
+            let push = |size: usize| supplier.push(&event(20, 0, 0).octets(&[7; 2 * LIMIT][..size]));
+            let (fits, larger) = (push(LIMIT), push(LIMIT + 1));
+            assert_eq!((fits.taken, fits.too_large), (1, 0), "{strategy:?} {overflow:?}");
+            assert_eq!((larger.taken, larger.too_large), (0, 1), "{strategy:?} {overflow:?}");
+            assert_eq!((larger.dropped, larger.refused), (0, 0), "it is no matter of the queue");
+            assert_eq!((proxy.counts().too_large, channel.totals().too_large), (1, 1));
+            assert_eq!(push(1).taken, 1);
+            let patience = std::time::Instant::now();
+            while sizes.lock().unwrap().len() < 2 && patience.elapsed().as_secs() < 60 {
+                channel.step();
+                std::thread::yield_now();
+            }
+            assert_eq!(*sizes.lock().unwrap(), [LIMIT, 1], "{strategy:?}: the others come");
+        }
+    }
+}
+
+/// An any counts as the octets do, and who needs no copy gets any size.
+#[test]
+fn without_a_queue_there_is_no_limit() {
+    let channel = Channel::new(config(Strategy::Direct)).unwrap();
+    let log = Log::default();
+    let _direct = log.connect(&channel, wants(Filter::of(20, 0)));
+    let own = Queued::alone(Strategy::SingleThreaded, &[Priority::MIN], &ThreadSetup::default()).unwrap();
+    let own = own.map(|queued| Arc::new(queued) as Arc<dyn isorb_event::dispatch::Dispatch>);
+    let queued = ConsumerQos { dispatch: own, ..wants(Filter::of(20, 0)) };
+    let waiting = log.connect(&channel, queued);
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let mut large = event(20, 0, 1).octets(&[0; LIMIT]);
+    large.data.any = &[0; 1];
+    let pushed = supplier.push(&large);
+    assert_eq!((pushed.taken, pushed.too_large), (1, 1));
+    assert_eq!((log.take().len(), waiting.counts().too_large), (1, 1));
+}
+
+/// The limit is the channel's own, up to what its pool can be given.
+#[test]
+fn each_channel_has_the_limit_that_it_is_given() {
+    const LARGE: usize = 1 << 20;
+    let limits = Limits { payload: LARGE, events: 2, ..Limits::default() };
+    let channel = Channel::new(Config { limits, ..Config::with(Strategy::SingleThreaded) }).unwrap();
+    let got = Arc::new(AtomicUsize::new(0));
+    let seen = got.clone();
+    let consumer = move |events: &[Event<'_>]| seen.store(events[0].data.octets.len(), Ordering::SeqCst);
+    let _c = channel.for_consumers().connect(Arc::new(consumer), wants(Filter::Everything)).unwrap();
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let data = vec![1; LARGE + 1];
+    assert_eq!(supplier.push(&event(20, 0, 0).octets(&data)).too_large, 1);
+    assert_eq!(supplier.push(&event(20, 0, 0).octets(&data[1..])).taken, 1);
+    let patience = std::time::Instant::now();
+    while got.load(Ordering::SeqCst) != LARGE && patience.elapsed().as_secs() < 60 {
+        std::thread::yield_now();
+    }
+    assert_eq!(got.load(Ordering::SeqCst), LARGE);
+}
+
+#[derive(Default)]
+struct Far(Mutex<Vec<usize>>);
+
+impl Link for Far {
+    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+        Ok(())
+    }
+    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown> {
+        self.0.lock().unwrap().push(event.data.octets.len());
+        Ok(())
+    }
+}
+
+/// A gateway with a queue: its supplier is told of what cannot cross, and the channel's totals have it.
+#[test]
+fn what_a_gateway_cannot_take_is_counted() {
+    let config = Config { id: 1, own_threads: false, ..config(Strategy::ByHand { upcalls: false }) };
+    let channel = Channel::new(config).unwrap();
+    let federation = Federation::new(&channel, Quality::default()).unwrap();
+    let far = Arc::new(Far::default());
+    let link = federation.join(far.clone());
+    let wanted = Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] };
+    federation.heard(link, &[wanted]);
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let sizes = [LIMIT + 1, LIMIT];
+    let pushed = sizes.map(|size| supplier.push(&event(20, 0, 0).octets(&[7; 2 * LIMIT][..size])));
+    while channel.step() {}
+    assert_eq!(pushed.map(|pushed| (pushed.taken, pushed.too_large)), [(0, 1), (1, 0)]);
+    assert_eq!((channel.totals().too_large, far.0.lock().unwrap().clone()), (1, vec![LIMIT]));
+}

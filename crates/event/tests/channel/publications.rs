@@ -1,0 +1,122 @@
+//! What suppliers declare, and what follows from it.
+
+use crate::common::*;
+use isorb_event::federation::{Federation, Interest, Link, LinkDown};
+use isorb_event::{
+    Channel, Config, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, Quality, SupplierQos,
+    Undeclared,
+};
+use std::sync::{Arc, Mutex};
+
+fn declares(publications: &[(i32, i32)]) -> SupplierQos {
+    SupplierQos::of(publications.iter().map(|(event_type, source)| Publication::of(*event_type, *source)))
+}
+
+#[test]
+fn what_was_not_declared_is_counted_or_refused() {
+    for undeclared in [Undeclared::Count, Undeclared::Refuse] {
+        let channel = Channel::new(Config { undeclared, ..Config::default() }).unwrap();
+        let log = Log::default();
+        let _c = log.connect(&channel, wants(Filter::Everything));
+        let silent = channel.for_suppliers().connect().unwrap();
+        let says = channel.for_suppliers().connect_with(declares(&[(20, 1), (21, 0)])).unwrap();
+        for event in [event(20, 1, 1), event(21, 9, 2)] {
+            let pushed = says.push(&event);
+            assert_eq!((pushed.taken, pushed.undeclared), (1, 0));
+        }
+        assert_eq!(silent.push(&event(99, 9, 3)).undeclared, 0, "who declares nothing may push anything");
+        let others = [event(20, 2, 4), event(22, 1, 5)];
+        let pushed = says.push_all(&others);
+        let gets = if undeclared == Undeclared::Count { 2 } else { 0 };
+        assert_eq!((pushed.taken, pushed.undeclared), (gets, 2));
+        assert_eq!((log.take().len(), channel.totals().undeclared), (3 + gets as usize, 2));
+    }
+}
+
+#[test]
+fn nobody_declares_without_bound() {
+    let channel = Channel::new(Config::default()).unwrap();
+    let many = |count: usize| SupplierQos::of((0..count as i32).map(|n| Publication::of(20 + n, 1)));
+    assert!(channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS)).is_ok());
+    let refused = channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS + 1)).unwrap_err();
+    assert_eq!(refused, ConnectError::TooManyPublications);
+    assert!(refused.to_string().contains(&MAX_PUBLICATIONS.to_string()), "{refused}");
+}
+
+type Told = Option<Vec<Publication>>;
+
+#[derive(Default)]
+struct Watch(Mutex<Vec<Told>>);
+
+impl Observer for Watch {
+    fn wanted(&self, _: u64, _: &[Filter]) {}
+    fn published(&self, _: u64, published: Option<&[Publication]>) {
+        self.0.lock().unwrap().push(published.map(<[Publication]>::to_vec));
+    }
+}
+
+#[test]
+fn observers_are_told_what_all_suppliers_together_publish() {
+    let channel = Channel::new(Config::default()).unwrap();
+    let watch = Arc::new(Watch::default());
+    channel.append_observer(watch.clone());
+    let told = || std::mem::take(&mut *watch.0.lock().unwrap());
+    let some = |list: &[(i32, i32)]| Some(declares(list).publications);
+    assert_eq!(told(), [None], "nobody is there");
+    let one = channel.for_suppliers().connect_with(declares(&[(21, 1), (20, 1)])).unwrap();
+    assert_eq!(told(), [some(&[(20, 1), (21, 1)])]);
+    let same = channel.for_suppliers().connect_with(declares(&[(20, 1)])).unwrap();
+    assert!(told().is_empty(), "no news");
+    let silent = channel.for_suppliers().connect().unwrap();
+    assert_eq!(told(), [None]);
+    drop(silent);
+    assert_eq!(told(), [some(&[(20, 1), (21, 1)])]);
+    drop(one);
+    assert_eq!(told(), [some(&[(20, 1)])]);
+    let gateway = SupplierQos { gateway: true, ..SupplierQos::default() };
+    let _gateway = channel.for_suppliers().connect_with(gateway).unwrap();
+    assert!(told().is_empty(), "a gateway is not told of");
+    drop(same);
+    assert_eq!(told(), [None]);
+}
+
+struct Nowhere;
+
+impl Link for Nowhere {
+    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+        Ok(())
+    }
+    fn forward(&self, _: &isorb_event::Event<'_>) -> Result<(), LinkDown> {
+        Ok(())
+    }
+}
+
+/// The tables tell: a look-up for each kind of subscription.
+#[test]
+fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
+    let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
+    let federation = Federation::new(&channel, Quality::default()).unwrap();
+    let link = federation.join(Arc::new(Nowhere));
+    // By type, by source, by both: three look-ups.
+    let filters = vec![Filter::of_type(20), Filter::from_source(2), Filter::of(22, 3)];
+    federation.heard(link, &[Interest { origin: 2, version: 1, hops: 0, filters }]);
+    assert_eq!(channel.lookups(), 3, "it is not known what is published");
+    let other = channel.for_suppliers().connect_with(declares(&[(30, 1)])).unwrap();
+    assert_eq!((channel.lookups(), other.push(&event(30, 1, 0)).taken), (0, 0));
+    let twenty = channel.for_suppliers().connect_with(declares(&[(20, 7)])).unwrap();
+    assert_eq!((channel.lookups(), twenty.push(&event(20, 7, 0)).taken), (1, 1));
+    let anything_of_2 = channel.for_suppliers().connect_with(declares(&[(0, 2)])).unwrap();
+    assert_eq!(channel.lookups(), 2, "by type and by source");
+    drop(anything_of_2);
+    assert_eq!(channel.lookups(), 1);
+    // Between two neighbours a channel brings what it does not know.
+    let second = federation.join(Arc::new(Nowhere));
+    let wanted = vec![Filter::of_type(40)];
+    federation.heard(second, &[Interest { origin: 3, version: 1, hops: 0, filters: wanted }]);
+    assert_eq!(channel.lookups(), 3);
+    federation.leave(second);
+    assert_eq!(channel.lookups(), 1);
+    // And whoever says nothing may push anything.
+    let _silent = channel.for_suppliers().connect().unwrap();
+    assert_eq!(channel.lookups(), 3);
+}
