@@ -1,7 +1,8 @@
 //! A thread that drives a plane: one socket, one poller, one lock.
 
 use crate::plane::{
-    Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats, Step as Turn,
+    Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
+    Step as Turn,
 };
 use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
@@ -20,8 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The token of the socket; sessions have theirs from 1.
 const SOCKET: u64 = 0;
-/// Datagrams that are taken in before the next one goes out: bounds how long a push waits for what comes in.
-const INTAKE: usize = 32;
 
 /// What each dispatching thread needs.
 #[derive(Clone, Debug)]
@@ -46,6 +45,8 @@ struct Shared {
     poller: Poller,
     socket: UdpSocket,
     stop: AtomicBool,
+    /// Was there ever a push with a guarantee?
+    accounts: AtomicBool,
 }
 
 struct Work {
@@ -64,7 +65,13 @@ impl Dispatcher {
         let poller = Poller::new().map_err(StartError::System)?;
         poller.add(&socket, SOCKET, Interest::READ, Trigger::Level).map_err(StartError::System)?;
         let work = PiMutex::new(Work { plane: Plane::new(config.plane), bells: HashMap::new() });
-        let shared = Arc::new(Shared { work, poller, socket, stop: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            work,
+            poller,
+            socket,
+            stop: AtomicBool::new(false),
+            accounts: AtomicBool::new(false),
+        });
         let background = shared.clone();
         let thread = ThreadSpec::new(format!("crm-{number}"))
             .class(config.class)
@@ -80,6 +87,9 @@ impl Dispatcher {
 
     /// Adds a push agent that is rung for by session `bell`.
     pub fn add_push(&self, agent: PushAgent, bell: u64) -> Result<PushKey, PlaneError> {
+        if agent.is_guaranteed() {
+            self.shared.accounts.store(true, Ordering::Relaxed);
+        }
         let mut work = self.shared.work.lock();
         let key = work.plane.add_push(agent, now_ns())?;
         work.bells.entry(bell).or_default().push(key);
@@ -131,7 +141,6 @@ impl Dispatcher {
         self.shared.work.lock().plane.receive_stats(channel)
     }
 
-    #[cfg(test)]
     pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
         self.shared.work.lock().plane.push_stats(key)
     }
@@ -188,10 +197,11 @@ impl Shared {
             if incoming {
                 self.take_in(&mut input);
             }
-            let before = thread_cpu_ns();
+            // Who has no guarantee owes nobody an account; reading the clock is a system call.
+            let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
             let turn = self.work.lock().plane.step(now_ns(), &mut out);
             until = match turn {
-                Turn::Send { to, len, push, .. } => {
+                Turn::Send { to, len, push, band } => {
                     step(Step::DatagramMade);
                     let sent = self.socket.send_to(&out[..len], to);
                     step(Step::DatagramSent);
@@ -199,7 +209,9 @@ impl Shared {
                     if sent.is_err() {
                         work.plane.refused(push);
                     }
-                    work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
+                    if let Some(before) = before.filter(|_| band != Band::Middle) {
+                        work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
+                    }
                     Deadline::PAST
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
@@ -222,7 +234,12 @@ impl Shared {
             match self.socket.recv_from(input) {
                 Ok((len, from)) => {
                     step(Step::DatagramCame);
-                    self.work.lock().plane.received(from, &input[..len], now_ns());
+                    let mut work = self.work.lock();
+                    let now = now_ns();
+                    work.plane.received(from, &input[..len], now);
+                    if work.plane.is_urgent(now) {
+                        return;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // An ICMP refusal of something that was sent: the next datagram is behind it.

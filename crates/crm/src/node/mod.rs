@@ -25,7 +25,7 @@ pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
 pub(crate) use setup::idl_state;
-pub use status::{AreaStatus, NodeStatus, ReplicaStatus, ValueStatus};
+pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;
 use crate::admission::{NodeAdmission, NodeConfig, link_rate};

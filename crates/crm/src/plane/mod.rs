@@ -41,6 +41,9 @@ use queue::DualQueue;
 use receive::Receive;
 use std::net::SocketAddr;
 
+/// Datagrams that a driver takes in before it sends the next, where nothing is urgent. Admission counts on it.
+pub const INTAKE: usize = 4;
+
 /// Names a push agent. A stale name finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PushKey {
@@ -63,6 +66,11 @@ impl PushAgent {
     /// When the channel cannot be.
     pub fn new(spec: PushSpec) -> Result<PushAgent, ChannelError> {
         Push::new(spec).map(PushAgent)
+    }
+
+    /// Was it admitted?
+    pub fn is_guaranteed(&self) -> bool {
+        self.0.spec.guarantee.is_some()
     }
 }
 
@@ -330,6 +338,12 @@ impl Plane {
         if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
             guarantee.promotion_ns = promotion_ns;
         }
+    }
+
+    /// Is there something that what comes in must not hold up? Then the driver takes in one datagram before the next goes out, else at
+    /// most [`INTAKE`].
+    pub fn is_urgent(&self, now_ns: u64) -> bool {
+        self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
 
     /// The driver measured that the last datagram of an agent cost so much processor time.

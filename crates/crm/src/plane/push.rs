@@ -25,6 +25,8 @@ pub struct PushStats {
     pub missed: u64,
     /// Pushes that cost more than was admitted and went on as best effort.
     pub contained: u64,
+    /// The most processor time of one guaranteed push, as far as it was not contained.
+    pub worst_cost_ns: u64,
     /// Pushes that came to the upper band.
     pub promoted: u64,
     /// The longest time from release to the last datagram.
@@ -264,9 +266,13 @@ impl Push {
 
     /// Counts processor time; says whether that took it out of its band.
     pub fn charge(&mut self, cpu_ns: u64) -> bool {
+        if self.ahead || self.refreshing {
+            return false;
+        }
         self.spent_ns += cpu_ns;
+        self.stats.worst_cost_ns = self.stats.worst_cost_ns.max(self.spent_ns);
         let over = self.spec.guarantee.is_some_and(|guarantee| self.spent_ns > guarantee.cost_ns);
-        if over && self.job != Job::Idle && !self.contained && !self.refreshing && !self.ahead {
+        if over && self.job != Job::Idle && !self.contained {
             self.contained = true;
             self.stats.contained += 1;
             return true;
