@@ -43,6 +43,11 @@ fn check(name: &str, subjects: &[&str], places: usize) {
 }
 
 #[test]
+fn transports() {
+    check("transports", &["raw-unix", "isorb-unix", "rustls", "isorb-tls"], 3);
+}
+
+#[test]
 fn storm() {
     check("storm", &["no-limits"], 1);
 }

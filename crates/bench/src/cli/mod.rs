@@ -4,6 +4,7 @@ mod experiments;
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::distant::Distant;
 use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
-use crate::subjects::{Subject, band, isorb, raw};
+use crate::subjects::{Subject, band, isorb, raw, tls};
 use experiments::{Named, ReportArgs};
 
 /// A run that is not quick gives each case so long.
@@ -228,6 +229,37 @@ enum PeerWhat {
         /// The server's
         address: String,
     },
+    /// The server of the control over a unix socket
+    RawUnixServer,
+    /// Its client
+    RawUnixClient {
+        /// The server's
+        path: PathBuf,
+    },
+    /// The server of the control over TLS
+    RawTlsServer {
+        /// With the certificates
+        folder: PathBuf,
+    },
+    /// Its client
+    RawTlsClient {
+        /// With the certificates
+        folder: PathBuf,
+        /// The server's
+        address: String,
+    },
+    /// isorb's server over TLS
+    IsorbTlsServer {
+        /// With the certificates
+        folder: PathBuf,
+    },
+    /// isorb's client over TLS
+    IsorbTlsClient {
+        /// With the certificates
+        folder: PathBuf,
+        /// The server's reference
+        address: String,
+    },
 }
 
 impl PeerArgs {
@@ -248,6 +280,17 @@ impl PeerArgs {
             PeerWhat::Storm { address } => contention::storm::obey(address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
+            PeerWhat::RawUnixServer => raw::serve_unix(),
+            PeerWhat::RawUnixClient { path } => raw::call_unix(&path),
+            PeerWhat::RawTlsServer { folder } => raw::serve_tls(&folder),
+            PeerWhat::RawTlsClient { folder, address } => raw::call_tls(&folder, &address),
+            PeerWhat::IsorbTlsServer { folder } => {
+                let endpoint = ["-ORBEndPoint", "giop:ssl:127.0.0.1:0;connection"].map(str::to_owned);
+                tls::orb(&folder, "server", &endpoint).and_then(|orb| isorb::serve_by(&orb, false))
+            }
+            PeerWhat::IsorbTlsClient { folder, address } => {
+                tls::orb(&folder, "client", &[]).and_then(|orb| isorb::call_by(orb, &address))
+            }
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }

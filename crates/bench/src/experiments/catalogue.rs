@@ -2,7 +2,7 @@
 
 use super::{
     BenchError, Context, banded, banded_load, clients, cremes, demux, events, interconnect, low_threads,
-    network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
+    network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution, transports,
 };
 use crate::figure::Outcome;
 
@@ -60,6 +60,7 @@ pub const ALL: &[Experiment] = &[
     paced::EXPERIMENT,
     pi_mutex::EXPERIMENT,
     storm::EXPERIMENT,
+    transports::EXPERIMENT,
 ];
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod storm;
 pub mod syscalls;
 mod tao_overhead;
 mod timer_resolution;
+mod transports;
 pub mod two_way;
 
 pub use context::Context;
