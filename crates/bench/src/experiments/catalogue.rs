@@ -1,8 +1,8 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, demux, events, interconnect, low_threads,
-    network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
+    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, interconnect,
+    low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
 };
 use crate::figure::Outcome;
 
@@ -40,6 +40,7 @@ pub const ALL: &[Experiment] = &[
     cremes::latency::EXPERIMENT,
     cremes::jitter::EXPERIMENT,
     cremes::size::EXPERIMENT,
+    crm_cost::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,

@@ -1,8 +1,8 @@
 //! A thread that drives a plane: one socket, one poller, one lock.
 
 use crate::plane::{
-    Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
-    Step as Turn,
+    AT_ONCE, Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent,
+    ReceiveStats, Step as Turn,
 };
 use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
@@ -183,19 +183,11 @@ impl Shared {
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
         let mut events = Events::<64>::new();
         let mut until = Deadline::PAST;
+        let mut sent_since_look = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let mut incoming = false;
-            if let Ok(ready) = self.poller.wait(&mut events, until) {
-                for event in ready {
-                    match event.token {
-                        SOCKET => incoming = true,
-                        Poller::WAKE => {}
-                        session => self.rung(session),
-                    }
-                }
-            }
-            if incoming {
-                self.take_in(&mut input);
+            if until != Deadline::PAST || sent_since_look == AT_ONCE {
+                self.look(&mut events, until, &mut input);
+                sent_since_look = 0;
             }
             // Who has no guarantee owes nobody an account; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
@@ -212,10 +204,27 @@ impl Shared {
                     if let Some(before) = before.filter(|_| band != Band::Middle) {
                         work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
                     }
+                    sent_since_look += 1;
                     Deadline::PAST
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
+        }
+    }
+
+    /// Waits until something was written, came in or is due.
+    fn look(&self, events: &mut Events<64>, until: Deadline, input: &mut [u8]) {
+        let Ok(ready) = self.poller.wait(events, until) else { return };
+        let mut incoming = false;
+        for event in ready {
+            match event.token {
+                SOCKET => incoming = true,
+                Poller::WAKE => {}
+                session => self.rung(session),
+            }
+        }
+        if incoming {
+            self.take_in(input);
         }
     }
 
