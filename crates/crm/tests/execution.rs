@@ -82,11 +82,20 @@ impl World {
             (Segment::create("near", geometry).unwrap(), Segment::create("far", geometry).unwrap());
         let channel = Channel { id: self.far.next_channel().unwrap(), ..channel(size) };
         let target = replica.writer().unwrap();
-        let spec = ReceiveSpec { channel, peer: FROM, target, fresh_ns: None, silence_ns: 1 << 60 };
+        let spec =
+            ReceiveSpec { channel, peer: FROM, target, fresh_ns: None, silence_ns: 1 << 60, second: None };
         self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now).unwrap();
         let reader = source.reader().unwrap();
-        let spec =
-            PushSpec { channel, to: TO, source: reader, mode: Mode::OnWrite, guarantee, rate: 0, burst: 0 };
+        let spec = PushSpec {
+            channel,
+            to: TO,
+            second: None,
+            source: reader,
+            mode: Mode::OnWrite,
+            guarantee,
+            rate: 0,
+            burst: 0,
+        };
         let key = self.near.add_push(PushAgent::new(spec).unwrap(), self.now).unwrap();
         self.lines.push(Line {
             writer: source.writer().unwrap(),
@@ -120,6 +129,7 @@ impl World {
                     sent_since_look += 1;
                     self.send(&out[..len], push, band);
                 }
+                Step::Choose { .. } => panic!("there is one path"),
                 Step::Idle { until_ns } => {
                     sent_since_look = AT_ONCE;
                     let next =

@@ -35,3 +35,4 @@ pub use host::Host;
 pub use impair::{Impairment, Plan};
 pub use lab::Lab;
 pub use link::{Class, LinkSpec, Sorting};
+pub use tool::tool_place;

@@ -66,6 +66,31 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// All members of a group.
+    #[cfg(feature = "miop")]
+    pub fn of_group(
+        place: Place,
+        ior: Arc<Ior>,
+        head: RequestHead,
+        code_sets: Option<(Narrow, Wide)>,
+        version: Version,
+    ) -> Target {
+        Target {
+            number: next_number(),
+            place,
+            ior,
+            key: Box::default(),
+            head: Some(head),
+            version,
+            code_sets,
+            cancel: false,
+            forwarded: false,
+            addressing: AtomicU8::new(0),
+            facts: None,
+            plans: Plans::default(),
+        }
+    }
+
     /// Whether a forward led here.
     pub fn forwarded(&self) -> bool {
         self.forwarded
@@ -76,6 +101,9 @@ pub(crate) enum Place {
     /// In this ORB.
     Here,
     There(Arc<Peer>),
+    /// All members of a group.
+    #[cfg(feature = "miop")]
+    Group(Box<crate::groups::GroupPlace>),
 }
 
 impl Object {
@@ -287,6 +315,10 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             facts,
             plans: Plans::default(),
         });
+    }
+    #[cfg(feature = "miop")]
+    if let Some(target) = crate::groups::resolve(orb, ior)? {
+        return Ok(target);
     }
     if let Some(found) = transports::find(ior, orb.transports(), orb.transports().order()) {
         let code_sets = match &found.code_sets {

@@ -1,8 +1,9 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, interconnect,
-    low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
+    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, footprint,
+    interconnect, low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
+    timer_resolution, transports,
 };
 use crate::figure::Outcome;
 
@@ -55,12 +56,14 @@ pub const ALL: &[Experiment] = &[
     interconnect::EXPERIMENT,
     banded::EXPERIMENT,
     banded_load::EXPERIMENT,
+    footprint::EXPERIMENT,
     demux::EXPERIMENT,
     scope::EXPERIMENT,
     clients::EXPERIMENT,
     paced::EXPERIMENT,
     pi_mutex::EXPERIMENT,
     storm::EXPERIMENT,
+    transports::EXPERIMENT,
 ];
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod cremes;
 mod crm_cost;
 mod demux;
 mod events;
-pub mod footprint;
+mod footprint;
 pub mod instructions;
 mod interconnect;
 mod low_threads;
@@ -26,6 +26,7 @@ mod storm;
 pub mod syscalls;
 mod tao_overhead;
 mod timer_resolution;
+mod transports;
 pub mod two_way;
 
 pub use context::Context;

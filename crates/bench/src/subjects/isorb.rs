@@ -25,8 +25,15 @@ pub(crate) mod generated {
 /// # Errors
 /// The ORB's, and those of standard output.
 pub fn serve(arguments: &[String], propagated: bool) -> io::Result<()> {
-    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
-    let servant = Arc::new(Echo::new(&orb));
+    serve_by(&Orb::init(arguments.iter().cloned()).map_err(failed)?, propagated)
+}
+
+/// As [`serve`], by an ORB that is there.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_by(orb: &Orb, propagated: bool) -> io::Result<()> {
+    let servant = Arc::new(Echo::new(orb));
     let root = orb.root_poa().map_err(failed)?;
     let poa = if propagated {
         let policies = PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, 0);
@@ -52,6 +59,14 @@ pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
     if propagated {
         orb.rt_current().set_the_priority(PRIORITY).map_err(failed)?;
     }
+    call_by(orb, address)
+}
+
+/// As [`call`], by an ORB that is there.
+///
+/// # Errors
+/// As [`call`].
+pub fn call_by(orb: Orb, address: &str) -> io::Result<()> {
     let target: TargetRef = orb.resolve(address).map_err(failed)?;
     target.ping().map_err(failed)?;
     obey(&mut Caller::new(orb, target))

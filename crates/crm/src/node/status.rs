@@ -123,7 +123,7 @@ impl NodeServer {
                 guarantee: channel.grant.map(|grant| grant.guarantee),
                 counts: shared.dispatchers[dispatcher].push_stats(key)?,
             }),
-            Agent::Orb { .. } => None,
+            Agent::Orb { .. } | Agent::Member { .. } => None,
         };
         tables.channels.values().filter_map(of).take(limit).collect()
     }

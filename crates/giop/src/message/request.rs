@@ -425,6 +425,17 @@ impl RequestHead {
         Some(RequestHead(head.into()))
     }
 
+    /// The head of requests whose target is this profile, as those to groups have it (clause 11.2.1); `None` for one of 4 GiB or more.
+    #[cfg(feature = "miop")]
+    pub fn by_profile(profile: &TaggedProfile) -> Option<RequestHead> {
+        let mut fixed = fixed();
+        fixed[DISPOSITION_AT..DISPOSITION_AT + 2].copy_from_slice(&1u16.to_ne_bytes());
+        let length = u32::try_from(profile.data.len()).ok()?.to_ne_bytes();
+        let mut head = [&fixed[..], &profile.tag.to_ne_bytes(), &length, &profile.data].concat();
+        head.resize(head.len().next_multiple_of(4), 0);
+        Some(RequestHead(head.into()))
+    }
+
     /// Makes the header that an encoder begins with, which [`RequestHead::write`] wrote without contexts, that of another
     /// request of the same operation.
     #[inline(always)]

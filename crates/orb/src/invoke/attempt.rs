@@ -19,7 +19,6 @@ use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
-use isorb_transport::LONGEST_DATAGRAM;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,7 +99,26 @@ impl<'a> Call<'_, 'a> {
             }
             Place::There(peer) => self.planned(target, peer, scope, policies),
             Place::Here => self.collocated(target, scope),
+            #[cfg(feature = "miop")]
+            Place::Group(group) => self.to_group(target, group, scope, policies),
         }
+    }
+
+    /// A call to all members of a group, or to the object that answers for them.
+    #[cfg(feature = "miop")]
+    #[inline(never)]
+    fn to_group<'s>(
+        &self,
+        target: &Target,
+        group: &crate::groups::GroupPlace,
+        scope: &'s Scope<'s>,
+        policies: Effective,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        if self.response == Response::None {
+            return self.there(target, &group.peer, scope, policies, Own::default());
+        }
+        let target = group.answering().map_err(Failure::Final)?;
+        self.attempt(&target, scope, policies)
     }
 
     /// A remote call whose connection and context depend on its priority.
@@ -203,7 +221,7 @@ impl<'a> Call<'_, 'a> {
                 Err(SendError::NotSent) => {
                     return Err(Failure::Final(self.timed_out(connection.peer()).completed(Completion::No)));
                 }
-                Err(SendError::TooLong) => return Err(Failure::Final(too_long(connection.peer()))),
+                Err(SendError::TooLong) => return Err(Failure::Final(too_long(connection))),
                 Err(SendError::TimedOut) => {
                     return Err(Failure::Final(self.timed_out(connection.peer())));
                 }
@@ -407,9 +425,11 @@ fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
 }
 
 #[cold]
-fn too_long(peer: &str) -> SystemException {
+fn too_long(connection: &Connection) -> SystemException {
+    let longest = connection.stream().longest_message().unwrap_or_default();
     SystemException::new(Kind::ImpLimit, 0, Completion::No).detail(format!(
-        "the request is longer than a datagram to {peer} may be ({LONGEST_DATAGRAM} octets); use another protocol for it"
+        "the request is longer than a message to {} may be ({longest} octets); use another protocol for it",
+        connection.peer()
     ))
 }
 

@@ -43,10 +43,38 @@ pub(crate) fn request(
             return Ok(());
         }
     }
-    if at_once(orb, connection, arrived, work, &mut serving, send) {
+    let origin = Origin { connection, text: Text::DEFAULT };
+    if at_once(orb, origin, arrived, work, &mut serving, send) {
         return Ok(());
     }
-    any_request(orb, connection, arrived, work, serving, send)
+    any_request(orb, origin, arrived, work, serving, send)
+}
+
+/// As [`request`], for one that came over no connection and is not answered, with text in these code sets.
+///
+/// # Errors
+/// As [`request`].
+#[cfg(feature = "miop")]
+pub(super) fn unanswered(
+    orb: &Orb,
+    text: Text,
+    arrived: Arrived,
+    work: &mut Work,
+) -> Result<(), ProtocolError> {
+    let origin = Origin { connection: None, text };
+    let send = &mut |_: &Message<'_>| {};
+    if at_once(orb, origin, arrived, work, &mut None, send) {
+        return Ok(());
+    }
+    any_request(orb, origin, arrived, work, None, send)
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy)]
+struct Origin<'c> {
+    connection: Option<&'c Arc<Connection>>,
+    /// Its text, where that is not the connection's.
+    text: Text,
 }
 
 /// Serves a request if it is as nearly all are, and its object is active. `false`: it was not served, and nothing happened.
@@ -55,7 +83,7 @@ pub(crate) fn request(
 #[inline(always)]
 fn at_once(
     orb: &Orb,
-    connection: Option<&Arc<Connection>>,
+    Origin { connection, text }: Origin<'_>,
     arrived: Arrived,
     work: &mut Work,
     serving: &mut Option<connection::Serving<'_>>,
@@ -71,7 +99,7 @@ fn at_once(
     let RequestPlace { id, response, contexts, body_at } = place;
     let scope = region.enter();
     let entered = found.enter(OperationName::from(operation.1));
-    let text = connection.map_or(Text::DEFAULT, |connection| connection.text(arrived.header.version));
+    let text = connection.map_or(text, |connection| connection.text(arrived.header.version));
     // The place was found in this message.
     let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
     let contexts = contexts.of(head, arrived.header.order);
@@ -116,7 +144,7 @@ fn at_once(
 #[inline(never)]
 fn any_request(
     orb: &Orb,
-    connection: Option<&Arc<Connection>>,
+    Origin { connection, text }: Origin<'_>,
     arrived: Arrived,
     work: &mut Work,
     serving: Option<connection::Serving<'_>>,
@@ -136,7 +164,7 @@ fn any_request(
             }
             connection.text(version)
         }
-        None => Text::DEFAULT,
+        None => text,
     };
     d.set_text(text);
 

@@ -6,6 +6,8 @@
 mod bands;
 mod dispatch;
 mod endpoint;
+#[cfg(feature = "miop")]
+mod group;
 mod lane;
 mod long;
 mod seen;
@@ -15,6 +17,8 @@ mod warden;
 
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::{Endpoints, open_listener};
+#[cfg(feature = "miop")]
+pub(crate) use group::{Joined, Membership};
 pub(crate) use lane::Lane;
 pub(crate) use seen::Seen;
 pub(crate) use station::{Blueprint, Station};
