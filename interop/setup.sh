@@ -164,6 +164,7 @@ build_jacorb() {
       wrapper "$out/$(echo $program | tr SCE sce)" \
         "java -Xshare:auto -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.$program"
     done
+    wrapper "$out/groups" "java -XX:TieredStopAtLevel=1 -cp '$out/classes:$out/lib/*' interop.Groups"
     wrapper "$out/naming" "java -cp '$out/classes:$out/lib/*' interop.Naming"
     touch "$out/stamp"
   fi

@@ -1,5 +1,7 @@
 //! The papers' experiments as commands: lines of JSON, the verdict last. No figure is judged, and no verdict either.
 
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -34,12 +36,18 @@ fn check(name: &str, subjects: &[&str], places: usize) {
     assert!(verdict["claims"].as_array().is_some_and(|claims| !claims.is_empty()), "{verdict}");
     assert!(lines.iter().all(|row| row["experiment"] == name && row["x"].is_number()));
     for subject in subjects {
-        let mut of: Vec<_> =
-            lines.iter().filter(|row| row["subject"] == *subject).map(|row| row["x"].to_string()).collect();
+        // A trace has a row for each number, not for each place.
+        let of = lines.iter().filter(|row| row["subject"] == *subject && row["figure"] != "trace");
+        let mut of: Vec<_> = of.map(|row| row["x"].to_string()).collect();
         of.sort_unstable();
         of.dedup();
         assert_eq!(of.len(), places, "{subject}");
     }
+}
+
+#[test]
+fn transports() {
+    check("transports", &["raw-unix", "isorb-unix", "rustls", "isorb-tls"], 3);
 }
 
 #[test]
@@ -121,12 +129,12 @@ fn event_cost() {
 
 #[test]
 fn low_threads() {
-    check("low-threads", &["lanes", "one-pool-control"], 3);
+    check("low-threads", &["lanes", "one-pool-control", "raw-socket"], 3);
 }
 
 #[test]
 fn network_load() {
-    check("network-load", &["by-priority", "one-queue-control"], 3);
+    check("network-load", &["by-priority", "by-priority-raw", "one-queue-control", "one-queue-raw"], 3);
 }
 
 #[test]
@@ -160,4 +168,28 @@ fn paced() {
 #[test]
 fn pi_mutex() {
     check("pi-mutex", &["std-again"], 1);
+}
+
+#[test]
+fn an_experiment_that_cannot_run_here_ends_with_a_sentence() {
+    const NOBODY: u32 = 65_534;
+    for name in ["network-load", "cremes-latency"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isorb-bench"));
+        command.args([name, "--smoke", "--json"]).stdin(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = match command.output() {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return println!("skipped: nobody else may run the binary where it lies");
+            }
+            output => output.expect("the binary was built for this test"),
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(last.starts_with("isorb bench: no network lab: "), "{said}");
+        assert!(last.contains("only root") || last.contains("not installed"), "{said}");
+        assert_eq!(output.stdout, b"", "no verdict");
+    }
 }

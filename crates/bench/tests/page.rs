@@ -16,13 +16,13 @@ fn a_report_is_one_page_with_a_plot_for_each_figure() {
     let output = Command::new(env!("CARGO_BIN_EXE_isorb-bench"))
         .args(["report", "--quick", "--output"])
         .arg(&file)
-        .args(["scope", "demux"])
+        .args(["scope", "demux", "tao-dispatch-cost"])
         .stdin(Stdio::null())
         .output()
         .expect("the binary was built for this test");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("2 experiments, about") && said.contains("written: "), "{said}");
+    assert!(said.contains("3 experiments, about") && said.contains("written: "), "{said}");
     let text = std::fs::read_to_string(&file).expect("it was written");
     assert!(text.contains("id=\"scope\"") && text.contains("id=\"demux\"") && !text.contains("not run"));
 
@@ -31,9 +31,9 @@ fn a_report_is_one_page_with_a_plot_for_each_figure() {
     };
     let place = file.canonicalize().expect("it was written");
     browser.open(&format!("file://{}", place.display()));
-    // Two figures each; what was drawn, not only placed.
+    // Two figures each, and one of bars; what was drawn, not only placed.
     let plots = browser.run("return document.querySelectorAll('.plot').length");
-    assert_eq!(plots, 4, "{text}");
+    assert_eq!(plots, 5, "{text}");
     let drawn = browser.run(
         "return [...document.querySelectorAll('.plot canvas')].filter((canvas) => {
            const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -44,6 +44,12 @@ fn a_report_is_one_page_with_a_plot_for_each_figure() {
     let lines = browser.run("return document.querySelectorAll('#demux .plot .u-legend .u-series').length");
     // The axis itself and, of four subjects, two values in the first figure and one in the second.
     assert_eq!(lines, 1 + 8 + 1 + 4);
+    // Four subjects, two values each, the longest as long as may be.
+    let bars = browser.run(
+        "const all = [...document.querySelectorAll('#tao-dispatch-cost .bar')];
+         return all.length === 8 && all.some((bar) => bar.clientWidth > 100 && bar.firstChild.clientWidth === bar.clientWidth)",
+    );
+    assert_eq!(bars, true);
     let wide = browser.run("return document.documentElement.scrollWidth <= window.innerWidth");
     assert_eq!(wide, true, "nothing sticks out");
     assert!(

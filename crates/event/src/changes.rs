@@ -8,6 +8,7 @@ use crate::correlation::Registration;
 use crate::counters::Counts;
 use crate::error::{ConnectError, SwapError};
 use crate::filter::{Compiled, Filter};
+use crate::kernel::Leaving;
 use crate::modules::{Rack, Row};
 use crate::observer::Observer;
 use crate::registry::{Entry, Registry};
@@ -15,7 +16,7 @@ use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
 use crate::view::View;
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
-use isorb_rt::sync::Busy;
+use isorb_rt::sync::{Busy, PiGuard};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 use std::sync::Arc;
 use std::time::Duration;
@@ -287,12 +288,18 @@ impl<R: Rack> Core<R> {
         }
     }
 
-    /// Disconnects those that have forfeited their connection.
+    /// Disconnects consumers that have forfeited their connection, and suppliers that could not leave by themselves. Says how many
+    /// consumers.
     pub(crate) fn sweep(&self) -> usize {
         let mut swept = 0;
-        while let Some(id) = self.kernel.next_to_leave() {
-            self.disconnect(id, true);
-            swept += 1;
+        while let Some(leaving) = self.kernel.next_to_leave() {
+            match leaving {
+                Leaving::Consumer(id) => {
+                    self.disconnect(id, true);
+                    swept += 1;
+                }
+                Leaving::Supplier(id) => self.remove_supplier(self.registry.lock(), id),
+            }
         }
         swept
     }
@@ -309,6 +316,7 @@ impl<R: Rack> Core<R> {
         if qos.publications.len() > MAX_PUBLICATIONS {
             return Err(ConnectError::TooManyPublications);
         }
+        self.sweep();
         let (id, news) = self.enter(|registry| {
             if registry.suppliers.len() >= self.limits.suppliers {
                 return Err(ConnectError::TooMany);
@@ -325,7 +333,14 @@ impl<R: Rack> Core<R> {
     }
 
     pub(crate) fn disconnect_supplier(&self, id: u32) {
-        let mut registry = self.registry.lock();
+        match self.registry.lock_until(Deadline::NONE) {
+            Ok(registry) => self.remove_supplier(registry, id),
+            // It belongs to a consumer that is dropped together with old tables, by this thread and under this lock.
+            Err(_) => self.kernel.ask_to_leave(Leaving::Supplier(id)),
+        }
+    }
+
+    fn remove_supplier(&self, mut registry: PiGuard<'_, Registry>, id: u32) {
         let before = registry.published();
         registry.suppliers.remove(&id);
         let news = before != registry.published();

@@ -5,7 +5,7 @@ use crate::consumer::PushConsumer;
 use crate::counters::{Counters, Counts, count};
 use crate::dispatch::Dispatch;
 use crate::event::{Current, Event, NoCopy};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Leaving};
 use crate::latency::{Counted, Latencies};
 use crate::placement::{Containment, Placement, Quality, SubPriority};
 use crate::trace::{Record, What};
@@ -159,7 +159,7 @@ impl Connection {
     /// As `leave`, from the consumer's own path: the channel clears up later.
     fn quit(&self) {
         self.busy.fetch_or(GONE, AcqRel);
-        self.kernel.ask_to_leave(self.id);
+        self.kernel.ask_to_leave(Leaving::Consumer(self.id));
     }
 
     pub(crate) fn tell_disconnected(&self) {

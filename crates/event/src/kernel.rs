@@ -10,6 +10,13 @@ use isorb_rt::sync::{Parker, PiMutex};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Who is to be disconnected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leaving {
+    Consumer(u32),
+    Supplier(u32),
+}
+
 pub(crate) struct Kernel {
     pub clock: Arc<dyn Clock>,
     pub trace: Trace,
@@ -23,8 +30,8 @@ pub(crate) struct Kernel {
     pub totals: Total,
     /// Consumers have histograms.
     pub latencies: bool,
-    /// Consumers that the channel is to disconnect when it comes to it.
-    leaving: PiMutex<Vec<u32>>,
+    /// Whom the channel is to disconnect when it comes to it.
+    leaving: PiMutex<Vec<Leaving>>,
     /// Wakes whoever does so.
     pub sweeper: Parker,
 }
@@ -64,18 +71,18 @@ impl Kernel {
         above.saturating_sub(1) as u8
     }
 
-    /// Notes that a consumer is to be disconnected. Each asks once.
-    pub(crate) fn ask_to_leave(&self, consumer: u32) {
+    /// Notes that somebody is to be disconnected. Each asks once.
+    pub(crate) fn ask_to_leave(&self, who: Leaving) {
         let mut leaving = self.leaving.lock();
         // Room for all consumers was taken beforehand.
-        if !leaving.contains(&consumer) {
-            leaving.push(consumer);
+        if !leaving.contains(&who) {
+            leaving.push(who);
         }
         drop(leaving);
         self.sweeper.unpark();
     }
 
-    pub(crate) fn next_to_leave(&self) -> Option<u32> {
+    pub(crate) fn next_to_leave(&self) -> Option<Leaving> {
         self.leaving.lock().pop()
     }
 }

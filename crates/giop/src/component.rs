@@ -49,6 +49,8 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         34 => "TAG_NULL_TAG",
         36 => "TAG_TLS_SEC_TRANS",
         38 => "TAG_RMI_CUSTOM_MAX_STREAM_FORMAT",
+        39 => "TAG_GROUP",
+        40 => "TAG_GROUP_IIOP",
         TAG_TAO_ENDPOINTS => "TAO endpoint list",
         TAG_PLACE => "isorb place",
         0x4154_5401 => "omniORB bidirectional",

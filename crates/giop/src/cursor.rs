@@ -80,7 +80,14 @@ impl<'a> Cursor<'a> {
         Ok(if self.order == Order::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
+    #[cfg(feature = "miop")]
+    pub fn u64(&mut self) -> Result<u64> {
+        let bytes = self.fixed()?;
+        Ok(if self.order == Order::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+
     /// A count of elements of at least `min_wire` octets.
+    #[inline]
     pub fn count(&mut self, min_wire: usize) -> Result<usize> {
         let n = self.u32()? as usize;
         if n > self.remaining() / min_wire.max(1) {
@@ -90,6 +97,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A sequence of octets.
+    #[inline]
     pub fn octets(&mut self) -> Result<&'a [u8]> {
         let n = self.count(1)?;
         self.take(n)

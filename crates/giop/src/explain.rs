@@ -4,6 +4,8 @@ use crate::AddressProfile;
 use crate::component::{self, Component, PolicyValue, TaggedComponent};
 use crate::header::minor_version;
 use crate::ior::Ior;
+#[cfg(feature = "miop")]
+use crate::miop::UipmcProfile;
 use crate::policy::{PriorityModel, PriorityModelPolicy, RtPolicy};
 use crate::profile::{
     self, IiopProfile, TAG_INTERNET_IOP, TAG_ISORB_SEGMENTS, TAG_MULTIPLE_COMPONENTS, TAG_TAO_DIOP,
@@ -14,6 +16,9 @@ use crate::{UrlError, codeset};
 use alloc::format;
 use alloc::string::String;
 use core::fmt::Write;
+
+#[cfg(feature = "miop")]
+mod groups;
 
 /// Octets that one line of a dump shows.
 const DUMP_LINE: usize = 16;
@@ -107,6 +112,11 @@ impl Lines {
                     Ok(profile) => lines.iiop(&profile, &tagged.data),
                     Err(error) => lines.malformed(&tagged.data, error),
                 },
+                #[cfg(feature = "miop")]
+                profile::TAG_UIPMC => match UipmcProfile::parse(&tagged.data) {
+                    Ok(profile) => lines.uipmc(&profile),
+                    Err(error) => lines.malformed(&tagged.data, error),
+                },
                 TAG_MULTIPLE_COMPONENTS => match profile::multiple_components(&tagged.data) {
                     Ok(components) => lines.components(&components),
                     Err(error) => lines.malformed(&tagged.data, error),
@@ -189,7 +199,13 @@ impl Lines {
                     self.line(&format!("endpoint: {address}, CORBA priority {}", endpoint.priority));
                 }
             }
-            Component::Unknown(tagged) => self.dump(&tagged.data),
+            Component::Unknown(tagged) => {
+                #[cfg(feature = "miop")]
+                if self.of_groups(tagged) {
+                    return;
+                }
+                self.dump(&tagged.data);
+            }
         }
     }
 
@@ -212,6 +228,23 @@ impl Lines {
                 Address::Iiop { version, host, port } => {
                     let minor = minor_version(*version);
                     self.line(&format!("address: {}, GIOP 1.{minor}", address(host, *port)));
+                }
+                #[cfg(feature = "diop")]
+                Address::Diop { version, host, port } => {
+                    let minor = minor_version(*version);
+                    self.line(&format!("address: {}, GIOP 1.{minor} over UDP", address(host, *port)));
+                }
+                #[cfg(feature = "miop")]
+                Address::Miop(found) => {
+                    let multicast = address(&format!("{}", found.address), found.port);
+                    self.line(&format!("multicast group: {multicast}, UDP"));
+                    self.indented(|lines| {
+                        lines.group(&found.group);
+                        if let Some(answering) = &found.answering {
+                            lines.line("for requests that are answered:");
+                            lines.indented(|lines| lines.corbaloc(answering));
+                        }
+                    });
                 }
                 Address::Other { protocol, address } => {
                     self.line(&format!(
@@ -388,7 +421,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_profile(tag in 0u32..3, data: Vec<u8>, head in 0usize..3) {
+        fn any_profile(tag in 0u32..4, data: Vec<u8>, head in 0usize..3) {
             let mut bytes = b"\0\x01\x02"[..head].to_vec();
             bytes.extend(data);
             let _ = explain_ior(&Ior { type_id: "".into(), profiles: vec![TaggedProfile { tag, data: bytes }] });

@@ -44,6 +44,8 @@ pub mod fragment;
 pub mod header;
 pub mod ior;
 pub mod message;
+#[cfg(feature = "miop")]
+pub mod miop;
 pub mod name;
 mod octets;
 pub mod policy;

@@ -27,6 +27,8 @@ files!(
     "PortableServer.idl"
     "BiDirPolicy.idl"
     "RTCORBA.idl"
+    "RTPortableServer.idl"
+    "RTCosScheduling.idl"
     "RtecBase.idl"
     "RtecEventComm.idl"
     "RtecEventChannelAdmin.idl"

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread;
 
+use crate::tool::tool_place;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A host of a [`Lab`](crate::Lab): a network namespace with a loopback and one end of the link.
@@ -39,7 +40,7 @@ impl Host {
     /// A command that runs `program` in this host. It becomes the program itself, so that the child's process id is the
     /// program's and killing it kills the program.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new("ip");
+        let mut command = Command::new(tool_place("ip"));
         command.args(["netns", "exec", &self.namespace]).arg(program);
         command
     }

@@ -38,3 +38,4 @@ pub use impair::{Impairment, Plan};
 pub use lab::Lab;
 pub use link::{Class, LinkSpec, Sorting};
 pub use net::Net;
+pub use tool::tool_place;

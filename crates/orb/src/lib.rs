@@ -17,6 +17,8 @@ extern crate self as isorb;
 mod config;
 mod connection;
 pub mod generated;
+#[cfg(feature = "miop")]
+mod groups;
 pub mod interceptor;
 mod interface;
 mod invoke;

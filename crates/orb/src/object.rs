@@ -66,6 +66,31 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// All members of a group.
+    #[cfg(feature = "miop")]
+    pub fn of_group(
+        place: Place,
+        ior: Arc<Ior>,
+        head: RequestHead,
+        code_sets: Option<(Narrow, Wide)>,
+        version: Version,
+    ) -> Target {
+        Target {
+            number: next_number(),
+            place,
+            ior,
+            key: Box::default(),
+            head: Some(head),
+            version,
+            code_sets,
+            cancel: false,
+            forwarded: false,
+            addressing: AtomicU8::new(0),
+            facts: None,
+            plans: Plans::default(),
+        }
+    }
+
     /// Whether a forward led here.
     pub fn forwarded(&self) -> bool {
         self.forwarded
@@ -76,6 +101,9 @@ pub(crate) enum Place {
     /// In this ORB.
     Here,
     There(Arc<Peer>),
+    /// All members of a group.
+    #[cfg(feature = "miop")]
+    Group(Box<crate::groups::GroupPlace>),
 }
 
 impl Object {
@@ -288,6 +316,10 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             plans: Plans::default(),
         });
     }
+    #[cfg(feature = "miop")]
+    if let Some(target) = crate::groups::resolve(orb, ior)? {
+        return Ok(target);
+    }
     if let Some(found) = transports::find(ior, orb.transports(), orb.transports().order()) {
         let code_sets = match &found.code_sets {
             Some(theirs) => Some(negotiate(&orb.config().code_sets(), theirs)?),
@@ -371,6 +403,8 @@ impl fmt::Debug for Object {
         let tcp = self.0.ior.iiop_profiles().flatten().map(|p| format!("{}:{}", p.host, p.port)).next();
         let other =
             || crate::transports::address_profile(self.0.ior.profiles.first()?).ok().map(|p| p.address);
+        #[cfg(feature = "miop")]
+        let other = || crate::groups::address(&self.0.ior).or_else(other);
         let at = tcp.or_else(other).unwrap_or_else(|| "?".into());
         write!(f, "Object({} at {at})", self.type_id())
     }

@@ -68,6 +68,8 @@ struct Inner {
     transports: Transports,
     pool: Arc<BufferPool>,
     accepted: Arc<Roll>,
+    #[cfg(feature = "miop")]
+    groups: crate::groups::Groups,
     rt: crate::rt::State,
     endpoints: OnceLock<Arc<Endpoints>>,
     opening: PiMutex<()>,
@@ -160,6 +162,8 @@ impl Orb {
             transports: initial.transports,
             pool,
             accepted: Arc::default(),
+            #[cfg(feature = "miop")]
+            groups: crate::groups::Groups::default(),
             rt,
             endpoints: OnceLock::new(),
             opening: PiMutex::new(()),
@@ -280,6 +284,8 @@ impl Orb {
         if let Some(endpoints) = self.0.endpoints.get() {
             endpoints.close(self);
         }
+        #[cfg(feature = "miop")]
+        self.0.groups.close();
         self.0.rt.pools.close();
         self.0.rt.watchdog.stop();
         self.0.peers.for_each_connection(|connection| {
@@ -445,6 +451,12 @@ impl Orb {
     /// The connections that this ORB has accepted.
     pub(crate) fn accepted(&self) -> &Arc<Roll> {
         &self.0.accepted
+    }
+
+    /// The multicast groups that objects of this ORB belong to.
+    #[cfg(feature = "miop")]
+    pub(crate) fn joined_groups(&self) -> &crate::groups::Groups {
+        &self.0.groups
     }
 
     pub(crate) fn transports(&self) -> &Transports {

@@ -82,7 +82,7 @@ pub(crate) struct Encode {
 pub(crate) struct Beginning {
     /// Number of the target of a request; 0 for none.
     target: u64,
-    /// Where the name of its operation lies, which is a static.
+    /// Where the name of its operation lies, which is a static, and its length.
     name: (usize, usize),
 }
 
@@ -91,10 +91,16 @@ impl Beginning {
     /// The header of a reply of GIOP 1.2 without service contexts.
     pub const REPLY: Beginning = Beginning { target: 0, name: (1, 0) };
 
-    /// The header of a request of GIOP 1.2 by key and without service contexts, to a target with this number.
+    /// Added to the length of a name that a priority follows; no text is so long.
+    const fn priority(follows: bool) -> usize {
+        (follows as usize) << (usize::BITS - 1)
+    }
+
+    /// The header of a request of GIOP 1.2 by key, to a target with this number, without service contexts or with that of a
+    /// priority.
     #[inline(always)]
-    pub fn request(target: u64, operation: &'static str) -> Beginning {
-        Beginning { target, name: (operation.as_ptr().addr(), operation.len()) }
+    pub fn request(target: u64, operation: &'static str, priority: bool) -> Beginning {
+        Beginning { target, name: (operation.as_ptr().addr(), operation.len() | Self::priority(priority)) }
     }
 }
 
@@ -304,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_beginning_is_kept_for_the_same_only() {
-        let (ping, pong) = (Beginning::request(1, "ping"), Beginning::request(1, "pong"));
+        let (ping, pong) = (Beginning::request(1, "ping", false), Beginning::request(1, "pong", false));
         let mut encode = Encode::default();
         assert_eq!(encode.take_for(ping), (Vec::new(), 0));
         encode.put_back(b"head of ping, arguments".to_vec());
@@ -314,7 +320,12 @@ mod tests {
         // While it is out, nothing is known of what will be put back.
         encode.put_back(buffer);
         assert_eq!(encode.take_for(ping).1, 0);
-        for other in [pong, Beginning::request(2, "ping"), Beginning::REPLY] {
+        for other in [
+            pong,
+            Beginning::request(2, "ping", false),
+            Beginning::request(1, "ping", true),
+            Beginning::REPLY,
+        ] {
             encode.put_back(b"head of ping".to_vec());
             encode.begins(ping, 12);
             assert_eq!(encode.take_for(other).1, 0, "{other:?}");

@@ -7,7 +7,7 @@ use common::rt::{
 };
 use common::{EchoRef, raw::Raw};
 use isorb::poa::PoaPolicies;
-use isorb::rt::policy::PriorityModel::ServerDeclared;
+use isorb::rt::policy::PriorityModel::{self, ClientPropagated, ServerDeclared};
 use isorb::rt::{RequestBuffering, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Reference};
 use isorb_rt::sched::SchedClass;
@@ -62,6 +62,51 @@ fn requests_are_buffered_up_to_the_limit_and_then_refused() {
     clients[3].ping().unwrap();
     assert_eq!(status().peak, 1);
     server.shutdown(true).unwrap();
+}
+
+/// The order in which requests are run that came, and were kept, at these priorities of their clients one after the other.
+fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
+    let server = server();
+    let buffering = RequestBuffering { max_buffered_requests: 0, max_request_buffer_size: 0 };
+    let options = ThreadpoolOptions { buffering: Some(buffering), ..ThreadpoolOptions::default() };
+    let pool = server.rt().create_threadpool(lane(0, 1), &options).unwrap();
+    let policies = PoaPolicies::new().threadpool(pool).priority_model(model, 1);
+    let witness = arc::<Witness>();
+    let object: EchoRef = poa(&server, "kept", policies).activate(witness.clone()).unwrap();
+    let (done, answers) = std::sync::mpsc::channel();
+    let mut calls = Vec::new();
+    let mut call = |number: u32, priority: i16| {
+        let client = Orb::with_config(Config::default());
+        let (object, done) = (far(&client, &object), done.clone());
+        calls.push(std::thread::spawn(move || {
+            client.rt_current().set_the_priority(priority).unwrap();
+            done.send(object.sleep(number).unwrap()).unwrap();
+        }));
+    };
+    call(0, 1);
+    witness.await_inside(1);
+    let status = || server.rt().threadpool_status(pool).unwrap().remove(0);
+    for (i, priority) in priorities.iter().enumerate() {
+        call(i as u32 + 1, *priority);
+        eventually("one more is kept", || status().buffered_requests == i + 1);
+    }
+    // One at a time, so that the answers come in the order in which the requests ran.
+    let mut order = Vec::new();
+    for _ in 0..=priorities.len() {
+        witness.open(1);
+        order.push(answers.recv().unwrap());
+    }
+    calls.into_iter().for_each(|call| call.join().unwrap());
+    server.shutdown(true).unwrap();
+    order
+}
+
+#[test]
+fn kept_requests_of_a_pool_without_lanes_run_in_the_order_of_their_priorities() {
+    let priorities = [10, 20_000, 10, 20_000, 300];
+    assert_eq!(order_of_kept(ClientPropagated, &priorities), [0, 2, 4, 5, 1, 3]);
+    // The control: where the server does not listen to its clients, all are equal.
+    assert_eq!(order_of_kept(ServerDeclared, &priorities), [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]

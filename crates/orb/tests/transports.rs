@@ -170,6 +170,26 @@ fn calls_over_ipv6() {
     }
 }
 
+#[test]
+fn an_endpoint_of_all_networks_of_a_family_is_called_by_the_name_that_it_publishes() {
+    for endpoint in ["[::]:0;publish=::1", "0.0.0.0:0;publish=127.0.0.1"] {
+        let server = Orb::with_config(serving(&[endpoint.into()]));
+        let root = match server.root_poa() {
+            Ok(root) => root,
+            Err(error) => {
+                println!("SKIPPED {endpoint}: {error:?}");
+                continue;
+            }
+        };
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+        let client = Orb::with_config(preferring(&["tcp"]));
+        exercise(&client.resolve(&near.object().to_string()).unwrap());
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
 /// TCP under another name and tag, as a transport from outside.
 #[derive(Debug)]
 struct Foreign;

@@ -59,6 +59,64 @@ fn small_calls_and_oneways_go_in_datagrams() {
 }
 
 #[test]
+fn a_corbaloc_url_names_an_object_behind_udp() {
+    for host in ["127.0.0.1", "[::1]"] {
+        if UdpSocket::bind((host.trim_matches(['[', ']']), 0)).is_err() {
+            println!("SKIPPED: no {host} on this machine");
+            continue;
+        }
+        let (server, client, far, _) = pair_with(serving(&format!("udp:{host}:0")), within(60_000));
+        let near = server.string_to_object(&far.object().to_string()).unwrap();
+        server.register_corbaloc_key("Echo", &near);
+        let (_, port) = address(&far);
+        for version in ["", "1.2@", "1.0@"] {
+            let url = format!("corbaloc:diop:{version}{host}:{port}/Echo");
+            let named: EchoRef = client.string_to_object(&url).unwrap().unchecked_narrow();
+            assert_eq!(named.text("by URL").unwrap(), "by URL");
+            // An unreachable address before it.
+            let url = format!("corbaloc:diop:nowhere.invalid:1,diop:{version}{host}:{port}/Echo");
+            let named: EchoRef = client.string_to_object(&url).unwrap().unchecked_narrow();
+            named.ping().unwrap();
+        }
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn an_endpoint_of_all_networks_names_what_it_is_told_to() {
+    let all = |endpoint: &str| Orb::with_config(serving(endpoint)).root_poa().map(|_| ());
+    assert_eq!(all("udp:0.0.0.0:0").unwrap_err().kind, Kind::BadParam);
+    for (endpoint, named) in [
+        ("udp:0.0.0.0:0;publish=lab.example", ("lab.example", None)),
+        ("udp:0.0.0.0:0;publish=lab.example:99", ("lab.example", Some(99))),
+        ("udp:0.0.0.0:0;publish=127.0.0.1", ("127.0.0.1", None)),
+        ("udp:[::]:0;publish=::1", ("::1", None)),
+    ] {
+        let server = Orb::with_config(serving(endpoint));
+        let root = match server.root_poa() {
+            Ok(root) => root,
+            Err(error) => {
+                println!("SKIPPED {endpoint}: {error:?}");
+                continue;
+            }
+        };
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+        let (host, port) = address(&near);
+        assert_eq!(host, named.0);
+        assert!(named.1.is_none_or(|named| named == port) && port != 0);
+        if named.0 != "lab.example" {
+            let client = Orb::with_config(within(60_000));
+            let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+            assert_eq!(far.text("from there").unwrap(), "from there");
+            client.shutdown(true).unwrap();
+        }
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
 fn what_no_datagram_holds_is_refused_before_it_is_sent() {
     for form in [";connection", ";lane=1"] {
         let (server, client, far, _) = pair_with(serving(&format!("udp:127.0.0.1:0{form}")), within(60_000));

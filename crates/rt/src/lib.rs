@@ -80,6 +80,7 @@ compile_error!(
 #[cfg(feature = "alloc-count")]
 pub mod alloc_count;
 pub mod counted;
+pub mod crew;
 pub mod net;
 pub mod pool;
 pub mod priority;

@@ -9,6 +9,7 @@
 //! Nothing here belongs on a real-time path: priorities are asked for at start, and kept.
 #![forbid(unsafe_code)]
 
+mod convert;
 mod names;
 mod service;
 

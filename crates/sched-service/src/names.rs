@@ -1,9 +1,12 @@
 //! Priorities by name: the static scheduling service (Real-Time CORBA 1.2, chapter 6).
 
-use isorb::poa::ActivateError;
-use isorb::{IntoServant, Orb, Poa, Reference, SystemException};
+use isorb::poa::{ActivateError, CreateError, PoaManager, PoaPolicies};
+use isorb::rt::policy::{PRIORITY_BANDED_CONNECTION, PRIORITY_MODEL, PriorityModel, THREAD_POOL};
+use isorb::rt::{ThreadpoolId, ThreadpoolLane, ThreadpoolOptions};
+use isorb::{IntoServant, Kind, Orb, Poa, Reference, SystemException};
+use isorb_rt::sync::PiMutex;
 use isorb_sched::file::ScheduleFile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// `RTCosScheduling::ClientScheduler`: a client's thread says what it is about to do, and gets the priority for it.
@@ -14,9 +17,16 @@ pub struct ClientScheduler {
 }
 
 /// `RTCosScheduling::ServerScheduler`: a server says what an object is, and the object gets the priority for it.
+///
+/// The POAs that it creates share a thread pool with a lane for each priority of the schedule's objects, which is made with the first of
+/// them. Other POAs will do if their priorities are declared by the server.
 #[derive(Debug)]
 pub struct ServerScheduler {
+    orb: Orb,
     objects: BTreeMap<String, u16>,
+    threads: u32,
+    options: ThreadpoolOptions,
+    pool: PiMutex<Option<ThreadpoolId>>,
 }
 
 /// Why there is no priority by a name.
@@ -60,10 +70,71 @@ impl ClientScheduler {
 }
 
 impl ServerScheduler {
-    /// The objects of a schedule file.
+    /// The objects of a schedule file, for POAs of this ORB; one thread a lane.
     #[must_use]
-    pub fn new(file: &ScheduleFile) -> ServerScheduler {
-        ServerScheduler { objects: file.objects.clone() }
+    pub fn new(orb: &Orb, file: &ScheduleFile) -> ServerScheduler {
+        ServerScheduler {
+            orb: orb.clone(),
+            objects: file.objects.clone(),
+            threads: 1,
+            options: ThreadpoolOptions::default(),
+            pool: PiMutex::default(),
+        }
+    }
+
+    /// The same with so many threads a lane, and other options for the pool.
+    #[must_use]
+    pub fn with_threads(self, threads: u32, options: ThreadpoolOptions) -> ServerScheduler {
+        ServerScheduler { threads, options, ..self }
+    }
+
+    /// Creates a POA for objects of the schedule (`create_POA`): with these policies, server-declared priorities and the scheduler's
+    /// thread pool. An object of it that is not scheduled has the lowest of the schedule's priorities.
+    ///
+    /// # Errors
+    /// As [`Poa::create_poa`]. InvalidPolicy also for a priority model, a thread pool or priority bands among `policies`, since they are
+    /// the schedule's to choose; BAD_INV_ORDER for a schedule without objects; what making the pool raises.
+    ///
+    /// # Real-time
+    /// Starts threads the first time: for the start of a process.
+    pub fn create_poa(
+        &self,
+        parent: &Poa,
+        name: &str,
+        manager: Option<&PoaManager>,
+        policies: PoaPolicies,
+    ) -> Result<Poa, CreateError> {
+        let ours = [PRIORITY_MODEL, THREAD_POOL, PRIORITY_BANDED_CONNECTION];
+        if let Some(index) = policies.index_of_rt_policy(&ours) {
+            return Err(CreateError::InvalidPolicy(index));
+        }
+        let (pool, lowest) = self.pool()?;
+        let policies = policies.threadpool(pool).priority_model(PriorityModel::ServerDeclared, lowest);
+        parent.create_poa(name, manager, policies)
+    }
+
+    /// The thread pool of the POAs that were created; `None` before the first.
+    #[must_use]
+    pub fn threadpool(&self) -> Option<ThreadpoolId> {
+        *self.pool.lock()
+    }
+
+    /// The pool of the POAs, made the first time, and its lowest priority.
+    fn pool(&self) -> Result<(ThreadpoolId, i16), SystemException> {
+        let priorities: BTreeSet<i16> = self.objects.values().map(|priority| corba(*priority)).collect();
+        let Some(&lowest) = priorities.first() else {
+            return Err(SystemException::from(Kind::BadInvOrder)
+                .detail("the schedule file has no [[object]], so there is no priority to serve one at"));
+        };
+        let mut pool = self.pool.lock();
+        if let Some(pool) = *pool {
+            return Ok((pool, lowest));
+        }
+        let lanes: Vec<_> =
+            priorities.iter().map(|priority| ThreadpoolLane::new(*priority, self.threads)).collect();
+        let made = self.orb.rt().create_threadpool_with_lanes(&lanes, &self.options)?;
+        *pool = Some(made);
+        Ok((made, lowest))
     }
 
     /// The priority of that object.
@@ -91,6 +162,10 @@ impl ServerScheduler {
 
 fn find(names: &BTreeMap<String, u16>, name: &str) -> Result<i16, NameError> {
     let priority = names.get(name).ok_or_else(|| NameError::UnknownName(name.to_string()))?;
-    // The file has none over 32767.
-    Ok(i16::try_from(*priority).unwrap_or(i16::MAX))
+    Ok(corba(*priority))
+}
+
+/// The file has none over 32767.
+fn corba(priority: u16) -> i16 {
+    i16::try_from(priority).unwrap_or(i16::MAX)
 }

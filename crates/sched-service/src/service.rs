@@ -1,5 +1,6 @@
 //! The servant of `RtecScheduler::Scheduler`.
 
+use crate::convert::{call, criticality_of, handle, importance_of, kind, negative, number, place};
 use crate::rtec_scheduler::scheduler::{
     AddDependencyError, ComputeSchedulingError, CreateError, DispatchConfigurationError,
     EntryPointPriorityError, GetError, LastScheduledPriorityError, PriorityError, RemoveDependencyError,
@@ -13,21 +14,26 @@ use crate::rtec_scheduler::{
 };
 use isorb::{Kind, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
+use isorb_sched::file::{FileError, ScheduleFile};
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::schedule::{Anomaly, Config, Schedule, ScheduleError, Severity};
 use isorb_sched::{Criticality, Importance, Nanos, Order, Utilisation, graph};
+use std::fmt;
 
 /// `RtecScheduler::Scheduler`: records operations, and schedules them as its configuration says.
 ///
 /// Handles are numbers from 1; 0 is no operation. Whatever changes an operation makes the schedule old: priorities are NOT_SCHEDULED until
 /// `compute_scheduling` was called again. An operation that several streams release has the priorities of the most urgent
 /// one; one that is only called, or only joins streams, runs at nobody's priority but its callers' and is NOT_SCHEDULED.
-#[derive(Debug)]
 pub struct SchedulerService {
     config: Config,
     limit: usize,
     state: PiMutex<State>,
+    record: Option<Box<Record>>,
 }
+
+/// Is given what was registered.
+type Record = dyn Fn(&ScheduleFile) + Send + Sync;
 
 #[derive(Debug, Default)]
 struct State {
@@ -40,13 +46,30 @@ impl SchedulerService {
     /// `compute_scheduling` is called with.
     #[must_use]
     pub fn new(config: Config, limit: usize) -> SchedulerService {
-        SchedulerService { config, limit, state: PiMutex::new(State::default()) }
+        SchedulerService::with_graph(config, limit, Graph::new())
     }
 
-    /// With the operations of a schedule file, say.
+    /// With operations that are there already, not scheduled yet.
     #[must_use]
     pub fn with_graph(config: Config, limit: usize, graph: Graph) -> SchedulerService {
-        SchedulerService { config, limit, state: PiMutex::new(State { graph, schedule: None }) }
+        SchedulerService { config, limit, state: PiMutex::new(State { graph, schedule: None }), record: None }
+    }
+
+    /// With what was compiled off line: the operations of a schedule file, and their priorities.
+    ///
+    /// # Errors
+    /// [`FileError`] for a file that cannot be scheduled. One whose deadlines are not all met can.
+    pub fn of_file(file: &ScheduleFile, limit: usize) -> Result<SchedulerService, FileError> {
+        let service = SchedulerService::with_graph(file.config.clone(), limit, file.graph.clone());
+        service.state.lock().schedule = Some(file.schedule()?);
+        Ok(service)
+    }
+
+    /// Gives `record` what is registered at each `compute_scheduling`, also where it cannot be scheduled: a configuration run's result.
+    /// It is called with the service's lock held, on the caller's thread of the server.
+    #[must_use]
+    pub fn recording(self, record: impl Fn(&ScheduleFile) + Send + Sync + 'static) -> SchedulerService {
+        SchedulerService { record: Some(Box::new(record)), ..self }
     }
 
     /// The schedule that was computed last, where nothing has changed since.
@@ -72,6 +95,16 @@ impl SchedulerService {
         change(operation)?;
         state.schedule = None;
         Ok(())
+    }
+}
+
+impl fmt::Debug for SchedulerService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchedulerService")
+            .field("config", &self.config)
+            .field("limit", &self.limit)
+            .field("records", &self.record.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -235,6 +268,9 @@ impl Scheduler for SchedulerService {
         let mut state = self.state.lock();
         let config = Config { priorities: first..=last, ..self.config.clone() };
         state.schedule = None;
+        if let Some(record) = &self.record {
+            record(&ScheduleFile::of("recorded", config.clone(), state.graph.clone()));
+        }
         let anomalies = match state.graph.schedule(config) {
             Ok(schedule) if schedule.analysis.utilisation > Utilisation::ONE => {
                 return Err(UTILIZATION_BOUND_EXCEEDED {}.into());
@@ -364,56 +400,4 @@ fn told<'u>(cx: Upcall<'u>, anomaly: &Anomaly) -> Result<Scheduling_AnomalyView<
             Severity::Warning => Anomaly_Severity::AnomalyWarning,
         },
     })
-}
-
-fn handle(place: usize) -> i32 {
-    i32::try_from(place + 1).unwrap_or(0)
-}
-
-fn place(handle: i32) -> Option<usize> {
-    usize::try_from(handle).ok()?.checked_sub(1)
-}
-
-fn number(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-fn negative(what: &str, number: i32) -> SystemException {
-    SystemException::from(Kind::BadParam).detail(format!("a {what} of {number} is none"))
-}
-
-fn call(kind: Dependency_Type_t) -> Call {
-    match kind {
-        Dependency_Type_t::OneWayCall => Call::OneWay,
-        Dependency_Type_t::TwoWayCall => Call::TwoWay,
-    }
-}
-
-fn kind(kind: Info_Type_t) -> graph::Kind {
-    match kind {
-        Info_Type_t::Operation => graph::Kind::Operation,
-        Info_Type_t::Conjunction => graph::Kind::Conjunction,
-        Info_Type_t::Disjunction => graph::Kind::Disjunction,
-        Info_Type_t::RemoteDependant => graph::Kind::RemoteDependant,
-    }
-}
-
-fn criticality_of(criticality: Criticality_t) -> Criticality {
-    match criticality {
-        Criticality_t::VeryLowCriticality => Criticality::VeryLow,
-        Criticality_t::LowCriticality => Criticality::Low,
-        Criticality_t::MediumCriticality => Criticality::Medium,
-        Criticality_t::HighCriticality => Criticality::High,
-        Criticality_t::VeryHighCriticality => Criticality::VeryHigh,
-    }
-}
-
-fn importance_of(importance: Importance_t) -> Importance {
-    match importance {
-        Importance_t::VeryLowImportance => Importance::VeryLow,
-        Importance_t::LowImportance => Importance::Low,
-        Importance_t::MediumImportance => Importance::Medium,
-        Importance_t::HighImportance => Importance::High,
-        Importance_t::VeryHighImportance => Importance::VeryHigh,
-    }
 }

@@ -1,7 +1,9 @@
 //! The scheduling services as a client has them, over a connection.
 
-use isorb::poa::PoaPolicies;
-use isorb::rt::policy::PriorityModel;
+use isorb::poa::policies::IdUniqueness;
+use isorb::poa::{CreateError as PoaError, PoaPolicies};
+use isorb::rt::policy::{PriorityBand, PriorityModel};
+use isorb::rt::{RequestBuffering, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Reference};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::Config as ScheduleConfig;
@@ -140,7 +142,7 @@ fn priorities_by_name() {
     assert_eq!(unknown.to_string(), "the schedule file has no priority for lunch");
     assert_eq!(orb.rt_current().the_priority().unwrap().get(), 180);
 
-    let server = ServerScheduler::new(&file);
+    let server = ServerScheduler::new(&orb, &file);
     assert_eq!(server.priority("gps").unwrap(), 90);
     let policies = PoaPolicies::default().priority_model(PriorityModel::ServerDeclared, 10);
     let poa = orb.root_poa().unwrap().create_poa("rt", None, policies).unwrap();
@@ -152,4 +154,58 @@ fn priorities_by_name() {
     // A POA whose priorities come with the requests gives objects none.
     let refused: Result<SchedulerRef, _> = server.schedule_object(&orb.root_poa().unwrap(), servant(), "gps");
     assert!(matches!(refused.map(|_| ()), Err(NameError::Activate(_))));
+}
+
+#[test]
+fn poas_of_the_schedule() {
+    let file = ScheduleFile::parse(
+        "s.toml",
+        "[[object]]\nname = 'gps'\npriority = 90\n[[object]]\nname = 'radar'\npriority = 200\n[[object]]\nname = 'flir'\npriority = 200",
+    )
+    .unwrap();
+    let orb = Orb::init(["-ORBEndPoint".into(), "127.0.0.1:0".into()]).unwrap();
+    let root = orb.root_poa().unwrap();
+    // A pool that buffers counts its requests, lane by lane.
+    let options =
+        ThreadpoolOptions { buffering: Some(RequestBuffering::default()), ..ThreadpoolOptions::default() };
+    let server = ServerScheduler::new(&orb, &file).with_threads(2, options);
+    assert_eq!(server.threadpool(), None, "none before it is needed");
+    let poa = server.create_poa(&root, "scheduled", Some(&root.manager()), PoaPolicies::default()).unwrap();
+    let other = server.create_poa(&poa, "below", Some(&root.manager()), PoaPolicies::default()).unwrap();
+    let pool = server.threadpool().unwrap();
+    let lanes = || orb.rt().threadpool_status(pool).unwrap();
+    let served = || lanes().iter().map(|lane| (lane.lane_priority, lane.peak)).collect::<Vec<_>>();
+    assert_eq!(served(), [(90, 0), (200, 0)], "one pool for both, with a lane for each priority");
+
+    let servant = || Arc::new(SchedulerService::new(ScheduleConfig::default(), 8));
+    let gps: SchedulerRef = server.schedule_object(&poa, servant(), "gps").unwrap();
+    let radar: SchedulerRef = server.schedule_object(&other, servant(), "radar").unwrap();
+    root.manager().activate().unwrap();
+    let client = Orb::with_config(Config::default());
+    let far =
+        |object: &SchedulerRef| -> SchedulerRef { client.resolve(&object.object().to_string()).unwrap() };
+    assert_eq!(far(&radar).create("o"), Ok(1));
+    assert_eq!(served(), [(90, 0), (200, 1)], "its lane, and no other, served it");
+    assert_eq!(far(&gps).lookup("o"), Ok(0), "another object");
+    assert_eq!(served(), [(90, 1), (200, 1)]);
+    let refused: Result<SchedulerRef, _> = server.schedule_object(&poa, servant(), "lunch");
+    assert_eq!(refused.map(|_| ()).unwrap_err(), NameError::UnknownName("lunch".into()));
+
+    // What the schedule chooses is not the caller's to say.
+    let lifespan = PoaPolicies::new().id_uniqueness(IdUniqueness::Multiple);
+    for policies in [
+        lifespan.clone().priority_model(PriorityModel::ServerDeclared, 90),
+        lifespan.clone().threadpool(pool),
+        lifespan.clone().priority_bands([PriorityBand { low: 1, high: 300 }]),
+    ] {
+        let refused = server.create_poa(&root, "refused", None, policies).map(|_| ());
+        assert_eq!(refused, Err(PoaError::InvalidPolicy(1)));
+    }
+    let twice = server.create_poa(&root, "scheduled", None, PoaPolicies::default()).map(|_| ());
+    assert_eq!(twice, Err(PoaError::AdapterAlreadyExists));
+    let empty = ServerScheduler::new(&orb, &ScheduleFile::parse("e.toml", "").unwrap());
+    let refused = empty.create_poa(&root, "empty", None, PoaPolicies::default()).map(|_| ());
+    let Err(PoaError::System(error)) = refused else { panic!("{refused:?}") };
+    assert_eq!(error.kind, Kind::BadInvOrder);
+    orb.shutdown(true).unwrap();
 }

@@ -31,6 +31,7 @@
 //! ```
 
 mod text;
+mod write;
 
 use crate::graph::{Call, Dependency, Graph, GraphError, Kind, Operation, Resource};
 use crate::schedule::{Config, Schedule, ScheduleError};

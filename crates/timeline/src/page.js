@@ -21,7 +21,12 @@ data.rows.forEach((row, i) => {
 });
 height += BOTTOM;
 
-const us = (ns) => (ns / 1000).toLocaleString('en', { maximumFractionDigits: ns < 100000 ? 2 : 0 }) + ' µs';
+// A length or point of time in the unit that suits it, or in the one of `like`.
+const UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
+const unitOf = (ns) => UNITS.find(([unit]) => ns >= unit) || UNITS[2];
+const number = (n, digits) => n.toLocaleString('en', { maximumFractionDigits: digits });
+const inTable = (ns) => { const [unit, name] = unitOf(ns); return (ns / unit).toFixed(name === 'µs' ? 1 : 3) + ' ' + name; };
+const time = (ns, like = ns) => { const [unit, name] = unitOf(like); return number(ns / unit, 3) + ' ' + name; };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 const xOf = (at) => LEFT + (at - from) / (to - from) * (canvas.clientWidth - LEFT - 12);
 const atOf = (x) => from + (x - LEFT) / (canvas.clientWidth - LEFT - 12) * (to - from);
@@ -40,6 +45,7 @@ function axis(width, ink) {
   const rough = (to - from) / Math.max(2, (width - LEFT) / 110);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const [unit, name] = unitOf(to - from < 2e9 ? (to - from) / 2 : to - from);
   pen.font = '12px system-ui, sans-serif';
   pen.textAlign = 'center';
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
@@ -47,10 +53,10 @@ function axis(width, ink) {
     pen.strokeStyle = ink.line;
     pen.beginPath(); pen.moveTo(x, TOP - 6); pen.lineTo(x, height); pen.stroke();
     pen.fillStyle = ink.soft;
-    pen.fillText((at / 1000).toLocaleString('en', { maximumFractionDigits: 3 }), x, 16);
+    pen.fillText(number(at / unit, 6), x, 16);
   }
   pen.textAlign = 'left';
-  pen.fillText('time in µs', 8, 16);
+  pen.fillText('time in ' + name, 8, 16);
 }
 
 function drawRow(row, y, width, ink) {
@@ -78,7 +84,7 @@ function drawRow(row, y, width, ink) {
     if (late > 0 && xOf(end) >= LEFT) {
       pen.fillStyle = ink.miss;
       pen.fillRect(right - 1, y + 3, 2.5, ROW - 6);
-      const text = '−' + Math.round(late / 1000);
+      const text = '−' + time(late);
       const next = row.runs.slice(i + 1).find((run) => run[4] > 0);
       if (!next || xOf(next[1]) - right > pen.measureText(text).width + 6) pen.fillText(text, right + 4, y + 12);
     }
@@ -94,7 +100,7 @@ function drawRow(row, y, width, ink) {
   for (let i = firstFrom(row.marks, from, (mark) => mark[0]); i < row.marks.length && row.marks[i][0] <= to; i++) {
     const [at, what, , deadline] = row.marks[i];
     const x = xOf(at);
-    pen.fillStyle = what === 'lost' ? ink.lost : deadline ? ink.miss : ink.soft;
+    pen.fillStyle = what === 'lost' ? ink.lost : deadline ? ink.ink : ink.soft;
     pen.beginPath(); pen.moveTo(x, middle - 8); pen.lineTo(x - 4, y + 1); pen.lineTo(x + 4, y + 1); pen.fill();
   }
 }
@@ -108,8 +114,8 @@ function draw() {
   const ink = {};
   for (const name of ['ink', 'back', 'soft', 'line', 'band', 'bar', 'bar-other', 'gap', 'miss', 'push', 'lost']) ink[name] = colour(name);
   pen.clearRect(0, 0, width, height);
-  places.forEach(({ y }, i) => {
-    if (i % 2) { pen.fillStyle = ink.band; pen.fillRect(0, y, width, ROW); }
+  places.forEach(({ y, header }, i) => {
+    if (i % 2) { pen.fillStyle = ink.band; pen.fillRect(0, y, width, header === undefined ? ROW : HEAD); }
   });
   axis(width, ink);
   for (const { row, header, y } of places) {
@@ -155,21 +161,21 @@ function under(x, y) {
   if (run) {
     const [start, end, waited, thread, late, flags, overran, gaps] = run;
     const away = gaps.reduce((sum, [a, b]) => sum + b - a, 0);
-    lines.push(`${row.name}, level ${row.level}`, `from ${us(start)} to ${us(end)}: ${us(end - start)}`,
-      `its event waited ${us(waited)}`, `on ${data.threads[thread]}`);
-    if (gaps.length) lines.push(`pre-empted ${gaps.length === 1 ? 'once' : gaps.length + ' times'}, ${us(away)} in all, by ` +
+    lines.push(`${row.name}, level ${row.level}`, `from ${time(start, end)} to ${time(end)}: ran for ${time(end - start - away)}`,
+      `its event waited ${time(waited)}`, `on ${data.threads[thread]}`);
+    if (gaps.length) lines.push(`pre-empted ${gaps.length === 1 ? 'once' : gaps.length + ' times'}, ${time(away)} in all, by ` +
       [...new Set(gaps.map(([, , by]) => data.rows[by].name))].join(', '));
-    if (late) lines.push(`deadline missed by ${us(late)}`);
-    if (overran) lines.push(`used ${us(overran[0])} of processor time, declared ${us(overran[1])}`);
+    if (late) lines.push(`deadline missed by ${time(late)}`);
+    if (overran) lines.push(`used ${time(overran[0])} of processor time, declared ${time(overran[1])}`);
     if (flags & 1) lines.push('failed');
     if (flags & 2) lines.push('not recorded from begin to end');
   }
   const push = close(row.pushes, (p) => p[0]);
-  if (push) lines.push(`${row.name} pushed type ${push[1]}, source ${push[2]} at ${us(push[0])}`);
+  if (push) lines.push(`${row.name} pushed type ${push[1]}, source ${push[2]} at ${time(push[0])}`);
   const mark = close(row.marks, (m) => m[0]);
   const lost = ['its queue was full', 'no copy was free', 'it was too large', 'skipped after an overrun'];
-  if (mark) lines.push(mark[1] === 'lost' ? `an event was lost at ${us(mark[0])}: ${lost[mark[2]] || 'unknown reason'}`
-    : `${mark[3] ? 'deadline time-out' : 'interval'} at ${us(mark[0])}, noticed after ${us(mark[2])}`);
+  if (mark) lines.push(mark[1] === 'lost' ? `an event was lost at ${time(mark[0])}: ${lost[mark[2]] || 'unknown reason'}`
+    : `${mark[3] ? 'deadline time-out' : 'interval'} at ${time(mark[0])}, noticed after ${time(mark[2])}`);
   return lines.length ? lines.join('\n') : null;
 }
 
@@ -232,23 +238,39 @@ add(about, 'span', `${(data.span / 1e9).toLocaleString('en', { maximumFractionDi
   `${total(0).toLocaleString('en')} events pushed, ${total(1).toLocaleString('en')} runs, `);
 add(about, 'span', late ? `${late} deadline${late === 1 ? '' : 's'} missed` : 'no deadline missed', late ? 'bad' : '');
 if (data.lost) add(about, 'span', `; ${data.lost.toLocaleString('en')} older records were overwritten or found no place`);
-if (data.cut) add(about, 'span', `; too much to draw: shown from ${us(data.cut)} on`);
+if (data.cut) add(about, 'span', `; too much to draw: shown from ${time(data.cut)} on`);
 
 const legend = document.getElementById('legend');
-for (const [name, text] of [['bar', 'running'], ['gap', 'pre-empted'], ['miss', 'deadline missed, and by how many µs'], ['push', 'event pushed'],
-  ['lost', 'overrun, or event lost'], ['soft', 'time-out']]) {
+for (const [name, text] of [['bar', 'running'], ['gap', 'pre-empted'], ['miss', 'deadline missed, and by how much'], ['push', 'event pushed'],
+  ['lost', 'overrun, or event lost'], ['soft', 'interval'], ['ink', 'what was awaited stayed away']]) {
   const entry = add(legend, 'span', '');
   add(entry, 'i', '').style.background = `var(--${name})`;
   entry.append(text);
 }
 const table = document.getElementById('numbers');
-const heads = ['row', 'channel', 'level', 'pushed', 'runs', 'ran p50', 'ran max', 'response p50', 'response p99', 'response max', 'pre-empted', 'missed', 'lost'];
+const heads = ['row', 'level', 'pushed', 'runs', 'ran p50', 'ran max', 'response p50', 'response p99', 'response max', 'pre-empted', 'missed', 'lost'];
 const top_ = add(table, 'tr', '');
 heads.forEach((text) => add(top_, 'th', text));
+let group = -1;
 for (const row of data.rows) {
+  if (data.channels.length > 1 && row.channel !== group) {
+    group = row.channel;
+    add(add(table, 'tr', ''), 'th', data.channels[group], 'channel').colSpan = heads.length;
+  }
   const line = add(table, 'tr', '');
-  [row.name, data.channels[row.channel], row.consumer ? row.level : ''].forEach((text) => add(line, 'td', text));
-  row.numbers.forEach((n, i) => add(line, 'td', i >= 2 && i <= 6 ? (row.consumer ? us(n) : '') : n.toLocaleString('en'), i >= 8 && n ? 'bad' : ''));
+  [row.name, row.consumer ? row.level : ''].forEach((text) => add(line, 'td', text));
+  row.numbers.forEach((n, i) => add(line, 'td', i >= 2 && i <= 6 ? (row.consumer ? inTable(n) : '') : n.toLocaleString('en'), i >= 8 && n ? 'bad' : ''));
+}
+
+// Of a long recording a part is shown first, in which single runs can be told apart: around the first missed deadline or pre-emption.
+const most = Math.max(...data.rows.map((row) => row.runs.length), 1);
+const part = (span - first) / most * 16;
+if (part < (span - first) / 2) {
+  const gaps = data.rows.flatMap((row) => row.runs.flatMap((run) => run[7].map((gap) => gap[0])));
+  const at = misses.length ? misses[0] : gaps.length ? gaps.reduce((a, b) => Math.min(a, b)) : first;
+  from = Math.min(Math.max(at - part / 2, first), span - part);
+  to = from + part;
+  add(about, 'span', `; ${time(Math.round(part / 1e5) * 1e5)} of it shown, press 0 for all`);
 }
 draw();
 document.documentElement.dataset.rows = String(places.filter((place) => place.row).length);

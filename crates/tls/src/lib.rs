@@ -11,7 +11,8 @@
 //! References carry the address in the component TAG_SSL_SEC_TRANS of the IIOP profile, as omniORB's and JacORB's do.
 //!
 //! # Real-time
-//! Encryption costs time and memory at every message; nothing here is free of allocation. No thread of a lane ever does a handshake.
+//! Encryption costs time and memory at every message; nothing here is free of allocation. No real-time thread ever does a handshake: one that connects waits for
+//! an ordinary thread to do it.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::greeter::Greeter;
 use isorb_rt::net::{Interest, Poller, wait_ready};
+use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
 use isorb_transport::{Listener, Stream, Wait};
@@ -13,7 +14,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
 /// Connections that may wait to be accepted.
 const WAITING: usize = 128;
@@ -94,7 +94,7 @@ pub(crate) struct TlsListener {
     door: Arc<dyn Listener>,
     queue: Arc<Queue>,
     poller: Arc<Poller>,
-    greeter: PiMutex<Option<JoinHandle<()>>>,
+    greeter: PiMutex<Option<Thread<()>>>,
 }
 
 impl TlsListener {
@@ -102,7 +102,9 @@ impl TlsListener {
         let (door, queue): (Arc<dyn Listener>, _) = (Arc::from(door), Arc::new(Queue::new()?));
         let poller = Arc::new(Poller::new()?);
         let greeter = Greeter { door: door.clone(), context, queue: queue.clone(), poller: poller.clone() };
-        let thread = std::thread::Builder::new().name("isorb-tls".into()).spawn(move || greeter.run())?;
+        // Of the ordinary class, whoever listens: a thread would inherit the class of a real-time one.
+        let spec = ThreadSpec::new("isorb-tls").class(SchedClass::Other);
+        let thread = spec.spawn(move || greeter.run()).map_err(io::Error::other)?;
         Ok(TlsListener { door, queue, poller, greeter: PiMutex::new(Some(thread)) })
     }
 }

@@ -4,7 +4,9 @@ use crate::config::{TlsConfig, TlsError};
 use crate::context::Context;
 use crate::handshake::{Handshake, Step};
 use crate::listener::TlsListener;
+use crate::stream::TlsStream;
 use isorb_rt::net::{Interest, wait_ready};
+use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::time::Deadline;
 use isorb_transport::{Capabilities, Listener, Stream, Tcp, Transport};
 use rustls::ClientConnection;
@@ -57,19 +59,18 @@ impl Transport for Tls {
         let name =
             ServerName::try_from(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let stream = Tcp.connect(address, timeout)?;
-        let (roles, _) = self.context.current();
-        let tls = ClientConnection::new(roles.client, name).map_err(io::Error::other)?;
-        let mut handshake = Handshake::new(stream, tls.into());
-        loop {
-            handshake = match handshake.step()? {
-                Step::Done(stream) => return Ok(Box::new(stream)),
-                Step::Pending(handshake) => handshake,
-            };
-            let interest = if handshake.wants_to_send() { Interest::WRITE } else { Interest::READ };
-            if !wait_ready(handshake.stream().fd(), interest, deadline)? {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time"));
+        let context = self.context.clone();
+        let greet = move || greet(&context, stream, name, deadline);
+        let stream = match SchedClass::current() {
+            Ok(SchedClass::Other) => greet()?,
+            // Milliseconds of cryptography are nothing for a real-time thread: it waits while an ordinary one does that.
+            _ => {
+                let spec = ThreadSpec::new("isorb-tls-call").class(SchedClass::Other);
+                let greeting = spec.spawn(greet).map_err(io::Error::other)?;
+                greeting.join().map_err(|_| io::Error::other("the handshake's thread panicked"))??
             }
-        }
+        };
+        Ok(Box::new(stream))
     }
 
     fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>> {
@@ -80,5 +81,27 @@ impl Transport for Tls {
             ));
         }
         Ok(Box::new(TlsListener::new(Tcp.listen(address)?, self.context.clone())?))
+    }
+}
+
+/// The client's side of a handshake, to its end.
+fn greet(
+    context: &Context,
+    stream: Box<dyn Stream>,
+    name: ServerName<'static>,
+    deadline: Deadline,
+) -> io::Result<TlsStream> {
+    let (roles, _) = context.current();
+    let tls = ClientConnection::new(roles.client, name).map_err(io::Error::other)?;
+    let mut handshake = Handshake::new(stream, tls.into());
+    loop {
+        handshake = match handshake.step()? {
+            Step::Done(stream) => return Ok(stream),
+            Step::Pending(handshake) => handshake,
+        };
+        let interest = if handshake.wants_to_send() { Interest::WRITE } else { Interest::READ };
+        if !wait_ready(handshake.stream().fd(), interest, deadline)? {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time"));
+        }
     }
 }

@@ -14,13 +14,17 @@
 //! | [`Segments`] | `segment` | this host | the shortest and steadiest calls between processes |
 //! | [`Unix`] | `unix` | this host | clients without a network; TAO and isorb |
 //!
-//! [`Udp`] (`udp`) is another matter: each send is one datagram, which arrives whole or not at all.
+//! [`Udp`] (`udp`) is another matter: each send is one datagram, which arrives whole or not at all. With the feature `miop`, `Miop` sends to all members of
+//! a multicast group at once; [`Multicast`] is what it and others know of groups.
 //!
 //! A transport of one's own implements the three traits and passes the suite in `conformance` (a cargo feature).
 #![deny(unsafe_code)]
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "miop")]
+pub mod miop;
+mod multicast;
 mod rendezvous;
 pub mod segment;
 mod socket;
@@ -28,6 +32,9 @@ mod tcp;
 mod udp;
 mod unix;
 
+#[cfg(feature = "miop")]
+pub use miop::Miop;
+pub use multicast::{Interface, Multicast};
 pub use segment::{Segments, TAG_SEGMENTS};
 pub use tcp::Tcp;
 pub use udp::{DatagramCounts, LONGEST_DATAGRAM, TAG_UDP, Udp};
@@ -58,6 +65,8 @@ pub struct Capabilities {
     pub crosses_hosts: bool,
     /// A peer whose process ends without a word is noticed at once by whoever waits for it, and not only at a time-out.
     pub notices_death: bool,
+    /// What is sent reaches all members of a group, and nobody answers.
+    pub multicast: bool,
 }
 
 /// What an address that is good on one host means.
@@ -157,6 +166,11 @@ pub trait Stream: Send + Sync + Debug {
     /// refuses what is too long with `EMSGSIZE`, having sent nothing, and receives nothing but whole messages.
     fn is_lossy(&self) -> bool {
         false
+    }
+
+    /// The longest message that a lossy stream sends, in octets.
+    fn longest_message(&self) -> Option<usize> {
+        self.is_lossy().then_some(LONGEST_DATAGRAM)
     }
 
     /// How long a blocking receive waits; `None` for ever.

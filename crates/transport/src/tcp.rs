@@ -26,7 +26,13 @@ impl Transport for Tcp {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { reliable: true, pollable: true, crosses_hosts: true, notices_death: true }
+        Capabilities {
+            reliable: true,
+            pollable: true,
+            crosses_hosts: true,
+            notices_death: true,
+            multicast: false,
+        }
     }
 
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {

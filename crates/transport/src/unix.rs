@@ -38,7 +38,13 @@ impl Transport for Unix {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { reliable: true, pollable: true, crosses_hosts: false, notices_death: true }
+        Capabilities {
+            reliable: true,
+            pollable: true,
+            crosses_hosts: false,
+            notices_death: true,
+            multicast: false,
+        }
     }
 
     fn place(&self, address: &str) -> Option<Place> {

@@ -31,7 +31,13 @@ impl Transport for Abstract {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { reliable: true, pollable: true, crosses_hosts: false, notices_death: true }
+        Capabilities {
+            reliable: true,
+            pollable: true,
+            crosses_hosts: false,
+            notices_death: true,
+            multicast: false,
+        }
     }
 
     /// Names are the network namespace's, so they mean the same to two processes in one namespace of one running kernel.

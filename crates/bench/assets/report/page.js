@@ -37,15 +37,42 @@
     return { xs, lines };
   };
 
+  // A figure with one place on its horizontal axis has no line to draw: a bar for each value, from zero.
+  const bars = (place, figure, lines) => {
+    const most = Math.max(...lines.map((line) => line.ys[0] ?? 0));
+    place.classList.add("bars");
+    for (const line of lines) {
+      const cell = (kind, text) => {
+        const element = document.createElement("span");
+        element.className = kind;
+        element.textContent = text;
+        place.append(element);
+        return element;
+      };
+      cell("label", line.label);
+      const fill = cell("bar", "").appendChild(document.createElement("span"));
+      fill.style.width = (100 * (line.ys[0] ?? 0)) / most + "%";
+      fill.style.background = line.colour;
+      if (line.dash.length) fill.style.opacity = 0.5;
+      cell("value", number(line.ys[0]));
+    }
+    const unit = document.createElement("p");
+    unit.className = "dim";
+    unit.textContent = figure.y;
+    place.append(unit);
+  };
+
   const draw = (place) => {
     const experiment = data.find((e) => e.verdict.experiment === place.dataset.experiment);
     const figure = experiment.figures[Number(place.dataset.figure)];
     const { xs, lines } = columns(figure, experiment.rows);
+    if (xs.length === 1 && lines.length) return bars(place, figure, lines);
+    const wide = xs[0] > 0 && xs[xs.length - 1] / xs[0] >= 500;
     const axis = (label) => ({ label, stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid }, values: (_, all) => all.map(number) });
     const options = {
       width: Math.max(320, place.clientWidth),
       height: 320,
-      scales: { x: { time: false }, y: figure.log ? { distr: 3 } : { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
+      scales: { x: { time: false, distr: wide ? 3 : 1 }, y: figure.log ? { distr: 3 } : { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
       axes: [axis(figure.x), { ...axis(figure.y), size: 70 }],
       series: [
         { label: figure.x, value: (_, v) => number(v) },

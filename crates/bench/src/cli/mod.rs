@@ -4,6 +4,7 @@ mod experiments;
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ use crate::contention::client::ClientArgs;
 use crate::contention::flood::FloodArgs;
 use crate::contention::server::ServerArgs;
 use crate::distant::Distant;
-use crate::experiments::{footprint, instructions, one, report, syscalls, two_way};
+use crate::experiments::{instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
-use crate::subjects::{Subject, band, isorb, raw};
+use crate::subjects::{Subject, band, isorb, raw, tls};
 use experiments::{Named, ReportArgs};
 
 /// A run that is not quick gives each case so long.
@@ -42,8 +43,6 @@ enum What {
     Instructions(Counted),
     /// System calls a call, under strace
     Syscalls(Counted),
-    /// Size of the smallest client and server, on disk and in memory
-    Footprint(Plain),
     /// The papers' experiments, all or some, as one HTML page with plots
     Report(ReportArgs),
     #[command(flatten)]
@@ -91,13 +90,6 @@ struct Counted {
     case: Case,
 }
 
-#[derive(Args, Debug)]
-struct Plain {
-    /// One JSON object a line on standard output; the table goes to standard error
-    #[arg(long)]
-    json: bool,
-}
-
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum PlacementName {
     OneCore,
@@ -117,7 +109,6 @@ impl BenchArgs {
             What::Syscalls(args) => syscalls::run(&launcher, &args.options(&SAME)),
             What::Report(args) => report::run(&launcher, &args.options()),
             What::Experiment(Named { experiment, options }) => one::run(&launcher, experiment, options),
-            What::Footprint(args) => footprint::run(args.json),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }
@@ -184,12 +175,18 @@ enum PeerWhat {
     },
     /// isorb's server
     IsorbServer {
+        /// Requests run at the priority that their client sends
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments
         #[arg(last = true)]
         arguments: Vec<String>,
     },
     /// isorb's client
     IsorbClient {
+        /// Calls have a priority
+        #[arg(long)]
+        propagated: bool,
         /// The ORB's arguments, and the server's reference
         #[arg(last = true)]
         arguments: Vec<String>,
@@ -222,6 +219,37 @@ enum PeerWhat {
         /// The server's
         address: String,
     },
+    /// The server of the control over a unix socket
+    RawUnixServer,
+    /// Its client
+    RawUnixClient {
+        /// The server's
+        path: PathBuf,
+    },
+    /// The server of the control over TLS
+    RawTlsServer {
+        /// With the certificates
+        folder: PathBuf,
+    },
+    /// Its client
+    RawTlsClient {
+        /// With the certificates
+        folder: PathBuf,
+        /// The server's
+        address: String,
+    },
+    /// isorb's server over TLS
+    IsorbTlsServer {
+        /// With the certificates
+        folder: PathBuf,
+    },
+    /// isorb's client over TLS
+    IsorbTlsClient {
+        /// With the certificates
+        folder: PathBuf,
+        /// The server's reference
+        address: String,
+    },
 }
 
 impl PeerArgs {
@@ -231,8 +259,8 @@ impl PeerArgs {
             PeerWhat::Place { parent, cpu, fifo, program } => {
                 Err(place(parent, Place { cpu, fifo }, &program))
             }
-            PeerWhat::IsorbServer { arguments } => isorb::serve(&arguments),
-            PeerWhat::IsorbClient { arguments } => isorb::call(&arguments),
+            PeerWhat::IsorbServer { propagated, arguments } => isorb::serve(&arguments, propagated),
+            PeerWhat::IsorbClient { propagated, arguments } => isorb::call(&arguments, propagated),
             PeerWhat::IsorbBandServer => band::serve(),
             PeerWhat::IsorbBandClient { reference } => band::call(&reference),
             PeerWhat::LoadServer(args) => contention::server::serve(&args),
@@ -242,6 +270,17 @@ impl PeerArgs {
             PeerWhat::Storm { address } => contention::storm::obey(address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
+            PeerWhat::RawUnixServer => raw::serve_unix(),
+            PeerWhat::RawUnixClient { path } => raw::call_unix(&path),
+            PeerWhat::RawTlsServer { folder } => raw::serve_tls(&folder),
+            PeerWhat::RawTlsClient { folder, address } => raw::call_tls(&folder, &address),
+            PeerWhat::IsorbTlsServer { folder } => {
+                let endpoint = ["-ORBEndPoint", "giop:ssl:127.0.0.1:0;connection"].map(str::to_owned);
+                tls::orb(&folder, "server", &endpoint).and_then(|orb| isorb::serve_by(&orb, false))
+            }
+            PeerWhat::IsorbTlsClient { folder, address } => {
+                tls::orb(&folder, "client", &[]).and_then(|orb| isorb::call_by(orb, &address))
+            }
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }

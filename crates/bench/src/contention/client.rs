@@ -9,10 +9,11 @@ use clap::Args;
 use isorb::rt::ClassSelectors;
 use isorb::rt::Overrides;
 use isorb::rt::policy::{Protocol, ProtocolProperties, RtPolicy, TcpProperties};
-use isorb::{Orb, Reference, Result};
+use isorb::{Kind, Orb, Reference, Result, SystemException};
 use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
-use super::order::{Order, Role};
+use super::order::{Call, Order, Role};
+use super::probe::Probe;
 use super::server::limit_spinning;
 use super::setup::Setup;
 use crate::subjects::isorb::generated::bench::{MessageView, TargetRef};
@@ -30,6 +31,22 @@ pub struct ClientArgs {
     setup: Setup,
     /// The server's reference
     reference: String,
+    /// The address of its raw socket
+    probe_address: Option<String>,
+}
+
+/// Whom the threads call.
+struct Callee {
+    orb: Orb,
+    target: TargetRef,
+    /// Of the raw socket, and whether its packets are marked.
+    probe: Option<(String, bool)>,
+}
+
+/// What a thread calls through.
+enum Line<'a> {
+    Orb(&'a Callee),
+    Raw(Probe),
 }
 
 /// What a thread did.
@@ -55,12 +72,14 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
         orb.set_rt_overrides(Overrides::new(&[RtPolicy::ClientProtocol(protocols)]).map_err(failed)?);
     }
     let target: TargetRef = orb.resolve(&args.reference).map_err(failed)?;
+    let probe = args.probe_address.clone().map(|address| (address, args.setup.marked));
+    let callee = Callee { orb, target, probe };
     let mut output = io::stdout().lock();
     writeln!(output, "ready")?;
     output.flush()?;
     for line in io::stdin().lock().lines() {
         let order: Order = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
-        let played = play(&orb, &target, &order).map_err(failed)?;
+        let played = play(&callee, &order).map_err(failed)?;
         for done in played {
             writeln!(output, "role {} {} {} {}", done.calls, done.due, done.in_time, done.latencies.len())?;
             done.latencies.iter().try_for_each(|ns| output.write_all(&ns.to_ne_bytes()))?;
@@ -71,7 +90,7 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
 }
 
 /// Of each role, what its threads did together.
-fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
+fn play(callee: &Callee, order: &Order) -> Result<Vec<Done>> {
     let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
     let everybody = Barrier::new(threads as usize + 1);
     let (rehearsal, start) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -84,17 +103,17 @@ fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
                 members.push((
                     i,
                     scope.spawn(move || {
-                        let ready = prepare(orb, target, role);
+                        let ready = prepare(callee, role);
                         everybody.wait();
                         everybody.wait();
                         sleep_until(Deadline::at_ns(rehearsal.load(Ordering::Acquire)));
-                        let rehearsed = target.ping();
+                        let rehearsed = ready.as_ref().map_or(Ok(()), Line::rehearse);
                         everybody.wait();
                         everybody.wait();
-                        ready?;
+                        let line = ready?;
                         rehearsed?;
                         let start = start.load(Ordering::Acquire);
-                        member(orb, target, role, start, start + length)
+                        member(line, role, start, start + length)
                     }),
                 ));
             }
@@ -108,7 +127,7 @@ fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
         }
         let mut played: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
         for (i, member) in members {
-            let done = member.join().map_err(|_| isorb::Kind::Internal)??;
+            let done = member.join().map_err(|_| Kind::Internal)??;
             let all = &mut played[i];
             all.calls += done.calls;
             all.due += done.due;
@@ -120,22 +139,46 @@ fn play(orb: &Orb, target: &TargetRef, order: &Order) -> Result<Vec<Done>> {
 }
 
 /// Takes the role's priority, and opens its connection.
-fn prepare(orb: &Orb, target: &TargetRef, role: Role) -> Result<()> {
+fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
     if let Some(priority) = role.priority {
-        orb.rt_current().set_the_priority(priority)?;
+        callee.orb.rt_current().set_the_priority(priority)?;
     }
-    target.object().validate_connection()?;
-    target.ping()
+    if role.call == Call::Raw {
+        let (address, marked) = callee.probe.as_ref().ok_or(Kind::BadParam)?;
+        let probe = Probe::connect(address, role.payload, role.priority.filter(|_| *marked));
+        return probe.map(Line::Raw).map_err(broken);
+    }
+    callee.target.object().validate_connection()?;
+    callee.target.ping()?;
+    Ok(Line::Orb(callee))
 }
 
-fn member(orb: &Orb, target: &TargetRef, role: Role, start: u64, end: u64) -> Result<Done> {
+impl Line<'_> {
+    fn rehearse(&self) -> Result<()> {
+        match self {
+            Line::Orb(callee) => callee.target.ping(),
+            // It has its connection.
+            Line::Raw(_) => Ok(()),
+        }
+    }
+}
+
+fn broken(error: io::Error) -> SystemException {
+    SystemException::from(Kind::CommFailure).detail(format!("probe: {error}"))
+}
+
+fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> {
     let payload = vec![1; role.payload as usize];
-    let readings = readings(role.readings);
-    let call = || {
-        orb.scope(|scope| match role.readings {
-            0 => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
-            _ => target.structs_in(scope, &readings).map(drop),
-        })
+    let readings = match role.call {
+        Call::Structures(count) => readings(count),
+        Call::Message | Call::Raw => Vec::new(),
+    };
+    let mut call = || match &mut line {
+        Line::Raw(probe) => probe.call().map_err(broken),
+        Line::Orb(Callee { orb, target, .. }) => orb.scope(|scope| match role.call {
+            Call::Structures(_) => target.structs_in(scope, &readings).map(drop),
+            _ => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
+        }),
     };
     let mut done = Done { latencies: Vec::with_capacity(KEPT), ..Done::default() };
     let delay = u64::from(role.delay_us) * 1000;

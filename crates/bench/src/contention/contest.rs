@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use isorb_netlab::Lab;
+use isorb_netlab::{Lab, tool_place};
 use isorb_rt::time::now_ns;
 
 use super::order::Order;
@@ -93,8 +93,9 @@ impl Contest {
         }
         let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
-        let reference = server.expect("ready", PATIENCE)?;
-        let client = program("load-client", lab.map(|lab| lab.right().namespace()), &[reference]);
+        let addresses = server.expect("ready", PATIENCE)?;
+        let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
+        let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
         let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &client)?;
         client.expect("ready", PATIENCE)?;
         Ok(Contest { client, server, _socket: socket })
@@ -145,7 +146,8 @@ fn played(client: &mut Peer, within: Duration) -> Result<Played, PeerError> {
 /// The program, in a network namespace if there is one.
 pub(super) fn in_host(namespace: Option<&str>, program: Vec<OsString>) -> Vec<OsString> {
     let Some(namespace) = namespace else { return program };
-    let mut words: Vec<OsString> = ["ip", "netns", "exec", namespace].map(Into::into).into();
+    let mut words = vec![tool_place("ip").into_os_string()];
+    words.extend(["netns", "exec", namespace].map(OsString::from));
     words.extend(program);
     words
 }

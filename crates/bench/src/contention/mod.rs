@@ -5,7 +5,7 @@
 //! negative control is the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are shared.
 //!
 //! ```text
-//!   harness ── run 4000 1:20:100:0:30000:0:0 ... ──► client ══ calls ══► server
+//!   harness ── run 4000 1:20:100:0:30000:0:message ... ──► client ══ calls ══► server
 //!           ◄── of each role: calls, due, in time, samples ──
 //! ```
 
@@ -14,11 +14,12 @@ pub mod client;
 mod contest;
 pub mod flood;
 mod order;
+mod probe;
 pub mod server;
 mod setup;
 pub mod storm;
 
 pub use busy::Busy;
 pub use contest::{Contest, Played, calibrate_work};
-pub use order::{Order, Role};
+pub use order::{Call, Order, Role};
 pub use setup::Setup;

@@ -17,8 +17,20 @@ pub struct Role {
     pub priority: Option<i16>,
     /// How long after the others' their first period begins, in microseconds.
     pub delay_us: u32,
-    /// Structures there and back in each call, instead of work and octets; 0 for those.
-    pub readings: u32,
+    /// What is called.
+    pub call: Call,
+}
+
+/// What a call is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Call {
+    /// Work for the server, and octets there and back.
+    #[default]
+    Message,
+    /// So many structures there and back; neither work nor octets.
+    Structures(u32),
+    /// The octets of a message without an ORB, over the probe's connection.
+    Raw,
 }
 
 /// One run: its length, and who takes part.
@@ -35,9 +47,14 @@ impl Order {
     pub fn line(&self) -> String {
         let mut line = format!("run {}", self.ms);
         for role in &self.roles {
-            let Role { threads, hz, work, payload, priority, delay_us, readings } = role;
+            let Role { threads, hz, work, payload, priority, delay_us, call } = role;
             let priority = priority.unwrap_or(-1);
-            line += &format!(" {threads}:{hz}:{work}:{payload}:{priority}:{delay_us}:{readings}");
+            let call = match call {
+                Call::Message => "message".to_owned(),
+                Call::Structures(count) => count.to_string(),
+                Call::Raw => "raw".to_owned(),
+            };
+            line += &format!(" {threads}:{hz}:{work}:{payload}:{priority}:{delay_us}:{call}");
         }
         line
     }
@@ -70,7 +87,11 @@ fn role(word: &str) -> Option<Role> {
         payload: numbers.next()?.parse().ok()?,
         priority: Some(numbers.next()?.parse().ok()?).filter(|&priority| priority >= 0),
         delay_us: numbers.next()?.parse().ok()?,
-        readings: numbers.next()?.parse().ok()?,
+        call: match numbers.next()? {
+            "message" => Call::Message,
+            "raw" => Call::Raw,
+            count => Call::Structures(count.parse().ok()?),
+        },
     };
     (numbers.next().is_none() && role.hz <= 10_000).then_some(role)
 }
@@ -83,9 +104,14 @@ mod tests {
     fn lines_lead_back_to_their_order() {
         let high =
             Role { threads: 1, hz: 20, work: 100, priority: Some(30_000), delay_us: 7, ..Role::default() };
-        let low = Role { threads: 50, work: 100, payload: 10_240, readings: 64, ..Role::default() };
-        let order = Order { ms: 4000, roles: vec![high, low] };
-        assert_eq!(order.line(), "run 4000 1:20:100:0:30000:7:0 50:0:100:10240:-1:0:64");
+        let low =
+            Role { threads: 50, work: 100, payload: 10_240, call: Call::Structures(64), ..Role::default() };
+        let raw = Role { threads: 1, call: Call::Raw, ..Role::default() };
+        let order = Order { ms: 4000, roles: vec![high, low, raw] };
+        assert_eq!(
+            order.line(),
+            "run 4000 1:20:100:0:30000:7:message 50:0:100:10240:-1:0:64 1:0:0:0:-1:0:raw"
+        );
         assert_eq!(order.line().parse(), Ok(order));
         for bad in [
             "",
@@ -93,6 +119,7 @@ mod tests {
             "run 5",
             "run x 1:1:1:1:1:1:1",
             "run 5 1:1:1:1:1:1",
+            "run 5 1:1:1:1:1:1:x",
             "run 5 1:1:1:1:1:1:1:1",
             "walk 5 1:1:1:1:1:1:1",
         ] {

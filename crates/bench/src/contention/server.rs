@@ -12,6 +12,7 @@ use isorb::{Orb, Reference};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::probe;
 use super::setup::Setup;
 use crate::protocol::{exit_at_end_of_input, ready};
 use crate::subjects::isorb::generated::bench::TargetRef;
@@ -39,7 +40,13 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     exit_at_end_of_input();
     (0..setup.allocating).try_for_each(allocate)?;
     root.manager().activate().map_err(io::Error::other)?;
-    ready(target.object())?;
+    if setup.probe {
+        let highest = setup.lanes.last().copied().unwrap_or(0);
+        let probe = probe::serve(&orb, &setup.host, highest, setup.marked)?;
+        ready(format_args!("{} {probe}", target.object()))?;
+    } else {
+        ready(target.object())?;
+    }
     orb.run();
     Ok(())
 }

@@ -24,6 +24,9 @@ pub struct Setup {
     /// Packets are marked according to the priority
     #[arg(long)]
     pub marked: bool,
+    /// A raw socket beside the ORB, at the highest lane's priority
+    #[arg(long)]
+    pub probe: bool,
     /// Memory of upcalls from the heap instead of scopes
     #[arg(long)]
     pub heap: bool,
@@ -53,6 +56,7 @@ impl Setup {
             propagated: false,
             transport: "tcp".to_owned(),
             marked: false,
+            probe: false,
             heap: false,
             allocating: 0,
             ordinary_below: 0,
@@ -70,6 +74,7 @@ impl Setup {
             (self.sorted, "--sorted"),
             (self.propagated, "--propagated"),
             (self.marked, "--marked"),
+            (self.probe, "--probe"),
             (self.heap, "--heap"),
             (self.no_real_time, "--no-real-time"),
         ];
@@ -136,6 +141,7 @@ mod tests {
                 marked: true,
                 propagated: true,
                 transport: "segment".to_owned(),
+                probe: true,
                 heap: true,
                 allocating: 3,
                 ordinary_below: 1000,

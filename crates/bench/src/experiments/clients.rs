@@ -7,7 +7,7 @@
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::cases::READINGS;
-use crate::contention::{Busy, Contest, Order, Role, Setup};
+use crate::contention::{Busy, Call, Contest, Order, Role, Setup};
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, series, times};
 use crate::stats::Samples;
 
@@ -92,8 +92,13 @@ fn scene(cx: &mut Context<'_>, figure: &'static str, allocating: u32) -> Result<
         for round in 1..=rounds {
             cx.step(format!("{NAME}: {figure}, {threads}, round {round}"));
             for (_, contest, samples) in &mut contests {
-                let clients =
-                    Role { threads, hz: HZ, readings: READINGS, priority: Some(PRIORITY), ..Role::default() };
+                let clients = Role {
+                    threads,
+                    hz: HZ,
+                    call: Call::Structures(READINGS),
+                    priority: Some(PRIORITY),
+                    ..Role::default()
+                };
                 contest.resume();
                 let played = contest.run(&Order { ms, roles: vec![clients] });
                 contest.pause();

@@ -9,57 +9,114 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use serde::Serialize;
-
-use super::BenchError;
+use super::catalogue::Experiment;
+use super::{BenchError, Context};
+use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at};
 use crate::subjects::Missing;
 use crate::subjects::omniorb;
 
-/// One line of the results.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Row {
-    /// ORB and part, such as `isorb-client`.
-    pub subject: String,
+/// The entry of the catalogue.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Size of the smallest client and server, stripped, and their resident memory, beside omniORB's",
+    source: "Lankes, Pfeiffer, Bemmerl (ROFES): the aim of the project",
+    paper: PAPER,
+    seconds: (60, 60),
+    run,
+};
+
+const NAME: &str = "footprint";
+const PAPER: &str = "an ORB cut down to minimumCORBA fits an embedded system; one for every purpose does not";
+/// The subjects of an ORB: client, server.
+const ISORB: [&str; 2] = ["isorb-client", "isorb-server"];
+const OMNIORB: [&str; 2] = ["omniorb-client", "omniorb-server"];
+/// What an embedded system spares for a program; the paper has no number.
+const FITS_KIB: f64 = 1024.0;
+/// What we aim at: each program on disk, and the server in memory.
+const DISK_KIB: f64 = 700.0;
+const MEMORY_KIB: f64 = 3072.0;
+
+/// What was found out about a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Size {
     /// The program's file without symbols, in bytes.
-    pub stripped_bytes: u64,
+    stripped_bytes: u64,
     /// Shared libraries of the ORB that it loads, in bytes; 0 where it is linked in.
-    pub orb_library_bytes: u64,
+    orb_library_bytes: u64,
     /// Resident memory after a few calls, in bytes (`VmRSS`).
-    pub rss_bytes: u64,
+    rss_bytes: u64,
 }
 
-/// Builds, runs and prints.
-///
-/// # Errors
-/// [`BenchError`]; where omniORB is missing, it is left out and named.
-pub fn run(json: bool) -> Result<(), BenchError> {
-    let print = |text: String| if json { eprintln!("{text}") } else { println!("{text}") };
-    print("building the smallest client and server (this can take a minute)".into());
-    let mut programs = vec![("isorb", build_isorb()?)];
+fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
+    cx.step(format!("{NAME}: building the smallest client and server"));
+    let mut programs = vec![(ISORB, build_isorb()?)];
+    let mut notes = vec![
+        "Programs of examples/minimum, built with the profile 'minimum'; omniORB's need its shared libraries beside them.".to_owned(),
+    ];
+    cx.step(format!("{NAME}: building the same for omniORB"));
     match omniorb::smallest() {
-        Ok(folder) => programs.push(("omniorb", [folder.join("client"), folder.join("server")])),
+        Ok(folder) => programs.push((OMNIORB, [folder.join("client"), folder.join("server")])),
         Err(Missing::NotInstalled(packages)) => {
-            print(format!("omniorb: left out, it is not installed (apt-get install {packages})"));
+            notes.push(format!("omniorb: left out, it is not installed (apt-get install {packages})"));
         }
-        Err(why) => print(format!("omniorb: left out, {why}")),
+        Err(why) => notes.push(format!("omniorb: left out, {why}")),
     }
-    print(format!("  {:<16} {:>12} {:>16} {:>12}", "", "stripped", "ORB's libraries", "resident"));
-    for (orb, paths) in programs {
-        for row in measure(orb, &paths)? {
-            print(format!(
-                "  {:<16} {:>8} KiB {:>12} KiB {:>8} KiB",
-                row.subject,
-                row.stripped_bytes.div_ceil(1024),
-                row.orb_library_bytes.div_ceil(1024),
-                row.rss_bytes.div_ceil(1024)
-            ));
-            if json {
-                // Names and numbers cannot fail to be written.
-                println!("{}", serde_json::to_string(&row).unwrap_or_default());
-            }
+    let mut rows = Vec::new();
+    for (subjects, paths) in programs {
+        cx.step(format!("{NAME}: {}", subjects[0]));
+        for (subject, size) in subjects.into_iter().zip(measure(&paths)?) {
+            let values = vec![
+                ("stripped_bytes", size.stripped_bytes as f64),
+                ("orb_library_bytes", size.orb_library_bytes as f64),
+                ("rss_bytes", size.rss_bytes as f64),
+            ];
+            rows.push(Row { experiment: NAME, figure: "size", subject, x: 1.0, values });
         }
     }
-    Ok(())
+    let figures = vec![Figure {
+        id: "size",
+        title: "The smallest programs",
+        x: "programs",
+        y: "bytes",
+        draw: &["stripped_bytes", "orb_library_bytes", "rss_bytes"],
+        divide: 1.0,
+        log: false,
+    }];
+    let verdict = Verdict::new(NAME, PAPER, judge(&rows));
+    Ok(Outcome { figures, rows, notes, verdict })
+}
+
+fn judge(rows: &[Row]) -> Vec<Claim> {
+    let kib = |subject: &str, value: &str| at(rows, "size", subject, value, 1.0) / 1024.0;
+    let disk = |subject: &str| kib(subject, "stripped_bytes") + kib(subject, "orb_library_bytes");
+    let [client, server] = ISORB.map(disk);
+    let memory = kib(ISORB[1], "rss_bytes");
+    let mut claims = vec![
+        Claim::paper(
+            client < FITS_KIB && server < FITS_KIB && memory < 4.0 * FITS_KIB,
+            format!(
+                "either program is smaller than {FITS_KIB} KiB, and the server has less than four times that of memory"
+            ),
+        ),
+        Claim::aim(
+            client < DISK_KIB && server < DISK_KIB,
+            format!("client {client:.1} KiB, server {server:.1} KiB without symbols (each below {DISK_KIB})"),
+        ),
+        Claim::aim(
+            memory < MEMORY_KIB,
+            format!("the server has {memory:.0} KiB of resident memory (below {MEMORY_KIB})"),
+        ),
+    ];
+    if rows.iter().any(|row| row.subject == OMNIORB[0]) {
+        let other = disk(OMNIORB[0]);
+        claims.push(Claim::control(
+            other > 1.5 * client,
+            format!(
+                "omniORB, an ORB for every purpose, takes {other:.0} KiB with its libraries (1.5 times ours)"
+            ),
+        ));
+    }
+    claims
 }
 
 /// Builds the two programs in the source tree that this binary was built from.
@@ -96,14 +153,13 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     paths.find(|path| path.file_stem().is_some_and(|stem| stem == name))
 }
 
-fn measure(orb: &str, [client, server]: &[PathBuf; 2]) -> Result<[Row; 2], BenchError> {
+fn measure([client, server]: &[PathBuf; 2]) -> Result<[Size; 2], BenchError> {
     let mut serving = Running::start(server, &[])?;
     let reference = serving.line()?;
     let mut calling = Running::start(client, &[&reference])?;
     calling.line()?;
-    let row = |part: &str, program: &Path, running: &Running| -> io::Result<Row> {
-        Ok(Row {
-            subject: format!("{orb}-{part}"),
+    let size = |program: &Path, running: &Running| -> io::Result<Size> {
+        Ok(Size {
             stripped_bytes: stripped(program)?,
             orb_library_bytes: libraries(&fs::read_to_string(running.proc("maps"))?)
                 .iter()
@@ -113,7 +169,7 @@ fn measure(orb: &str, [client, server]: &[PathBuf; 2]) -> Result<[Row; 2], Bench
                 .ok_or_else(|| io::Error::other("no VmRSS"))?,
         })
     };
-    Ok([row("client", client, &calling)?, row("server", server, &serving)?])
+    Ok([size(client, &calling)?, size(server, &serving)?])
 }
 
 /// Size of a copy without symbols.
@@ -185,6 +241,38 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Of;
+
+    #[test]
+    fn shapes_are_told_apart() {
+        let verdict = |subjects: &[(&'static str, u64, u64, u64)]| {
+            let row = |&(subject, program, library, memory): &(&'static str, u64, u64, u64)| Row {
+                experiment: NAME,
+                figure: "size",
+                subject,
+                x: 1.0,
+                values: vec![
+                    ("stripped_bytes", (program << 10) as f64),
+                    ("orb_library_bytes", (library << 10) as f64),
+                    ("rss_bytes", (memory << 10) as f64),
+                ],
+            };
+            let v = Verdict::new(NAME, PAPER, judge(&subjects.iter().map(row).collect::<Vec<_>>()));
+            let aims = v.claims.iter().filter(|claim| claim.of == Of::Aim).all(|claim| claim.holds);
+            (v.shape_holds, v.control_fails, aims)
+        };
+        let ours =
+            |client, server, memory| [("isorb-client", client, 0, 2000), ("isorb-server", server, 0, memory)];
+        let [client, server] = ours(690, 650, 2300);
+        let other = ("omniorb-client", 19, 1800, 4600);
+        assert_eq!(verdict(&[client, server]), (true, None, true), "nobody to compare with");
+        assert_eq!(verdict(&[client, server, other]), (true, Some(true), true));
+        assert_eq!(verdict(&[client, server, ("omniorb-client", 19, 600, 4600)]), (true, Some(false), true));
+        for (client, server, memory) in [(700, 650, 2300), (650, 700, 2300), (650, 650, 3072)] {
+            assert_eq!(verdict(&ours(client, server, memory)), (true, None, false));
+        }
+        assert!(!verdict(&ours(1100, 650, 2300)).0 && !verdict(&[]).0);
+    }
 
     #[test]
     fn what_the_kernel_and_cargo_say_is_read() {

@@ -165,7 +165,7 @@ fn section(page: &mut String, experiment: &Experiment, result: &Result<Outcome, 
 }
 
 fn claims(page: &mut String, claims: &[Claim]) -> std::fmt::Result {
-    writeln!(page, "<table><tbody>")?;
+    writeln!(page, "<table class=\"claims\"><tbody>")?;
     for claim in claims {
         let of = match claim.of {
             Of::Paper => "the paper's shape",

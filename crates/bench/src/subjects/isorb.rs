@@ -6,6 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ::isorb::poa::PoaPolicies;
+use ::isorb::rt::policy::PriorityModel;
 use ::isorb::{Orb, Reference, Result, SystemException, Upcall};
 
 use self::generated::bench::{Message, MessageView, Reading, ReadingView, Target, TargetRef};
@@ -17,32 +19,61 @@ pub(crate) mod generated {
     ::isorb::include_idl!("bench");
 }
 
-/// Serves one object until standard input ends; `arguments` are those of the ORB.
+/// Serves one object until standard input ends; `arguments` are those of the ORB. `propagated`: requests run at the priority that
+/// their client sends.
 ///
 /// # Errors
 /// The ORB's, and those of standard output.
-pub fn serve(arguments: &[String]) -> io::Result<()> {
-    let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
-    let servant = Arc::new(Echo::new(&orb));
+pub fn serve(arguments: &[String], propagated: bool) -> io::Result<()> {
+    serve_by(&Orb::init(arguments.iter().cloned()).map_err(failed)?, propagated)
+}
+
+/// As [`serve`], by an ORB that is there.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_by(orb: &Orb, propagated: bool) -> io::Result<()> {
+    let servant = Arc::new(Echo::new(orb));
     let root = orb.root_poa().map_err(failed)?;
-    let target: TargetRef = root.activate(servant).map_err(|error| failed(error.into()))?;
+    let poa = if propagated {
+        let policies = PoaPolicies::new().priority_model(PriorityModel::ClientPropagated, 0);
+        root.create_poa("propagated", Some(&root.manager()), policies).map_err(io::Error::other)?
+    } else {
+        root
+    };
+    let target: TargetRef = poa.activate(servant).map_err(|error| failed(error.into()))?;
     exit_at_end_of_input();
     ready(target.object())?;
     orb.run();
     Ok(())
 }
 
-/// Calls the object that the last of `arguments` refers to, as the harness orders; the others are those of the ORB.
+/// Calls the object that the last of `arguments` refers to, as the harness orders; the others are those of the ORB. `propagated`:
+/// with a priority.
 ///
 /// # Errors
 /// The ORB's, and those of the harness's orders.
-pub fn call(arguments: &[String]) -> io::Result<()> {
+pub fn call(arguments: &[String], propagated: bool) -> io::Result<()> {
     let (address, arguments) = arguments.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     let orb = Orb::init(arguments.iter().cloned()).map_err(failed)?;
+    if propagated {
+        orb.rt_current().set_the_priority(PRIORITY).map_err(failed)?;
+    }
+    call_by(orb, address)
+}
+
+/// As [`call`], by an ORB that is there.
+///
+/// # Errors
+/// As [`call`].
+pub fn call_by(orb: Orb, address: &str) -> io::Result<()> {
     let target: TargetRef = orb.resolve(address).map_err(failed)?;
     target.ping().map_err(failed)?;
     obey(&mut Caller::new(orb, target))
 }
+
+/// Of calls that have one.
+const PRIORITY: i16 = 100;
 
 pub(crate) fn failed(exception: SystemException) -> io::Error {
     io::Error::other(exception.to_string())

@@ -2,9 +2,12 @@
 
 pub mod band;
 pub(crate) mod build;
+pub mod futex;
+pub mod iceoryx2;
 pub mod isorb;
 pub mod omniorb;
 pub mod raw;
+pub mod tls;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -33,10 +36,22 @@ pub enum Subject {
     IsorbSegment,
     /// isorb with messages in fragments of a kilobyte: a control, not one of the usual subjects.
     IsorbFragments,
+    /// isorb with a priority that travels with each request, and is told again with its reply; not one of the usual subjects.
+    IsorbPriority,
     /// omniORB as its package ships it.
     OmniOrb,
     /// omniORB with a server that scans its connections every five seconds instead of twenty times a second.
     OmniOrbTuned,
+    /// A unix socket without an ORB: for the transports, not one of the usual subjects; as those that follow.
+    RawUnix,
+    /// A word of shared memory that two processes hand to and fro, and sleep on.
+    Futex,
+    /// iceoryx2's request and response, both ends polling.
+    Iceoryx2,
+    /// rustls over TCP without an ORB.
+    RawTls,
+    /// isorb over TLS, with a thread for each connection.
+    IsorbTls,
 }
 
 /// The programs of a subject. The client gets the server's address as one more argument.
@@ -71,6 +86,17 @@ impl Subject {
         Subject::OmniOrbTuned,
     ];
 
+    /// Those that are measured where they are named.
+    pub const MORE: [Subject; 7] = [
+        Subject::IsorbFragments,
+        Subject::IsorbPriority,
+        Subject::RawUnix,
+        Subject::Futex,
+        Subject::Iceoryx2,
+        Subject::RawTls,
+        Subject::IsorbTls,
+    ];
+
     /// The `subject` field of a result.
     pub fn name(self) -> &'static str {
         match self {
@@ -82,8 +108,14 @@ impl Subject {
             Subject::IsorbUnix => "isorb-unix",
             Subject::IsorbSegment => "isorb-segment",
             Subject::IsorbFragments => "isorb-fragments",
+            Subject::IsorbPriority => "isorb-priority",
             Subject::OmniOrb => "omniorb",
             Subject::OmniOrbTuned => "omniorb-tuned",
+            Subject::RawUnix => "raw-unix",
+            Subject::Futex => "futex",
+            Subject::Iceoryx2 => "iceoryx2",
+            Subject::RawTls => "rustls",
+            Subject::IsorbTls => "isorb-tls",
         }
     }
 
@@ -121,10 +153,38 @@ impl Subject {
                 let fragments = ["-ORBFragment", "1024"];
                 Ok(isorb_programs(launcher, &fragments, &fragments))
             }
+            Subject::IsorbPriority => {
+                // What the kernel does about priorities is no part of the path that is counted.
+                let ordinary = ["--", "-ORBConcurrency", "connection", "-ORBRealTime", "off"];
+                let peer = |name| launcher.peer(&[&[name, "--propagated"], &ordinary[..]].concat());
+                Ok(Programs { server: peer("isorb-server"), client: peer("isorb-client") })
+            }
             Subject::OmniOrb => omniorb::programs(omniorb::Server::AsShipped),
             Subject::OmniOrbTuned => omniorb::programs(omniorb::Server::Tuned),
+            Subject::RawUnix => Ok(Programs {
+                server: launcher.peer(&["raw-unix-server"]),
+                client: launcher.peer(&["raw-unix-client"]),
+            }),
+            Subject::Futex => futex::programs(),
+            Subject::Iceoryx2 => iceoryx2::programs(),
+            Subject::RawTls => with_certificates(launcher, "raw-tls-server", "raw-tls-client"),
+            Subject::IsorbTls => with_certificates(launcher, "isorb-tls-server", "isorb-tls-client"),
         }
     }
+}
+
+/// The two peers, with the folder of their certificates.
+fn with_certificates(launcher: &Launcher, server: &str, client: &str) -> Result<Programs, Missing> {
+    let folder = tls::certificates().map_err(|error| {
+        eprintln!("certificates: {error}");
+        Missing::NotBuilt
+    })?;
+    let program = |what: &str| {
+        let mut words = launcher.peer(&[what]);
+        words.push(folder.clone().into());
+        words
+    };
+    Ok(Programs { server: program(server), client: program(client) })
 }
 
 /// isorb's programs with these arguments of their ORBs.
@@ -149,7 +209,7 @@ pub struct NoSubject;
 impl fmt::Display for NoSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected one of:")?;
-        Subject::ALL.iter().try_for_each(|subject| write!(f, " {subject}"))
+        Subject::ALL.iter().chain(&Subject::MORE).try_for_each(|subject| write!(f, " {subject}"))
     }
 }
 
@@ -159,7 +219,7 @@ impl FromStr for Subject {
     type Err = NoSubject;
 
     fn from_str(s: &str) -> Result<Subject, NoSubject> {
-        Subject::ALL.into_iter().find(|subject| subject.name() == s).ok_or(NoSubject)
+        Subject::ALL.into_iter().chain(Subject::MORE).find(|subject| subject.name() == s).ok_or(NoSubject)
     }
 }
 

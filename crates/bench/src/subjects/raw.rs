@@ -1,11 +1,14 @@
-//! The control: the bytes of the GIOP messages over a plain blocking TCP connection, without an ORB.
+//! The control: the bytes of the GIOP messages over a plain blocking connection, without an ORB: TCP, a unix socket, or rustls.
 //!
 //! One thread a side, `read_exact` and `write_all` on buffers that are there already: what the kernel takes for the
 //! traffic, and so the least that any ORB over TCP can take.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
+use super::tls;
 use crate::cases::Case;
 use crate::protocol::{Client, exit_at_end_of_input, obey, ready};
 
@@ -56,7 +59,7 @@ impl Plan {
     }
 }
 
-/// Serves one connection, and ends with it.
+/// Serves one connection over TCP, and ends with it.
 ///
 /// # Errors
 /// Those of the sockets.
@@ -65,6 +68,41 @@ pub fn serve() -> io::Result<()> {
     exit_at_end_of_input();
     ready(listener.local_addr()?)?;
     let (stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    until_the_end(stream)
+}
+
+/// As [`serve`], over a unix socket.
+///
+/// # Errors
+/// Those of the sockets.
+pub fn serve_unix() -> io::Result<()> {
+    let path = std::env::temp_dir().join(format!("isorb-bench-raw-{}", std::process::id()));
+    // Of a process of the same number that was killed.
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path)?;
+    exit_at_end_of_input();
+    ready(path.display())?;
+    let (stream, _) = listener.accept()?;
+    // Nobody else comes.
+    std::fs::remove_file(&path)?;
+    until_the_end(stream)
+}
+
+/// As [`serve`], over TLS with the certificates of `folder`.
+///
+/// # Errors
+/// Those of the sockets, and of TLS.
+pub fn serve_tls(folder: &Path) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    exit_at_end_of_input();
+    ready(listener.local_addr()?)?;
+    let (stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    until_the_end(tls::accepted(folder, stream)?)
+}
+
+fn until_the_end(stream: impl Read + Write) -> io::Result<()> {
     match answer(stream) {
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => {}
         other => return other,
@@ -75,8 +113,7 @@ pub fn serve() -> io::Result<()> {
     }
 }
 
-fn answer(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
+fn answer(mut stream: impl Read + Write) -> io::Result<()> {
     let mut buffer = vec![1; LARGEST];
     loop {
         let mut plan = [0; Plan::BYTES];
@@ -102,16 +139,38 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
 pub fn call(address: &str) -> io::Result<()> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    obey(&mut Caller { stream, plan: None, buffer: vec![1; LARGEST] })
+    obey(&mut Caller::new(stream))
 }
 
-struct Caller {
-    stream: TcpStream,
+/// As [`call`], over a unix socket.
+///
+/// # Errors
+/// As [`call`].
+pub fn call_unix(path: &Path) -> io::Result<()> {
+    obey(&mut Caller::new(UnixStream::connect(path)?))
+}
+
+/// As [`call`], over TLS with the certificates of `folder`.
+///
+/// # Errors
+/// As [`call`], and those of TLS.
+pub fn call_tls(folder: &Path, address: &str) -> io::Result<()> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    obey(&mut Caller::new(tls::connected(folder, stream)?))
+}
+
+struct Caller<S> {
+    stream: S,
     plan: Option<Plan>,
     buffer: Vec<u8>,
 }
 
-impl Caller {
+impl<S: Read + Write> Caller<S> {
+    fn new(stream: S) -> Caller<S> {
+        Caller { stream, plan: None, buffer: vec![1; LARGEST] }
+    }
+
     #[inline]
     fn exchange(&mut self, request: u32, reply: u32) -> io::Result<()> {
         self.stream.write_all(&self.buffer[..request as usize])?;
@@ -126,7 +185,7 @@ impl Caller {
     }
 }
 
-impl Client for Caller {
+impl<S: Read + Write> Client for Caller<S> {
     type Error = io::Error;
 
     fn prepare(&mut self, case: Case, calls: usize) -> io::Result<()> {
@@ -151,11 +210,11 @@ mod tests {
     use super::*;
     use crate::cases::Kind;
 
-    fn pair() -> (Caller, std::thread::JoinHandle<io::Result<()>>) {
+    fn pair() -> (Caller<TcpStream>, std::thread::JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server = std::thread::spawn(move || answer(listener.accept().unwrap().0));
-        (Caller { stream, plan: None, buffer: vec![1; LARGEST] }, server)
+        (Caller::new(stream), server)
     }
 
     #[test]

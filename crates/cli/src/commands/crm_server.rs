@@ -11,7 +11,7 @@ use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
 use std::error::Error;
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +34,12 @@ pub struct ServerArgs {
     /// Address that other nodes are told, where it is another.
     #[arg(long, value_name = "ADDRESS")]
     publish: Option<IpAddr>,
+    /// Address of a second interface: channels to nodes that have one go on over it when the first path fails.
+    #[arg(long, value_name = "ADDRESS")]
+    second: Option<IpAddr>,
+    /// First of 16 multicast groups and their port, the same on all nodes: areas that several nodes read may go once to all of them.
+    #[arg(long, value_name = "GROUP:PORT")]
+    multicast: Option<SocketAddrV4>,
     /// Dispatching threads.
     #[arg(long, default_value_t = 1)]
     dispatchers: usize,
@@ -81,6 +87,8 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     let name = args.name.clone().unwrap_or_else(host_name);
     let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
     config.dispatcher.udp = (args.host, 0).into();
+    config.dispatcher.second = args.second.map(|address| (address, 0).into());
+    config.dispatcher.multicast = args.multicast;
     config.dispatcher.class = class(args.priority)?;
     config.publish = args.publish;
     config.dispatchers = args.dispatchers;

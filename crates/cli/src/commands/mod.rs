@@ -12,4 +12,5 @@ pub mod name;
 pub mod naming;
 pub mod ready;
 pub mod sched;
+pub mod scheduler;
 pub mod timeline;

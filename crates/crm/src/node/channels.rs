@@ -1,222 +1,21 @@
-//! Channels between nodes: a replica and what fills it here, an agent that pushes there.
+//! The writer's end of channels between nodes: agents that push.
 
-use super::orb_path::{OrbPush, Target};
-use super::tables::{Agent, Channel as Outgoing, Destination, Replica, What};
-use super::{Shared, secret};
+use super::Shared;
+use super::orb_path::OrbPush;
+use super::replicas::address;
+use super::tables::{Agent, Channel as Outgoing, Destination};
 use crate::Error;
 use crate::admission::{Grant, Refused, Wish};
-use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, Offer, OfferView, Path, ReaderQoS};
-use crate::memory::{Geometry, Segment};
-use crate::plane::{Guarantee, Mode, PushAgent, PushSpec, ReceiveAgent, ReceiveSpec, ReceiveStats};
+use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS};
+use crate::memory::Segment;
+use crate::plane::{Guarantee, Mode, PushAgent, PushSpec};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Shared {
-    /// The reader's end: a replica, and an agent that fills it.
-    /// With `before`, the replica that was filled until the writer's node fell silent goes on to be filled.
-    pub(super) fn open_replica(
-        &self,
-        name: &str,
-        qos: ReaderQoS,
-        server: CRM_CommRef,
-        before: Option<&Segment>,
-    ) -> Result<Replica, Error> {
-        let Some(me) = self.me.get() else { return Err(Error::unavailable("the server is starting")) };
-        let fragment = self.config.fragment;
-        let datagrams = qos.through == Path::PathUdp;
-        let first = server.describe(name, 0)?;
-        step(Step::ReplicaDescribed);
-        let size = first.what.size as usize;
-        let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
-            Error::wrong_size(&error.to_string(), qos.histories as usize, crate::memory::MAX_HISTORIES)
-        })?;
-        let segment = match before {
-            Some(segment) if segment.geometry() == geometry => segment.clone(),
-            Some(_) => return Err(Error::unavailable("the area has another size now")),
-            None => Segment::create(name, geometry)?,
-        };
-        let parity = usize::from(qos.parity);
-        let mut channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
-        let grant = self.admit(name, &channel, &qos, first.writer.period, false)?;
-        let dispatcher = self.least_used();
-        let opened = (|| {
-            let writer = segment.writer().map_err(Error::unavailable)?;
-            let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
-            if datagrams {
-                let _reserved = self.reserving.lock();
-                channel.id = self.dispatchers[dispatcher].next_channel().map_err(Error::unavailable)?;
-                let place = server.describe(name, channel.id)?;
-                let host: IpAddr = place
-                    .host
-                    .parse()
-                    .map_err(|_| Error::unavailable("the writer's node names no address"))?;
-                let spec = ReceiveSpec {
-                    channel,
-                    peer: SocketAddr::new(host, place.port),
-                    target: writer,
-                    fresh_ns,
-                    silence_ns: self.config.silence.as_nanos() as u64,
-                };
-                let agent = ReceiveAgent::new(spec)
-                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-                self.dispatchers[dispatcher].add_receive(agent).map_err(Error::unavailable)?;
-            } else {
-                channel.id = self.orb_replicas.add(Target {
-                    token: channel.token,
-                    writer,
-                    fresh_ns,
-                    silence: self.config.silence,
-                    each: qos.how == IdlMode::PushOnWrite,
-                });
-            }
-            let to = self.published(dispatcher);
-            let offer = Offer {
-                node: self.config.name.clone(),
-                incarnation: self.incarnation,
-                host: to.ip().to_string(),
-                port: to.port(),
-                channel: channel.id,
-                epoch: channel.epoch,
-                token: channel.token,
-                fragment: fragment as u32,
-            };
-            step(Step::ReplicaReady);
-            match server.open_channel(name, qos, &offer, Some(me)) {
-                Ok(handle) => {
-                    step(Step::ReplicaOpened);
-                    Ok(handle)
-                }
-                Err(error) => {
-                    self.remove_receive(dispatcher, channel.id, datagrams);
-                    Err(Error::from(error))
-                }
-            }
-        })();
-        match opened {
-            Ok(handle) => Ok(Replica {
-                qos,
-                segment,
-                dispatcher,
-                datagrams,
-                channel: channel.id,
-                server,
-                handle,
-                grant,
-                closed: AtomicBool::new(false),
-            }),
-            Err(error) => {
-                self.give_back(grant.as_ref());
-                Err(error)
-            }
-        }
-    }
-
-    /// The server of the node that holds an area.
-    pub(super) fn locate(&self, name: &str) -> Result<CRM_CommRef, Error> {
-        let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
-        let node = coordinator.locate(name)?;
-        node.server.filter(|_| node.name != self.config.name).ok_or_else(|| Error::unknown_area(name))
-    }
-
-    /// A replica of this area with these wishes that another reader of this node has.
-    pub(super) fn shared_replica(&self, name: &str, qos: &ReaderQoS) -> Option<Arc<Replica>> {
-        let tables = self.tables.lock();
-        tables.tickets.values().filter(|ticket| ticket.area == name).find_map(|ticket| match &ticket.what {
-            What::Replica(replica) if replica.qos == *qos => Some(replica.clone()),
-            _ => None,
-        })
-    }
-
-    /// Closes a replica unless another reader has it, too. Tickets are taken out and entered under the tables' lock.
-    pub(super) fn close_unused(&self, replica: Arc<Replica>) {
-        let used = {
-            let tables = self.tables.lock();
-            // Somebody who is about to enter a ticket for it holds it, too.
-            Arc::strong_count(&replica) > 1 || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
-        };
-        if !used {
-            self.close_replica(&replica);
-        }
-    }
-
-    /// Opens channels anew whose writer's node was silent and is there again: its server was restarted, and knows nothing of them.
-    pub(super) fn reopen_silent(&self) {
-        let mut silent: Vec<(String, Arc<Replica>)> = Vec::new();
-        for ticket in self.tables.lock().tickets.values() {
-            if let What::Replica(replica) = &ticket.what
-                && self.is_silent(replica)
-                && !silent.iter().any(|(_, other)| Arc::ptr_eq(other, replica))
-            {
-                silent.push((ticket.area.clone(), replica.clone()));
-            }
-        }
-        for (name, before) in silent {
-            if !self.stop.load(Ordering::Acquire)
-                && let Some(replica) = self.reopen(&name, &before)
-            {
-                let replica = Arc::new(replica);
-                for ticket in self.tables.lock().tickets.values_mut() {
-                    if ticket.is_for(&before) {
-                        ticket.what = What::Replica(replica.clone());
-                    }
-                }
-                self.close_unused(replica);
-            }
-            self.close_unused(before);
-        }
-    }
-
-    /// What was counted at this end.
-    pub(super) fn receive_stats(&self, replica: &Replica) -> Option<ReceiveStats> {
-        match replica.datagrams {
-            true => self.dispatchers[replica.dispatcher].receive_stats(replica.channel),
-            false => self.orb_replicas.stats(replica.channel),
-        }
-    }
-
-    pub(super) fn is_silent(&self, replica: &Replica) -> bool {
-        replica.closed.load(Ordering::Acquire)
-            || self.receive_stats(replica).is_none_or(|stats| stats.is_silent)
-    }
-
-    pub(super) fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
-        // Its server must answer first: only then the memory is taken from the agent that fills it, and given to another.
-        let server = self.locate(name).ok()?;
-        server.describe(name, 0).ok()?;
-        self.forget(before);
-        self.open_replica(name, before.qos, server, Some(&before.segment)).ok()
-    }
-
-    pub(super) fn close_replica(&self, replica: &Replica) {
-        if !self.forget(replica) {
-            return;
-        }
-        // The writer's node may be gone, which is why we are here.
-        let _ = replica.server.close_channel(replica.handle);
-    }
-
-    /// Ends this end of a channel; false if it was ended before.
-    pub(super) fn forget(&self, replica: &Replica) -> bool {
-        if replica.closed.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        step(Step::ReplicaForgotten);
-        self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
-        self.give_back(replica.grant.as_ref());
-        true
-    }
-
-    pub(super) fn remove_receive(&self, dispatcher: usize, channel: u32, datagrams: bool) {
-        if datagrams {
-            self.dispatchers[dispatcher].remove_receive(channel);
-        } else {
-            self.orb_replicas.remove(channel);
-        }
-    }
-
     /// The writer's end: an agent that pushes.
     pub(super) fn open_channel(
         &self,
@@ -226,13 +25,7 @@ impl Shared {
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
         step(Step::ChannelAsked);
-        let (segment, period_ns, bell) = {
-            let tables = self.tables.lock();
-            let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
-            let session =
-                entry.writer.and_then(|ticket| tables.tickets.get(&ticket)).map_or(0, |t| t.session);
-            (entry.segment.clone(), entry.period_ns, session)
-        };
+        let (segment, period_ns, bell) = self.source(name)?;
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
         // What the same channel was before, and whatever an earlier server of that node had.
@@ -255,8 +48,19 @@ impl Shared {
             self.refresh_promotions();
         }
         let agent = match qos.through {
-            Path::PathUdp => self.start_datagrams(&segment, channel, &qos, offer, grant.as_ref(), bell),
+            Path::PathUdp => {
+                let dispatcher = channel.id as usize % self.dispatchers.len();
+                let second = (self.dispatchers[dispatcher].second_address().is_some()
+                    && offer.second_port > 0)
+                    .then(|| address(offer.second_host, offer.second_port));
+                let to = address(offer.host, offer.port).and_then(|to| Ok((to, second.transpose()?)));
+                to.and_then(|(to, second)| {
+                    let way = Way { dispatcher, to, second };
+                    self.start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
+                })
+            }
             Path::PathOrb | Path::PathOneway => self.start_orb(&segment, channel, &qos, reader),
+            Path::PathMulticast => Err(Error::unavailable("a group is joined, not opened")),
         };
         let agent = match agent {
             Ok(agent) => agent,
@@ -280,21 +84,29 @@ impl Shared {
         Ok(handle)
     }
 
+    /// An area's segment, what its writer promised, and the session that rings for it.
+    pub(super) fn source(&self, name: &str) -> Result<(Segment, u64, u64), Error> {
+        let tables = self.tables.lock();
+        let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
+        let session = entry.writer.and_then(|ticket| tables.tickets.get(&ticket)).map_or(0, |t| t.session);
+        Ok((entry.segment.clone(), entry.period_ns, session))
+    }
+
     pub(super) fn start_datagrams(
         &self,
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
-        offer: &OfferView<'_>,
+        way: Way,
         grant: Option<&Grant>,
         bell: u64,
     ) -> Result<Agent, Error> {
-        let host: IpAddr =
-            offer.host.parse().map_err(|_| Error::unavailable("the reader's node names no address"))?;
+        let Way { dispatcher, to, second } = way;
         let guarantee = grant.map(|grant| grant.guarantee);
         let spec = PushSpec {
             channel,
-            to: SocketAddr::new(host, offer.port),
+            to,
+            second,
             source: segment.reader()?,
             mode: mode(qos),
             guarantee,
@@ -303,7 +115,6 @@ impl Shared {
         };
         let agent =
             PushAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-        let dispatcher = channel.id as usize % self.dispatchers.len();
         segment.set_bell(true)?;
         let key = self.dispatchers[dispatcher].add_push(agent, bell).map_err(Error::unavailable)?;
         Ok(Agent::Datagrams { dispatcher, key })
@@ -366,6 +177,15 @@ impl Shared {
                 self.dispatchers[*dispatcher].set_running(*key, run);
             }
             Agent::Orb { running, .. } => running.store(run, Ordering::Release),
+            // One of a group cannot stop it; when it starts, it gets the latest value.
+            Agent::Member { group } => {
+                if let Some(Agent::Datagrams { dispatcher, key }) =
+                    tables.channels.get(group).map(|channel| &channel.agent)
+                    && run
+                {
+                    self.dispatchers[*dispatcher].repeat(*key);
+                }
+            }
         }
         Ok(())
     }
@@ -381,6 +201,7 @@ impl Shared {
 
     pub(super) fn end(&self, channel: Outgoing) {
         match channel.agent {
+            Agent::Member { group } => self.left_group(group),
             Agent::Datagrams { dispatcher, key } => {
                 self.dispatchers[dispatcher].remove_push(key);
             }
@@ -442,7 +263,7 @@ impl Shared {
     }
 
     /// Those who were admitted before take longer now, and have to be promoted sooner.
-    fn refresh_promotions(&self) {
+    pub(super) fn refresh_promotions(&self) {
         let tables = self.tables.lock();
         let admission = self.admission.lock();
         for (number, dispatcher) in self.dispatchers.iter().enumerate() {
@@ -462,6 +283,14 @@ impl Shared {
             self.admission.lock().release(grant);
         }
     }
+}
+
+/// Where a push agent sends, and whose agent it is.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub dispatcher: usize,
+    pub to: SocketAddr,
+    pub second: Option<SocketAddr>,
 }
 
 /// No push comes more often than this.

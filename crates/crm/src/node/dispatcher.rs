@@ -1,7 +1,9 @@
 //! A thread that drives a plane: one socket, one poller, one lock.
 
+use super::multicast::Groups;
 use crate::plane::{
-    Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats, Step as Turn,
+    AT_ONCE, Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent,
+    ReceiveStats, Step as Turn, Via,
 };
 use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
@@ -14,20 +16,24 @@ use rustix::fd::AsFd;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The token of the socket; sessions have theirs from 1.
+/// The tokens of the sockets; sessions have theirs from 1 on, and never get that far.
 const SOCKET: u64 = 0;
-/// Datagrams that are taken in before the next one goes out: bounds how long a push waits for what comes in.
-const INTAKE: usize = 32;
+const SECOND: u64 = u64::MAX - 8;
+const GROUPS: u64 = u64::MAX - 9;
 
 /// What each dispatching thread needs.
 #[derive(Clone, Debug)]
 pub struct DispatcherConfig {
     /// Where datagrams come in and go out.
     pub udp: SocketAddr,
+    /// The same on the second path, if the node has one.
+    pub second: Option<SocketAddr>,
+    /// The first group, and the port of all of them, for areas that are read on several nodes; none: without multicast.
+    pub multicast: Option<SocketAddrV4>,
     /// The plane's limits.
     pub plane: PlaneConfig,
     /// How the thread is scheduled.
@@ -39,13 +45,18 @@ pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
     thread: PiMutex<Option<Thread<()>>>,
     address: SocketAddr,
+    second: Option<SocketAddr>,
 }
 
 struct Shared {
     work: PiMutex<Work>,
     poller: Poller,
     socket: UdpSocket,
+    second: Option<UdpSocket>,
+    groups: Option<Groups>,
     stop: AtomicBool,
+    /// Was there ever a push with a guarantee?
+    accounts: AtomicBool,
 }
 
 struct Work {
@@ -56,21 +67,37 @@ struct Work {
 
 impl Dispatcher {
     pub fn start(config: &DispatcherConfig, number: usize) -> Result<Dispatcher, StartError> {
-        let socket = UdpSocket::bind(config.udp).map_err(StartError::Socket)?;
-        socket.set_nonblocking(true).map_err(StartError::Socket)?;
-        // Bursts of large values arrive faster than they are taken; what the system refuses is counted as loss.
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
-        let address = socket.local_addr().map_err(StartError::Socket)?;
+        let (socket, address) = bind(config.udp).map_err(StartError::Socket)?;
+        let second = config.second.map(bind).transpose().map_err(StartError::Socket)?;
+        let groups = config.multicast.map(|first| Groups::open(first, &socket, address));
+        let groups = groups.transpose().map_err(StartError::Socket)?;
         let poller = Poller::new().map_err(StartError::System)?;
         poller.add(&socket, SOCKET, Interest::READ, Trigger::Level).map_err(StartError::System)?;
+        if let Some((second, _)) = &second {
+            poller.add(second, SECOND, Interest::READ, Trigger::Level).map_err(StartError::System)?;
+        }
+        if let Some(groups) = &groups {
+            poller
+                .add(groups.socket(), GROUPS, Interest::READ, Trigger::Level)
+                .map_err(StartError::System)?;
+        }
+        let (second, second_address) = second.unzip();
         let work = PiMutex::new(Work { plane: Plane::new(config.plane), bells: HashMap::new() });
-        let shared = Arc::new(Shared { work, poller, socket, stop: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            work,
+            poller,
+            socket,
+            second,
+            groups,
+            stop: AtomicBool::new(false),
+            accounts: AtomicBool::new(false),
+        });
         let background = shared.clone();
         let thread = ThreadSpec::new(format!("crm-{number}"))
             .class(config.class)
             .spawn(move || background.run())
             .map_err(StartError::Thread)?;
-        Ok(Dispatcher { shared, thread: PiMutex::new(Some(thread)), address })
+        Ok(Dispatcher { shared, thread: PiMutex::new(Some(thread)), address, second: second_address })
     }
 
     /// Where its datagrams come from.
@@ -78,8 +105,40 @@ impl Dispatcher {
         self.address
     }
 
+    /// The same on the second path.
+    pub fn second_address(&self) -> Option<SocketAddr> {
+        self.second
+    }
+
+    /// The groups that it takes part in.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.shared.groups.as_ref()
+    }
+
+    /// Adds a receive agent that joins a group. Leaving is the caller's: [`Groups::leave`].
+    pub fn join(&self, agent: ReceiveAgent) -> Result<u32, PlaneError> {
+        let channel = self.shared.work.lock().plane.join(agent, now_ns())?;
+        self.shared.poller.wake();
+        Ok(channel)
+    }
+
+    /// Shows what comes for one reader of a group, or not.
+    pub fn set_receiving(&self, channel: u32, receiving: bool) {
+        self.shared.work.lock().plane.set_receiving(channel, receiving, now_ns());
+        self.shared.poller.wake();
+    }
+
+    /// The latest value goes again.
+    pub fn repeat(&self, key: PushKey) {
+        self.shared.work.lock().plane.repeat(key);
+        self.shared.poller.wake();
+    }
+
     /// Adds a push agent that is rung for by session `bell`.
     pub fn add_push(&self, agent: PushAgent, bell: u64) -> Result<PushKey, PlaneError> {
+        if agent.is_guaranteed() {
+            self.shared.accounts.store(true, Ordering::Relaxed);
+        }
         let mut work = self.shared.work.lock();
         let key = work.plane.add_push(agent, now_ns())?;
         work.bells.entry(bell).or_default().push(key);
@@ -131,7 +190,6 @@ impl Dispatcher {
         self.shared.work.lock().plane.receive_stats(channel)
     }
 
-    #[cfg(test)]
     pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
         self.shared.work.lock().plane.push_stats(key)
     }
@@ -174,36 +232,61 @@ impl Shared {
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
         let mut events = Events::<64>::new();
         let mut until = Deadline::PAST;
+        let (mut sent_since_look, mut first) = (0, 0);
         while !self.stop.load(Ordering::Acquire) {
-            let mut incoming = false;
-            if let Ok(ready) = self.poller.wait(&mut events, until) {
-                for event in ready {
-                    match event.token {
-                        SOCKET => incoming = true,
-                        Poller::WAKE => {}
-                        session => self.rung(session),
-                    }
-                }
+            if until != Deadline::PAST || sent_since_look == AT_ONCE {
+                first = (first + 1) % 3;
+                self.look(&mut events, until, first, &mut input);
+                sent_since_look = 0;
             }
-            if incoming {
-                self.take_in(&mut input);
-            }
-            let before = thread_cpu_ns();
+            // Who has no guarantee owes nobody an account; reading the clock is a system call.
+            let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
             let turn = self.work.lock().plane.step(now_ns(), &mut out);
             until = match turn {
-                Turn::Send { to, len, push, .. } => {
+                Turn::Send { to, via, len, push, band } => {
                     step(Step::DatagramMade);
-                    let sent = self.socket.send_to(&out[..len], to);
+                    let sent = self.socket_of(via).send_to(&out[..len], to);
                     step(Step::DatagramSent);
                     let mut work = self.work.lock();
                     if sent.is_err() {
                         work.plane.refused(push);
                     }
-                    work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
+                    if let Some(before) = before.filter(|_| band != Band::Middle) {
+                        work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
+                    }
+                    sent_since_look += 1;
+                    Deadline::PAST
+                }
+                Turn::Choose { to, via, len } => {
+                    // It is said again.
+                    let _ = self.socket_of(via).send_to(&out[..len], to);
                     Deadline::PAST
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
+        }
+    }
+
+    /// Waits until something was written, came in or is due. Of what came in, takes so much that nothing urgent waits for long, from another
+    /// socket first each time.
+    fn look(&self, events: &mut Events<64>, until: Deadline, first: usize, input: &mut [u8]) {
+        let Ok(ready) = self.poller.wait(events, until) else { return };
+        let mut incoming = [false; 3];
+        for event in ready {
+            match event.token {
+                SOCKET => incoming[0] = true,
+                SECOND => incoming[1] = true,
+                GROUPS => incoming[2] = true,
+                Poller::WAKE => {}
+                session => self.rung(session),
+            }
+        }
+        let sockets = [Some(&self.socket), self.second.as_ref(), self.groups.as_ref().map(Groups::socket)];
+        let mut room = INTAKE;
+        for at in (first..first + 3).map(|at| at % 3).filter(|at| incoming[*at]) {
+            if let Some(socket) = sockets[at] {
+                self.take_in(socket, &mut room, input);
+            }
         }
     }
 
@@ -217,12 +300,26 @@ impl Shared {
         }
     }
 
-    fn take_in(&self, input: &mut [u8]) {
-        for _ in 0..INTAKE {
-            match self.socket.recv_from(input) {
+    fn socket_of(&self, via: Via) -> &UdpSocket {
+        match (via, &self.second) {
+            (Via::Second, Some(second)) => second,
+            _ => &self.socket,
+        }
+    }
+
+    /// Takes in what one socket has, at most `room` datagrams, and takes them off it.
+    fn take_in(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
+        while *room > 0 {
+            *room -= 1;
+            match socket.recv_from(input) {
                 Ok((len, from)) => {
                     step(Step::DatagramCame);
-                    self.work.lock().plane.received(from, &input[..len], now_ns());
+                    let mut work = self.work.lock();
+                    let now = now_ns();
+                    work.plane.received(from, &input[..len], now);
+                    if work.plane.is_urgent(now) {
+                        *room = 0;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // An ICMP refusal of something that was sent: the next datagram is behind it.
@@ -230,6 +327,15 @@ impl Shared {
             }
         }
     }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    // Bursts of large values arrive faster than they are taken; what the system refuses is counted as loss.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
+    let address = socket.local_addr()?;
+    Ok((socket, address))
 }
 
 impl fmt::Debug for Dispatcher {
@@ -274,6 +380,8 @@ mod tests {
     fn a_value_crosses_real_sockets() {
         let config = DispatcherConfig {
             udp: SocketAddr::from(([127, 0, 0, 1], 0)),
+            second: None,
+            multicast: None,
             plane: PlaneConfig {
                 pushes: 8,
                 receives: 8,
@@ -296,6 +404,7 @@ mod tests {
             target: replica.writer().unwrap(),
             fresh_ns: None,
             silence_ns: 60_000_000_000,
+            second: None,
         };
         far.add_receive(ReceiveAgent::new(spec).unwrap()).unwrap();
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
@@ -303,6 +412,7 @@ mod tests {
         let spec = PushSpec {
             channel,
             to: far.address(),
+            second: None,
             source: source.reader().unwrap(),
             mode: Mode::OnWrite,
             guarantee: None,

@@ -14,7 +14,10 @@
 mod channels;
 mod dead;
 mod dispatcher;
+mod groups;
+mod multicast;
 mod orb_path;
+mod replicas;
 mod servants;
 mod sessions;
 mod setup;
@@ -25,7 +28,7 @@ pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
 pub(crate) use setup::idl_state;
-pub use status::{AreaStatus, NodeStatus, ReplicaStatus, ValueStatus};
+pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;
 use crate::admission::{NodeAdmission, NodeConfig, link_rate};
@@ -54,6 +57,9 @@ pub struct ServerConfig {
     pub socket: PathBuf,
     /// What other nodes send datagrams to; none: the address that the sockets are bound to.
     pub publish: Option<IpAddr>,
+    /// The port of the first dispatching thread's datagrams as other nodes see it (behind a router that translates addresses), the
+    /// others' follow; none: those that the sockets are bound to.
+    pub publish_port: Option<u16>,
     /// Dispatching threads.
     pub dispatchers: usize,
     /// What each of them needs.
@@ -97,9 +103,12 @@ impl ServerConfig {
             name: name.into(),
             socket: socket.into(),
             publish: None,
+            publish_port: None,
             dispatchers: 1,
             dispatcher: DispatcherConfig {
                 udp: SocketAddr::from(([127, 0, 0, 1], 0)),
+                second: None,
+                multicast: None,
                 plane: crate::plane::PlaneConfig::default(),
                 class: isorb_rt::sched::SchedClass::Other,
             },
@@ -133,6 +142,8 @@ pub(crate) struct Shared {
     admission: PiMutex<NodeAdmission>,
     /// Held while a channel's number is reserved.
     reserving: PiMutex<()>,
+    /// Held while a group is looked for and made.
+    grouping: PiMutex<()>,
     coordinator: Option<Glob_CommRef>,
     orb_replicas: orb_path::Replicas,
     orb_channels: AtomicUsize,
@@ -167,6 +178,7 @@ impl NodeServer {
             admission: PiMutex::new(NodeAdmission::new(&config.admission)),
             tables: PiMutex::new(Tables::default()),
             reserving: PiMutex::new(()),
+            grouping: PiMutex::new(()),
             dispatchers,
             coordinator,
             orb_replicas: orb_path::Replicas::default(),
@@ -232,7 +244,14 @@ impl Shared {
     /// The address other nodes use for a dispatcher's socket.
     fn published(&self, dispatcher: usize) -> SocketAddr {
         let bound = self.dispatchers[dispatcher].address();
-        SocketAddr::new(self.config.publish.unwrap_or(bound.ip()), bound.port())
+        let port = self.config.publish_port.map(|first| first.wrapping_add(dispatcher as u16));
+        SocketAddr::new(self.config.publish.unwrap_or(bound.ip()), port.unwrap_or(bound.port()))
+    }
+
+    /// The same on the second path; empty and 0 for none, as in the IDL.
+    fn published_second(&self, dispatcher: usize) -> (String, u16) {
+        let second = self.dispatchers[dispatcher].second_address();
+        second.map_or((String::new(), 0), |second| (second.ip().to_string(), second.port()))
     }
 
     fn held(&self) -> Vec<Area> {

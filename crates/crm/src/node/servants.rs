@@ -3,8 +3,9 @@
 use super::Shared;
 use super::orb_path::Arrival;
 use crate::idl::{
-    Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Lib_Comm, OctetsView,
-    OfferView, ReaderQoS, State, Statistics, UnknownHandle, WriterQoS, crm_comm, lib_comm,
+    Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Group, GroupView,
+    Lib_Comm, OctetsView, OfferView, ReaderQoS, State, Statistics, UnknownHandle, WriterQoS, crm_comm,
+    lib_comm,
 };
 use isorb::{Result, Upcall};
 use std::sync::Arc;
@@ -90,8 +91,9 @@ impl CRM_Comm for Servant {
         channel: u32,
     ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
         let description: &'u Description = cx.keep(self.shared.describe(name, channel)?)?;
-        let Description { what, writer, host, port } = description;
-        Ok(DescriptionView { what: view(what), writer: *writer, host, port: *port })
+        let Description { what, writer, host, port, second_host, second_port } = description;
+        let (port, second_port) = (*port, *second_port);
+        Ok(DescriptionView { what: view(what), writer: *writer, host, port, second_host, second_port })
     }
 
     fn open_channel(
@@ -103,6 +105,21 @@ impl CRM_Comm for Servant {
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, crm_comm::OpenChannelError> {
         Ok(self.shared.open_channel(name, qos, &to, reader)?)
+    }
+
+    fn join_group<'u>(
+        &'u self,
+        cx: Upcall<'u>,
+        name: &'u str,
+        qos: ReaderQoS,
+        node: &'u str,
+        incarnation: u64,
+        reader: Option<&'u CRM_CommRef>,
+    ) -> Result<GroupView<'u>, crm_comm::JoinGroupError> {
+        let group: &'u Group = cx.keep(self.shared.join_group(name, qos, node, incarnation, reader)?)?;
+        let Group { which, port, group_port, channel, epoch, token, fragment, .. } = *group;
+        let (host, group_host) = (&*group.host, &*group.group_host);
+        Ok(GroupView { which, host, port, group_host, group_port, channel, epoch, token, fragment })
     }
 
     fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<(), crm_comm::CloseChannelError> {

@@ -60,6 +60,7 @@ impl Shared {
                 tables.channels.iter().filter(|(_, c)| c.area == name).map(|(handle, _)| *handle).collect();
             let channels: Vec<Outgoing> =
                 of_it.iter().filter_map(|handle| tables.channels.remove(handle)).collect();
+            tables.groups.retain(|group| group.area != name);
             (entry, channels)
         };
         step(Step::DestroyTaken);
@@ -181,6 +182,11 @@ impl Shared {
             let tables = self.tables.lock();
             self.check(&tables, session, ticket)?;
             match tables.tickets.get(&ticket).map(|ticket| &ticket.what) {
+                Some(What::Replica(replica)) if replica.group.is_some() => {
+                    // The others of the group go on.
+                    self.dispatchers[replica.dispatcher].set_receiving(replica.channel, running);
+                    return Ok(());
+                }
                 Some(What::Replica(replica)) => (replica.server.clone(), replica.handle),
                 Some(_) => return Err(Error::unavailable("this is no channel from another node")),
                 None => return Err(Error::unknown_handle(ticket)),
@@ -229,12 +235,16 @@ impl Shared {
     pub fn describe(&self, name: &str, channel: u32) -> Result<Description, Error> {
         let tables = self.tables.lock();
         let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
-        let address = self.published(channel as usize % self.dispatchers.len());
+        let dispatcher = channel as usize % self.dispatchers.len();
+        let (address, (second_host, second_port)) =
+            (self.published(dispatcher), self.published_second(dispatcher));
         Ok(Description {
             what: entry.what.clone(),
             writer: WriterQoS { period: entry.period_ns },
             host: address.ip().to_string(),
             port: address.port(),
+            second_host,
+            second_port,
         })
     }
 

@@ -1,9 +1,9 @@
 //! What a server knows and counts, for tools.
 
 use super::NodeServer;
-use super::tables::{Replica, What};
+use super::tables::{Agent, Channel, Replica, What};
 use crate::memory::{Segment, State};
-use crate::plane::ReceiveStats;
+use crate::plane::{Guarantee, PushStats, ReceiveStats};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -95,7 +95,39 @@ impl ValueStatus {
     }
 }
 
+/// A channel's end at the writer's node.
+#[derive(Clone, Debug)]
+pub struct PushStatus {
+    /// The area's name.
+    pub area: String,
+    /// The reader's node.
+    pub node: String,
+    /// What was admitted; none for best effort.
+    pub guarantee: Option<Guarantee>,
+    /// What was counted.
+    pub counts: PushStats,
+}
+
 impl NodeServer {
+    /// The channels by which this node pushes datagrams, with what they were admitted for and what they did; at most `limit`, in no order.
+    ///
+    /// # Real-time
+    /// As [`status`](Self::status).
+    pub fn pushes(&self, limit: usize) -> Vec<PushStatus> {
+        let shared = &self.shared;
+        let tables = shared.tables.lock();
+        let of = |channel: &Channel| match channel.agent {
+            Agent::Datagrams { dispatcher, key } => Some(PushStatus {
+                area: channel.area.clone(),
+                node: channel.to.node.clone(),
+                guarantee: channel.grant.map(|grant| grant.guarantee),
+                counts: shared.dispatchers[dispatcher].push_stats(key)?,
+            }),
+            Agent::Orb { .. } | Agent::Member { .. } => None,
+        };
+        tables.channels.values().filter_map(of).take(limit).collect()
+    }
+
     /// What the server knows and counts at this moment, of at most so many areas and as many replicas (those that come first by
     /// name), and how many of both were left out.
     ///

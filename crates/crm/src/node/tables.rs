@@ -6,6 +6,7 @@ use crate::memory::Segment;
 use crate::plane::PushKey;
 use rustix::fd::OwnedFd;
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,6 +16,8 @@ pub(super) struct Tables {
     pub sessions: HashMap<u64, Session>,
     /// Writers and readers of libraries, by ticket.
     pub tickets: HashMap<u64, Ticket>,
+    /// Channels to several nodes, and what all of them ask for.
+    pub groups: Vec<Group>,
     /// Pushes to other nodes, by handle.
     pub channels: HashMap<u64, Channel>,
     pub bytes: usize,
@@ -65,6 +68,8 @@ pub(super) struct Replica {
     /// None on the ORB's path.
     pub datagrams: bool,
     pub channel: u32,
+    /// The group that it has joined.
+    pub group: Option<Ipv4Addr>,
     pub server: CRM_CommRef,
     /// What the writer's node calls it.
     pub handle: u64,
@@ -85,6 +90,17 @@ pub(super) struct Channel {
     pub agent: Agent,
 }
 
+/// A channel to several nodes.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub area: String,
+    pub qos: ReaderQoS,
+    /// The channel that pushes.
+    pub handle: u64,
+    pub to: SocketAddrV4,
+    pub channel: crate::wire::Channel,
+}
+
 /// Two channels with the same destination are one that was opened anew.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Destination {
@@ -100,6 +116,10 @@ pub(super) enum Agent {
     Datagrams {
         dispatcher: usize,
         key: PushKey,
+    },
+    /// One of several nodes for which another channel pushes: this one's handle.
+    Member {
+        group: u64,
     },
     /// The thread ends when the first is set, and pauses while the second is not.
     Orb {

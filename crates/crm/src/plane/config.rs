@@ -65,6 +65,8 @@ pub struct PushSpec {
     pub channel: Channel,
     /// The receiver.
     pub to: SocketAddr,
+    /// The receiver's address on the second path, where both ends have one.
+    pub second: Option<SocketAddr>,
     /// The area.
     pub source: Reader,
     /// When a value is pushed.
@@ -90,4 +92,25 @@ pub struct ReceiveSpec {
     pub fresh_ns: Option<u64>,
     /// When nothing at all comes for so long, the writer's node counts as dead.
     pub silence_ns: u64,
+    /// The sender's second path.
+    pub second: Option<SecondPath>,
+}
+
+/// Another way from the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SecondPath {
+    /// Where its datagrams come from.
+    pub peer: SocketAddr,
+    /// A path that is silent for so long has failed.
+    pub after_ns: u64,
+}
+
+/// One of the ways between two nodes: each has a socket of its own at both ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u32)]
+pub enum Via {
+    /// The one that is used as long as it works.
+    First = 0,
+    /// The other.
+    Second = 1,
 }

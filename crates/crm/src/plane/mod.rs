@@ -19,27 +19,37 @@
 //! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
 
 mod config;
+mod groups;
 mod health;
+mod paths;
 mod push;
 mod queue;
 mod receive;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec};
+pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec, SecondPath, Via};
+pub use groups::GROUP;
 pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
 pub use receive::ReceiveStats;
 
-use crate::wire::{ChannelError, Datagram, Outcome, Pacer};
+use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
 use core::fmt;
 use isorb_rt::timers::{TimerHandle, TimerHeap};
 pub(crate) use push::WIRE_OVERHEAD;
 use push::{Advance, Push};
 use queue::DualQueue;
 use receive::Receive;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+
+/// Datagrams that a driver sends before it looks whether something was written or came in. Admission counts on it.
+pub const AT_ONCE: usize = 4;
+
+/// Datagrams that a driver takes in when it looks, where nothing is urgent. Admission counts on it.
+pub const INTAKE: usize = 4;
 
 /// Names a push agent. A stale name finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -64,6 +74,11 @@ impl PushAgent {
     pub fn new(spec: PushSpec) -> Result<PushAgent, ChannelError> {
         Push::new(spec).map(PushAgent)
     }
+
+    /// Was it admitted?
+    pub fn is_guaranteed(&self) -> bool {
+        self.0.spec.guarantee.is_some()
+    }
 }
 
 impl ReceiveAgent {
@@ -86,6 +101,19 @@ pub struct Plane {
     timers: TimerHeap<Timer>,
     link: Pacer,
     strays: u64,
+    /// Receive agents of groups, by the sender and the number that it gave the channel.
+    groups: HashMap<(SocketAddr, u32), u32>,
+    /// Push agents with a second path, by channel and epoch.
+    doubled: HashMap<(u32, u32), u32>,
+    /// Receive agents that want another path, and what they say on which.
+    choices: VecDeque<Choice>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    receive: u32,
+    wanted: Via,
+    via: Via,
 }
 
 #[derive(Debug)]
@@ -113,12 +141,23 @@ pub enum Step {
     Send {
         /// Where to.
         to: SocketAddr,
+        /// From which socket.
+        via: Via,
         /// How many.
         len: usize,
         /// Who pays.
         push: PushKey,
         /// In which band it was chosen.
         band: Band,
+    },
+    /// Send the first `len` octets of the buffer: to a writer's node, which path is wanted.
+    Choose {
+        /// Where to.
+        to: SocketAddr,
+        /// From which socket.
+        via: Via,
+        /// How many.
+        len: usize,
     },
     /// Nothing to do until this time, unless something is written or comes in.
     Idle {
@@ -150,6 +189,9 @@ impl Plane {
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
+            groups: HashMap::with_capacity(config.receives),
+            doubled: HashMap::with_capacity(config.pushes),
+            choices: VecDeque::with_capacity(2 * config.receives),
         }
     }
 
@@ -158,7 +200,11 @@ impl Plane {
     /// # Errors
     /// [`PlaneError`].
     pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, PlaneError> {
+        let doubled = agent.0.spec.second.map(|_| (agent.0.spec.channel.id, agent.0.spec.channel.epoch));
         let (index, generation) = place(&mut self.pushes, self.config.pushes, agent.0)?;
+        if let Some(channel) = doubled {
+            self.doubled.insert(channel, index);
+        }
         self.queue.reset(index as usize);
         self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
         self.release(index, now_ns);
@@ -172,6 +218,10 @@ impl Plane {
             self.timers.cancel(timer);
         }
         self.queue.remove(key.index as usize);
+        let channel = push.spec.channel;
+        if self.doubled.get(&(channel.id, channel.epoch)) == Some(&key.index) {
+            self.doubled.remove(&(channel.id, channel.epoch));
+        }
         Some(push.stats)
     }
 
@@ -214,6 +264,8 @@ impl Plane {
         let slot = self.receives.get_mut(channel as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
         let receive = slot.agent.take()?;
+        self.groups.retain(|_, index| *index != channel);
+        self.choices.retain(|choice| choice.receive != channel);
         if let Some(timer) = receive.watch {
             self.timers.cancel(timer);
         }
@@ -247,14 +299,24 @@ impl Plane {
     /// Neither allocates nor blocks; a system call to wake readers when a value is complete.
     pub fn received(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64) -> Option<Outcome> {
         let found = Datagram::read(octets).ok().and_then(|datagram| {
-            let receive = self.receives.get_mut(datagram.channel as usize)?.agent.as_mut()?;
-            Some((receive.accept(from, &datagram, now_ns), datagram.channel))
+            if datagram.kind == Kind::Choice {
+                return self.chosen(from, &datagram).then_some((Outcome::Alive, None));
+            }
+            let index = match datagram.channel & GROUP {
+                0 => datagram.channel,
+                _ => *self.groups.get(&(from, datagram.channel))?,
+            };
+            let receive = self.receives.get_mut(index as usize)?.agent.as_mut()?;
+            Some((receive.accept(from, &datagram, now_ns), Some(index)))
         });
         let Some((outcome, channel)) = found else {
             self.strays += 1;
             return None;
         };
-        self.watch(channel);
+        if let Some(channel) = channel {
+            self.choose(channel, now_ns);
+            self.watch(channel);
+        }
         Some(outcome)
     }
 
@@ -284,6 +346,9 @@ impl Plane {
     /// Neither allocates nor blocks. The first datagram of a push copies its value.
     pub fn step(&mut self, now_ns: u64, out: &mut [u8]) -> Step {
         self.tick(now_ns);
+        if let Some(step) = self.choice(out) {
+            return step;
+        }
         if !self.queue.holds(Band::Upper)
             && let Some(step) = self.heartbeat(now_ns, out)
         {
@@ -300,7 +365,7 @@ impl Plane {
             let key = PushKey { index: index as u32, generation: slot.generation };
             match push.advance(now_ns, out) {
                 Advance::Datagram { len, last } => {
-                    let to = push.spec.to;
+                    let (to, via) = push.to();
                     self.queue.charge(index, len);
                     self.link.sent(now_ns, len + WIRE_OVERHEAD);
                     if last {
@@ -308,7 +373,7 @@ impl Plane {
                     } else {
                         self.requeue(index as u32);
                     }
-                    return Step::Send { to, len, push: key, band };
+                    return Step::Send { to, via, len, push: key, band };
                 }
                 Advance::WaitUntil(at) => {
                     let handle = self.timers.insert(at, Timer::Pace(index as u32)).ok();
@@ -330,6 +395,12 @@ impl Plane {
         if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
             guarantee.promotion_ns = promotion_ns;
         }
+    }
+
+    /// Is there something that what comes in must not hold up? Then the driver takes in one datagram before the next goes out, else at
+    /// most [`INTAKE`].
+    pub fn is_urgent(&self, now_ns: u64) -> bool {
+        self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
 
     /// The driver measured that the last datagram of an agent cost so much processor time.
@@ -424,6 +495,7 @@ impl Plane {
                     };
                     receive.watch = None;
                     receive.look(now_ns);
+                    self.choose(index, now_ns);
                     self.watch(index);
                 }
             }
@@ -436,19 +508,30 @@ impl Plane {
         while let Some(index) = self.queue.reminded() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
+            let key = PushKey { index: index as u32, generation: slot.generation };
             if !core::mem::take(&mut push.heartbeat_due) {
+                // The path that is not used: whatever went on the other says nothing about this one.
+                if let Some((to, via)) = push.other_path()
+                    && let Some(len) = push.plain_heartbeat(now_ns, out)
+                {
+                    self.link.sent(now_ns, len + WIRE_OVERHEAD);
+                    return Some(Step::Send { to, via, len, push: key, band: Band::Middle });
+                }
                 continue;
+            }
+            if push.spec.second.is_some() {
+                self.queue.remind(index);
             }
             let made = push.heartbeat_datagram(now_ns, self.config.heartbeat_ns, out);
             let refresh = push.wants_refresh(now_ns, self.config.refresh_ns);
-            let (to, key) = (push.spec.to, PushKey { index: index as u32, generation: slot.generation });
+            let (to, via) = push.to();
             self.set(Timer::Heartbeat(index as u32), now_ns + self.config.heartbeat_ns);
             if refresh && self.agent(index as u32).is_some_and(Push::refreshed) {
                 self.requeue(index as u32);
             }
             if let Some(len) = made {
                 self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                return Some(Step::Send { to, len, push: key, band: Band::Middle });
+                return Some(Step::Send { to, via, len, push: key, band: Band::Middle });
             }
         }
         None

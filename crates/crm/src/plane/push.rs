@@ -1,10 +1,11 @@
 //! A push agent: what stands for one reader elsewhere at the writer's node.
 
-use super::config::{Mode, PushSpec};
+use super::config::{Mode, PushSpec, Via};
 use super::queue::Band;
 use crate::memory::{ReadError, State};
 use crate::wire::{ChannelError, HEADER, Loaded, Pacer, Sender};
 use isorb_rt::timers::TimerHandle;
+use std::net::SocketAddr;
 
 /// What a push agent has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,6 +26,8 @@ pub struct PushStats {
     pub missed: u64,
     /// Pushes that cost more than was admitted and went on as best effort.
     pub contained: u64,
+    /// The most processor time of one guaranteed push, as far as it was not contained.
+    pub worst_cost_ns: u64,
     /// Pushes that came to the upper band.
     pub promoted: u64,
     /// The longest time from release to the last datagram.
@@ -68,6 +71,7 @@ pub(super) struct Push {
     pub pace: Option<TimerHandle>,
     pub heartbeat: Option<TimerHandle>,
     pub heartbeat_due: bool,
+    via: Via,
     sender: Sender,
     pacer: Pacer,
     job: Job,
@@ -102,6 +106,7 @@ impl Push {
             pace: None,
             heartbeat: None,
             heartbeat_due: false,
+            via: Via::First,
             job: Job::Idle,
             released_ns: 0,
             ever_released: false,
@@ -264,9 +269,13 @@ impl Push {
 
     /// Counts processor time; says whether that took it out of its band.
     pub fn charge(&mut self, cpu_ns: u64) -> bool {
+        if self.ahead || self.refreshing {
+            return false;
+        }
         self.spent_ns += cpu_ns;
+        self.stats.worst_cost_ns = self.stats.worst_cost_ns.max(self.spent_ns);
         let over = self.spec.guarantee.is_some_and(|guarantee| self.spent_ns > guarantee.cost_ns);
-        if over && self.job != Job::Idle && !self.contained && !self.refreshing && !self.ahead {
+        if over && self.job != Job::Idle && !self.contained {
             self.contained = true;
             self.stats.contained += 1;
             return true;
@@ -279,19 +288,50 @@ impl Push {
         refresh_ns > 0 && self.sender.pushes() > 0 && now_ns.saturating_sub(self.pushed_ns) >= refresh_ns
     }
 
+    /// Where the next datagram goes.
+    pub fn to(&self) -> (SocketAddr, Via) {
+        match (self.via, self.spec.second) {
+            (Via::Second, Some(second)) => (second, Via::Second),
+            _ => (self.spec.to, Via::First),
+        }
+    }
+
+    /// The path that is not used, if there is one.
+    pub fn other_path(&self) -> Option<(SocketAddr, Via)> {
+        let second = self.spec.second?;
+        Some(if self.via == Via::First { (second, Via::Second) } else { (self.spec.to, Via::First) })
+    }
+
+    /// The receiver wants this path; says whether it is another.
+    pub fn choose(&mut self, via: Via) -> bool {
+        std::mem::replace(&mut self.via, via) != via
+    }
+
+    /// A heartbeat, whatever else went.
+    pub fn plain_heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<usize> {
+        let len = self.sender.heartbeat(self.state() as u32, now_ns, out)?;
+        self.stats.datagrams += 1;
+        self.stats.octets += len as u64;
+        Some(len)
+    }
+
     /// A heartbeat, unless something else went lately.
     pub fn heartbeat_datagram(&mut self, now_ns: u64, interval_ns: u64, out: &mut [u8]) -> Option<usize> {
         if self.sent_ns > 0 && now_ns.saturating_sub(self.sent_ns) < interval_ns / 2 {
             return None;
         }
-        let state = match self.spec.source.state() {
+        let len = self.sender.heartbeat(self.state() as u32, now_ns, out)?;
+        self.sent(now_ns, len);
+        Some(len)
+    }
+
+    /// What the other node is told about the area.
+    fn state(&self) -> State {
+        match self.spec.source.state() {
             Some(State::Open) if !self.running => State::Stopped,
             Some(state) => state,
             None => State::WriterGone,
-        };
-        let len = self.sender.heartbeat(state as u32, now_ns, out)?;
-        self.sent(now_ns, len);
-        Some(len)
+        }
     }
 
     fn load(&mut self) -> Result<(), ReadError> {

@@ -1,10 +1,11 @@
 //! A receive agent: what stands for one writer elsewhere at the reader's node.
 
-use super::config::ReceiveSpec;
+use super::config::{ReceiveSpec, Via};
 use super::health::Health;
+use super::paths::Paths;
 use crate::memory::{Source, State, Writer};
 use crate::steps::{Step, step};
-use crate::wire::{ChannelError, Counters, Datagram, Ignored, Kind, Outcome, Receiver, Sink};
+use crate::wire::{ChannelError, Counters, Datagram, HEADER, Ignored, Kind, Outcome, Receiver, Sink};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
 
@@ -25,6 +26,8 @@ pub struct ReceiveStats {
     pub state: State,
     /// Nothing comes from the writer's node.
     pub is_silent: bool,
+    /// How often the channel went over to its other path.
+    pub switches: u64,
 }
 
 #[derive(Debug)]
@@ -35,6 +38,9 @@ pub(super) struct Receive {
     receiver: Receiver,
     target: Area,
     health: Health,
+    paths: Option<Paths>,
+    /// Its reader wants nothing, others of its group do.
+    paused: bool,
 }
 
 #[derive(Debug)]
@@ -58,6 +64,8 @@ impl Receive {
             receiver: Receiver::new(spec.channel, spec.peer)?,
             target: Area { writer: spec.target, written_ns: None, worst_age_ns: 0, shown: 0, now_ns },
             health: Health::new(spec.fresh_ns, spec.silence_ns, now_ns),
+            paths: spec.second.map(|second| Paths::new(spec.peer, second, now_ns)),
+            paused: false,
         })
     }
 
@@ -68,10 +76,51 @@ impl Receive {
     /// Silence counts from here.
     pub fn begin(&mut self, now_ns: u64) {
         self.health.begin(now_ns);
+        if let Some(paths) = &mut self.paths {
+            paths.begin(now_ns);
+        }
+    }
+
+    pub fn peer(&self) -> SocketAddr {
+        self.receiver.peer()
+    }
+
+    /// What goes before the next datagram is not for this one.
+    pub fn rejoin(&mut self) {
+        self.receiver.rejoin();
+    }
+
+    pub fn set_paused(&mut self, paused: bool, now_ns: u64) {
+        if std::mem::replace(&mut self.paused, paused) != paused {
+            self.receiver.rejoin();
+            self.health.heard(if paused { State::Stopped } else { State::Open }, now_ns);
+            self.look(now_ns);
+        }
+    }
+
+    /// What to tell the sender about the path, now.
+    pub fn wanted_path(&mut self, now_ns: u64) -> Option<Via> {
+        self.paths.as_mut()?.look(now_ns)
+    }
+
+    /// Writes a datagram that says so; gives where it goes.
+    pub fn choice(&self, wanted: Via, via: Via, out: &mut [u8; HEADER]) -> Option<SocketAddr> {
+        let channel = self.receiver.channel();
+        let (kind, index) = (Kind::Choice, wanted as u32);
+        let (id, epoch, token) = (channel.id, channel.epoch, channel.token);
+        let about = Datagram { kind, channel: id, epoch, token, index, ..Datagram::default() };
+        about.write_head(out);
+        Some(self.paths.as_ref()?.peer(via))
     }
 
     pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
         self.target.now_ns = now_ns;
+        let via = self.paths.as_ref().and_then(|paths| paths.of(from));
+        // Both paths are the peer's.
+        let from = if via.is_some() { self.receiver.peer() } else { from };
+        if self.paused {
+            return self.hear_only(from, datagram, now_ns);
+        }
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
         if matches!(outcome, Outcome::Ignored(reason) if reason != Ignored::Repeated) {
             return outcome;
@@ -80,9 +129,25 @@ impl Receive {
             Kind::Heartbeat => State::from_code(datagram.index).unwrap_or(self.health.far()),
             _ => State::Open,
         };
+        if let (Some(paths), Some(via)) = (&mut self.paths, via) {
+            paths.heard(via, now_ns);
+        }
         self.health.heard(far, now_ns);
         self.look(now_ns);
         outcome
+    }
+
+    /// The writer's node lives; nothing else matters while this one is paused.
+    fn hear_only(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
+        let channel = self.receiver.channel();
+        let ours = from == self.receiver.peer()
+            && (datagram.channel, datagram.epoch, datagram.token)
+                == (channel.id, channel.epoch, channel.token);
+        if !ours {
+            return Outcome::Ignored(Ignored::Forged);
+        }
+        self.health.heard(State::Stopped, now_ns);
+        Outcome::Alive
     }
 
     /// Tells readers what has changed.
@@ -97,7 +162,11 @@ impl Receive {
 
     /// When to look again if nothing comes.
     pub fn look_at(&self) -> Option<u64> {
-        self.health.look_at()
+        let path = self.paths.as_ref().map(Paths::look_at).filter(|at| *at < u64::MAX);
+        match (self.health.look_at(), path) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     pub fn stats(&self) -> ReceiveStats {
@@ -109,6 +178,7 @@ impl Receive {
             worst_age_ns: self.target.worst_age_ns,
             state: self.health.state(),
             is_silent: self.health.is_silent,
+            switches: self.paths.as_ref().map_or(0, |paths| paths.switches),
         }
     }
 }

@@ -55,10 +55,19 @@ impl World {
         let id = self.far.next_channel().unwrap();
         let channel = Channel { id, epoch: 1, token: 42, size, fragment: 1000, parity: 0 };
         let target = replica.writer().unwrap();
-        let spec = ReceiveSpec { channel, peer: FROM, target, fresh_ns, silence_ns: 350 * MS };
+        let spec = ReceiveSpec { channel, peer: FROM, target, fresh_ns, silence_ns: 350 * MS, second: None };
         assert_eq!(self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now), Ok(id));
         let source_reader = source.reader().unwrap();
-        let spec = PushSpec { channel, to: TO, source: source_reader, mode, guarantee, rate: 0, burst: 0 };
+        let spec = PushSpec {
+            channel,
+            to: TO,
+            second: None,
+            source: source_reader,
+            mode,
+            guarantee,
+            rate: 0,
+            burst: 0,
+        };
         let push = self.near.add_push(PushAgent::new(spec).unwrap(), self.now).unwrap();
         Line { writer: source.writer().unwrap(), reader: replica.reader().unwrap(), push, channel: id }
     }
@@ -68,7 +77,7 @@ impl World {
         let mut out = vec![0; 2000];
         while self.now < until {
             match self.near.step(self.now, &mut out) {
-                Step::Send { to, len, push, band } => {
+                Step::Send { to, len, push, band, .. } => {
                     assert_eq!(to, TO);
                     self.now += len as u64 * self.ns_per_byte;
                     self.log.push((self.now, push, band));
@@ -79,6 +88,7 @@ impl World {
                     }
                     self.near.charge(push, 1000);
                 }
+                Step::Choose { .. } => panic!("there is one path"),
                 Step::Idle { until_ns } => self.now = until_ns.unwrap_or(until).clamp(self.now + 1, until),
             }
             assert!(matches!(self.far.step(self.now, &mut out), Step::Idle { .. }));
@@ -299,6 +309,7 @@ fn the_rate_of_a_channel_is_kept() {
     let spec = PushSpec {
         channel,
         to: TO,
+        second: None,
         source: source.reader().unwrap(),
         mode: Mode::OnWrite,
         guarantee: None,
@@ -386,6 +397,7 @@ fn tables_are_bounded() {
     let spec = |source| PushSpec {
         channel,
         to: TO,
+        second: None,
         source,
         mode: Mode::OnWrite,
         guarantee: None,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | 4 | `iCRM` |
 //! | 4 | 1 | version, 1 |
-//! | 5 | 1 | kind: 0 fragment, 1 parity, 2 heartbeat |
+//! | 5 | 1 | kind: 0 fragment, 1 parity, 2 heartbeat, 3 choice of a path |
 //! | 6 | 2 | zero |
 //! | 8 | 4 | channel |
 //! | 12 | 4 | epoch of the channel |
@@ -13,7 +13,7 @@
 //! | 32 | 8 | sequence of the value at the writer |
 //! | 40 | 8 | age of the value when the datagram was made, ns |
 //! | 48 | 4 | bytes of the value |
-//! | 52 | 4 | number of the fragment, or of the group of a parity; in a heartbeat the state of the area |
+//! | 52 | 4 | number of the fragment, or of the group of a parity; in a heartbeat the state of the area; in a choice the path |
 //! | 56 | 4 | the writer's epoch |
 //! | 60 | 4 | zero |
 
@@ -26,18 +26,21 @@ const MAGIC: [u8; 4] = *b"iCRM";
 const VERSION: u8 = 1;
 
 /// What a datagram carries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
     /// A piece of a value.
+    #[default]
     Fragment,
     /// The exclusive or of a group of pieces.
     Parity,
     /// Nothing: the value of `sequence` is still the latest, and the writer's node lives.
     Heartbeat,
+    /// From the receiver to the sender, and nothing of a value: the path on which datagrams are to come.
+    Choice,
 }
 
 /// A datagram, read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Datagram<'a> {
     /// What it carries.
     pub kind: Kind,
@@ -84,6 +87,7 @@ impl<'a> Datagram<'a> {
             0 => Kind::Fragment,
             1 => Kind::Parity,
             2 if payload.is_empty() => Kind::Heartbeat,
+            3 if payload.is_empty() => Kind::Choice,
             _ => return Err(Malformed),
         };
         Ok(Datagram {
@@ -142,10 +146,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            kind in 0u8..3, numbers in any::<[u64; 4]>(), small in any::<[u32; 5]>(), payload in any::<Vec<u8>>(),
+            kind in 0u8..4, numbers in any::<[u64; 4]>(), small in any::<[u32; 5]>(), payload in any::<Vec<u8>>(),
         ) {
-            let kind = [Kind::Fragment, Kind::Parity, Kind::Heartbeat][usize::from(kind)];
-            let payload = if kind == Kind::Heartbeat { &[][..] } else { &payload };
+            let kind = [Kind::Fragment, Kind::Parity, Kind::Heartbeat, Kind::Choice][usize::from(kind)];
+            let payload = if matches!(kind, Kind::Heartbeat | Kind::Choice) { &[][..] } else { &payload };
             let datagram = Datagram {
                 kind, channel: small[0], epoch: small[1], token: numbers[0], push: numbers[1], sequence: numbers[2],
                 age_ns: numbers[3], size: small[2], index: small[3], writer: small[4], payload,

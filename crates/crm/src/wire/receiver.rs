@@ -35,6 +35,8 @@ pub struct Receiver {
     sums: Box<[u8]>,
     heard_ns: Option<u64>,
     counters: Counters,
+    /// What the next datagram says is where counting begins.
+    joining: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +45,7 @@ struct Group {
     parity: bool,
 }
 
-/// What became of all pushes and datagrams. Every push up to the newest is in exactly one of `complete`, `incomplete` and
+/// What became of all pushes and datagrams. Every push up to the newest, from where the receiver joined, is in exactly one of `complete`, `incomplete` and
 /// `lost`, but for one that may still be completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -117,7 +119,16 @@ impl Receiver {
             sums: vec![0; groups * channel.fragment].into(),
             heard_ns: None,
             counters: Counters::default(),
+            joining: false,
         })
+    }
+
+    /// From here on counts anew: pushes that go before the next datagram were for others (of a group that this receiver joins), and
+    /// count as nothing.
+    pub fn rejoin(&mut self) {
+        self.leave();
+        self.missing = 0;
+        self.joining = true;
     }
 
     /// Takes a datagram that came from `from`.
@@ -146,12 +157,17 @@ impl Receiver {
         if datagram.epoch != self.channel.epoch {
             return self.ignore(Ignored::OtherEpoch);
         }
+        if core::mem::take(&mut self.joining) {
+            self.join(datagram);
+        }
         if datagram.push < self.push {
             return self.ignore(Ignored::Late);
         }
         match datagram.kind {
             Kind::Heartbeat => self.heartbeat(datagram, now_ns),
             Kind::Fragment | Kind::Parity => self.piece(datagram, now_ns, sink),
+            // That goes the other way.
+            Kind::Choice => self.ignore(Ignored::Malformed),
         }
     }
 
@@ -178,6 +194,13 @@ impl Receiver {
     /// The peer's address.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// The first datagram after [`rejoin`](Self::rejoin): a push that it begins is for us, one that is under way is not.
+    fn join(&mut self, datagram: &Datagram<'_>) {
+        let begins = datagram.kind == Kind::Fragment && datagram.index == 0;
+        self.push = datagram.push.saturating_sub(u64::from(begins));
+        self.missing = 0;
     }
 
     /// A heartbeat follows its push: if more pushes were made than came, they are lost.

@@ -49,10 +49,18 @@ pub struct World {
     pub coordinator: Running,
     pub glob: String,
     pub sockets: [PathBuf; 2],
+    configure: Configure,
 }
+
+/// Changes what a node's server (0 near, 1 far) is started with.
+pub type Configure = Box<dyn Fn(usize, &mut ServerConfig)>;
 
 impl World {
     pub fn new() -> World {
+        World::configured(Box::new(|_, _| {}))
+    }
+
+    pub fn configured(configure: Configure) -> World {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let socket = |node: &str| {
@@ -69,6 +77,7 @@ impl World {
             coordinator,
             glob: glob.object().object().to_string(),
             sockets: [socket("near"), socket("far")],
+            configure,
         };
         world.near = Some(world.start(0));
         world.far = Some(world.start(1));
@@ -78,7 +87,9 @@ impl World {
     pub fn start(&self, which: usize) -> NodeServer {
         let (orb, name) = [(&self.near_orb.orb, "near"), (&self.far_orb.orb, "far")][which];
         let glob: Glob_CommRef = orb.resolve(&self.glob).unwrap();
-        NodeServer::start(orb, ServerConfig::new(name, &self.sockets[which]), Some(glob)).unwrap()
+        let mut config = ServerConfig::new(name, &self.sockets[which]);
+        (self.configure)(which, &mut config);
+        NodeServer::start(orb, config, Some(glob)).unwrap()
     }
 
     pub fn library(&self, which: usize) -> Library {

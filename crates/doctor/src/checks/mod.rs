@@ -32,7 +32,8 @@ pub fn examine(root: &Root, wanted: Wanted) -> Vec<Finding> {
         memory::page_merging,
         memory::page_migration,
     ];
-    let mut findings = vec![rights::scheduling(root, wanted), rights::locked_memory(root)];
+    let mut findings =
+        vec![rights::scheduling(root, wanted), rights::locked_memory(root), rights::reservations(root)];
     findings.extend(of_root.iter().map(|check| check(root)));
     findings
 }
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_read_nothing_is_called_good_that_matters() {
         let findings = examine(&tree(&[]).root, Wanted::default());
-        assert_eq!(findings.len(), 21);
+        assert_eq!(findings.len(), 22);
         for finding in &findings {
             assert!(finding.level != Level::Blocking, "{finding:?}");
             assert!(finding.level == Level::Good || !finding.matters.is_empty(), "{finding:?}");

@@ -2,6 +2,7 @@
 
 use isorb_rt::sched::{MissingRight, Right};
 
+use crate::facts;
 use crate::finding::{Finding, Level, Wanted};
 use crate::root::Root;
 
@@ -29,6 +30,49 @@ pub fn scheduling(root: &Root, wanted: Wanted) -> Finding {
     }
     let right = Right::Scheduling { native_priority };
     missing(CHECK, MATTERS, Level::Blocking, MissingRight { right, hard_limit: limit, has_capability })
+}
+
+/// Whether processor time may be reserved for threads (`SCHED_DEADLINE`).
+pub fn reservations(root: &Root) -> Finding {
+    const CHECK: &str = "reservations";
+    const MATTERS: &str = "Lanes with a reservation (SCHED_DEADLINE) run in the class of their priority instead, or do not start \
+                           where real_time.mode is require. Others need none.";
+    let effective = root.field("/proc/self/status", "CapEff");
+    let effective = effective.and_then(|effective| u64::from_str_radix(&effective, 16).ok());
+    let allowed = root.field("/proc/self/status", "Cpus_allowed_list");
+    let online = root.text("/sys/devices/system/cpu/online").map(|text| text.trim().to_owned());
+    let (Some(effective), Some(allowed), Some(online)) = (effective, allowed, online) else {
+        return Finding::new(
+            CHECK,
+            Level::Unknown,
+            "/proc/self/status or the online processors cannot be read",
+            MATTERS,
+        )
+        .fix("mount -t proc proc /proc; mount -t sysfs sysfs /sys");
+    };
+    if effective & (1 << CAP_SYS_NICE) == 0 {
+        return Finding::new(CHECK, Level::Note, "no CAP_SYS_NICE, which reserving takes", MATTERS)
+            .fix("setcap cap_sys_nice+ep PROGRAM")
+            .fix("in a systemd unit: AmbientCapabilities=CAP_SYS_NICE");
+    }
+    if allowed != online {
+        let found = format!(
+            "the process may use processors {allowed} of {online}; a confined thread may not reserve"
+        );
+        return Finding::new(CHECK, Level::Note, found, MATTERS).fix(
+            "start it without taskset, or give its cpuset a root domain: echo root > cpuset.cpus.partition",
+        );
+    }
+    let share = match facts::throttling(root) {
+        Some((runtime, period)) if (0..period).contains(&runtime) => {
+            format!("up to {runtime} of each {period} us of each processor, all reservations together")
+        }
+        Some(_) => {
+            "without a limit, and without a check that all can be kept (sched_rt_runtime_us)".to_owned()
+        }
+        None => "as far as the kernel admits it".to_owned(),
+    };
+    Finding::good(CHECK, format!("threads may reserve processor time {share}"))
 }
 
 /// The right to keep all of the memory.
@@ -114,6 +158,31 @@ mod tests {
         assert!(scheduling.fix.iter().any(|line| line.ends_with("LimitRTPRIO=90")), "{:?}", scheduling.fix);
         assert!(memory.found.contains("RLIMIT_MEMLOCK is 65536"), "{}", memory.found);
         assert!(memory.fix.iter().any(|line| line.contains("setcap cap_ipc_lock+ep")), "{:?}", memory.fix);
+    }
+
+    #[test]
+    fn who_may_reserve_is_told_how_much() {
+        let judge = |status: &str, runtime: &str| {
+            let tree = tree(&[
+                ("/proc/self/status", status),
+                ("/sys/devices/system/cpu/online", "0-3\n"),
+                ("/proc/sys/kernel/sched_rt_runtime_us", runtime),
+                ("/proc/sys/kernel/sched_rt_period_us", "1000000"),
+            ]);
+            reservations(&tree.root)
+        };
+        let all = format!("{NICE}Cpus_allowed_list:\t0-3\n");
+        let good = judge(&all, "950000");
+        assert_eq!(good.level, Level::Good);
+        assert!(good.found.contains("950000 of each 1000000 us"), "{}", good.found);
+        assert!(judge(&all, "-1").found.contains("without a check"));
+        let confined = judge(&format!("{NICE}Cpus_allowed_list:\t0-1\n"), "950000");
+        assert_eq!(confined.level, Level::Note);
+        assert!(confined.found.contains("0-1 of 0-3"), "{}", confined.found);
+        let without = judge(&format!("{NONE}Cpus_allowed_list:\t0-3\n"), "950000");
+        assert_eq!(without.level, Level::Note);
+        assert!(without.fix.iter().any(|line| line.contains("setcap cap_sys_nice+ep")), "{:?}", without.fix);
+        assert_eq!(judge(NONE, "950000").level, Level::Unknown);
     }
 
     #[test]

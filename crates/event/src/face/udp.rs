@@ -8,6 +8,7 @@ use super::isorb_link::isorb_event as idl;
 use super::link::{event_of, read_interest, view_of, write_interest};
 use crate::event::Event;
 use crate::federation::{Federation, Interest, Link, LinkDown, LinkId};
+use isorb::transport::{Interface, Multicast};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
 use isorb_rt::sync::PiMutex;
 use isorb_scope::Region;
@@ -118,20 +119,20 @@ impl fmt::Debug for UdpGateway {
 
 fn open(options: &UdpOptions) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(options.listen), Type::DGRAM, Some(Protocol::UDP))?;
-    let group = match options.to.ip() {
-        IpAddr::V4(ip) if ip.is_multicast() => Some(ip),
-        _ => None,
-    };
+    let group = Some(options.to.ip()).filter(IpAddr::is_multicast);
     if group.is_some() {
         // Several channels of one machine may listen to the group.
         socket.set_reuse_address(true)?;
     }
     socket.bind(&options.listen.into())?;
     if let Some(group) = group {
-        socket.join_multicast_v4(&group, &options.interface)?;
-        socket.set_multicast_if_v4(&options.interface)?;
-        socket.set_multicast_ttl_v4(options.hops)?;
-        socket.set_multicast_loop_v4(true)?;
+        let interface = match options.interface {
+            Ipv4Addr::UNSPECIFIED => Interface::Routed,
+            address => Interface::Address(address),
+        };
+        let multicast = Multicast { interface, hops: options.hops, loopback: true };
+        multicast.join(&socket, group)?;
+        multicast.prepare_to_send(&socket, group)?;
     }
     socket.set_read_timeout(Some(GLANCE))?;
     Ok(socket.into())

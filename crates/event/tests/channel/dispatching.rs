@@ -133,6 +133,25 @@ fn a_blocked_supplier_goes_on_when_there_is_room() {
 }
 
 #[test]
+fn a_consumer_may_own_a_supplier() {
+    let limits = Limits { suppliers: 2, ..Limits::default() };
+    let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
+    for _ in 0..10 {
+        let supplier = channel.for_suppliers().connect().unwrap();
+        let forwards = move |_: &[Event<'_>]| drop(supplier.push(&event(21, 1, 0)).taken);
+        let forwards = channel.for_consumers().connect(Arc::new(forwards), wants(Filter::of(20, 1))).unwrap();
+        // It is disconnected while an event is under way, so the tables with it, and what it owns, are dropped by the next change.
+        let forwards = Mutex::new(Some(forwards));
+        let ends = move |_: &[Event<'_>]| drop(forwards.lock().unwrap().take());
+        let ends = channel.for_consumers().connect(Arc::new(ends), wants(Filter::of(22, 1))).unwrap();
+        let first = channel.for_suppliers().connect().unwrap();
+        first.push(&event(20, 1, 0));
+        first.push(&event(22, 1, 0));
+        drop(ends);
+    }
+}
+
+#[test]
 fn one_copy_however_many_queues() {
     let (channel, _) = still(Config::with(BY_HAND));
     let log = Log::default();

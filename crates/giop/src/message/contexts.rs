@@ -48,6 +48,37 @@ impl<'m> ServiceContexts<'m> {
         Ok(ServiceContexts { bytes: d.take(length)?, base, order, count })
     }
 
+    /// Where so many of them end that begin at an offset of a whole message; `None` where they are malformed or `passes` does not take
+    /// one of their ids.
+    #[inline(never)]
+    pub(super) fn end(
+        message: &[u8],
+        (base, order): (usize, Order),
+        count: usize,
+        passes: impl Fn(u32) -> bool,
+    ) -> Option<usize> {
+        let rest = message.get(base..)?;
+        // Each takes eight octets at least.
+        if count > rest.len() / 8 {
+            return None;
+        }
+        let mut cursor = Cursor::at_offset(rest, base, order);
+        for _ in 0..count {
+            let id = cursor.u32().ok()?;
+            cursor.octets().ok()?;
+            if !passes(id) {
+                return None;
+            }
+        }
+        Some(base + cursor.position())
+    }
+
+    /// So many contexts, whose end was found.
+    #[inline(always)]
+    pub(super) fn measured(bytes: &'m [u8], base: usize, order: Order, count: usize) -> ServiceContexts<'m> {
+        ServiceContexts { bytes, base, order, count }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count

@@ -1,6 +1,7 @@
 //! Reply (clause 9.4.3).
 
 use super::{ServiceContext, ServiceContexts, contexts, write_header};
+use crate::context::{RT_CORBA_PRIORITY, rt_corba_priority};
 use crate::{Header, MessageKind};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Text, Version};
 use isorb_scope::Scope;
@@ -79,6 +80,28 @@ impl OrdinaryReply {
         }
         let status = *ReplyStatus::ALL.get(status as usize)?;
         Some(OrdinaryReply { id, status })
+    }
+
+    /// Where the results begin in a whole reply of GIOP 1.2 that says that its call ended well, whatever service contexts it has;
+    /// `None` for any other, which [`Reply::open`] reads or refuses.
+    ///
+    /// # Real-time
+    /// Linear in the number of contexts, allocates nothing.
+    #[inline(never)]
+    pub fn results_behind_contexts(message: &[u8], header: &Header) -> Option<usize> {
+        if header.version != Version::V1_2 || header.seams != 0 {
+            return None;
+        }
+        let (head, _) = message.split_first_chunk::<BODY_AT>()?;
+        let (status, count) = head[STATUS_AT..].split_first_chunk::<4>()?;
+        let count = u32::from_ne_bytes(*count.first_chunk()?);
+        let count = if header.order.is_foreign() { count.swap_bytes() } else { count };
+        // NO_EXCEPTION is zero in either byte order.
+        if *status != [0; 4] {
+            return None;
+        }
+        let ends = ServiceContexts::end(message, (BODY_AT, header.order), count as usize, |_| true)?;
+        Some(((ends + 7) & !7).min(message.len()))
     }
 
     /// A decoder on the octets of a body, which may have been moved away from the header, to an 8-aligned address.
@@ -194,6 +217,31 @@ pub fn write_reply(
     }
     write_reply_any(e, id, status, contexts)
 }
+
+/// As [`write_reply`], in GIOP 1.2 with the priority of its request and no other context (RT-CORBA 1.2, clause 5.4.2).
+///
+/// # Real-time
+/// O(1); allocates only when the encoder's buffer is too small.
+#[inline]
+pub fn write_prioritised_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus, priority: i16) -> usize {
+    let number = |fixed: &mut [u8; PRIORITISED_REPLY], at: usize, number: u32| {
+        fixed[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+    };
+    let data = rt_corba_priority(priority);
+    let mut fixed = [0; PRIORITISED_REPLY];
+    fixed[..ID_AT].copy_from_slice(const { &Header::new(Version::V1_2, MessageKind::Reply).write() });
+    number(&mut fixed, ID_AT, id);
+    number(&mut fixed, STATUS_AT, status as u32);
+    number(&mut fixed, CONTEXTS_AT, 1);
+    number(&mut fixed, BODY_AT, RT_CORBA_PRIORITY);
+    number(&mut fixed, BODY_AT + 4, data.len() as u32);
+    fixed[BODY_AT + 8..].copy_from_slice(&data);
+    e.raw(&fixed);
+    STATUS_AT
+}
+
+/// Length of the header of a reply with a priority and no other context; its body, if it has one, is aligned behind it.
+const PRIORITISED_REPLY: usize = BODY_AT + 8 + 4;
 
 /// Makes the header that an encoder begins with, which [`write_reply`] wrote without contexts in GIOP 1.2, that of another
 /// reply.

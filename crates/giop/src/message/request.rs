@@ -53,27 +53,79 @@ pub struct Request<'m> {
     pub contexts: ServiceContexts<'m>,
 }
 
-/// Where the parts of an ordinary request lie: one of GIOP 1.2, by key and without service contexts, as nearly all are.
+/// Where the parts of an ordinary request lie: one of GIOP 1.2 by key, as nearly all are, with service contexts that the one who
+/// looks lets pass, if any.
 ///
 /// It is well formed, except that the operation's name may hold a zero octet, for which [`Request::open`] looks. A server that
 /// compares it with the names that it knows need not.
 #[derive(Clone, Copy, Debug)]
 pub struct OrdinaryRequest {
-    id: u32,
-    response: Response,
     key_ends: usize,
     name_at: usize,
     name_ends: usize,
-    body_at: usize,
+    place: RequestPlace,
+}
+
+/// What a server needs of an ordinary request once it knows what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestPlace {
+    /// The request id.
+    pub id: u32,
+    /// What the caller waits for.
+    pub response: Response,
+    /// Where the service contexts lie.
+    pub contexts: ContextsPlace,
+    /// Where the body begins; in the message, or at its end.
+    pub body_at: usize,
+}
+
+/// Where the service contexts of a message lie in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextsPlace {
+    at: usize,
+    ends: usize,
+    count: usize,
+}
+
+impl ContextsPlace {
+    /// The contexts, from the message that they were found in, or as much of it as lies before the body.
+    #[inline(always)]
+    pub fn of(self, message: &[u8], order: Order) -> ServiceContexts<'_> {
+        if self.count == 0 {
+            return ServiceContexts::EMPTY;
+        }
+        ServiceContexts::measured(
+            message.get(self.at..self.ends).unwrap_or_default(),
+            self.at,
+            order,
+            self.count,
+        )
+    }
+}
+
+/// From where the contexts begin, behind their number, to the body.
+#[inline(always)]
+fn behind_number(
+    message: &[u8],
+    (at, order): (usize, Order),
+    count: usize,
+    passes: impl Fn(u32) -> bool,
+) -> Option<(ContextsPlace, usize)> {
+    let ends = match count {
+        0 => at,
+        _ => ServiceContexts::end(message, (at, order), count, passes)?,
+    };
+    Some((ContextsPlace { at, ends, count }, ((ends + 7) & !7).min(message.len())))
 }
 
 impl OrdinaryRequest {
-    /// Looks at a whole message; `None` for anything that is not ordinary, which [`Request::open`] reads or refuses.
+    /// Looks at a whole message; `None` for anything that is not ordinary, which [`Request::open`] reads or refuses. `passes` says of
+    /// the id of a service context whether a request with it is.
     ///
     /// # Real-time
-    /// O(1), allocates nothing.
+    /// Linear in the number of contexts, allocates nothing.
     #[inline(always)]
-    pub fn find(message: &[u8], header: &Header) -> Option<OrdinaryRequest> {
+    pub fn find(message: &[u8], header: &Header, passes: impl Fn(u32) -> bool) -> Option<OrdinaryRequest> {
         if header.version != Version::V1_2 || header.seams != 0 {
             return None;
         }
@@ -100,19 +152,11 @@ impl OrdinaryRequest {
         let name_ends = name_at + name;
         // The number of contexts.
         let (_, rest) = rest.split_at_checked((name + 1 + 3) & !3)?;
-        let (contexts, rest) = rest.split_first_chunk()?;
-        if *contexts != [0; 4] {
-            return None;
-        }
-        let contexts_at = message.len() - rest.len() - 4;
-        let body_at = ((contexts_at + 4 + 7) & !7).min(message.len());
-        Some(OrdinaryRequest { id, response, key_ends, name_at, name_ends, body_at })
-    }
-
-    /// What the caller waits for.
-    #[inline]
-    pub fn response(&self) -> Response {
-        self.response
+        let (count, rest) = rest.split_first_chunk()?;
+        let at = message.len() - rest.len();
+        let (contexts, body_at) = behind_number(message, (at, header.order), native(count) as usize, passes)?;
+        let place = RequestPlace { id, response, contexts, body_at };
+        Some(OrdinaryRequest { key_ends, name_at, name_ends, place })
     }
 
     /// The object key and the name of the operation in the message that was looked at; `None` with a shorter one.
@@ -121,10 +165,10 @@ impl OrdinaryRequest {
         Some((message.get(KEY_AT..self.key_ends)?, message.get(self.name_at..self.name_ends)?))
     }
 
-    /// The request id, what the caller waits for, and where the body begins.
+    /// The rest.
     #[inline]
-    pub fn place(&self) -> (u32, Response, usize) {
-        (self.id, self.response, self.body_at)
+    pub fn place(&self) -> RequestPlace {
+        self.place
     }
 
     /// The object key and the operation's name in the message that was looked at, and a decoder at its body.
@@ -141,12 +185,13 @@ impl OrdinaryRequest {
         header: &Header,
         scope: &'m Scope<'m>,
     ) -> (Request<'m>, Decoder<'m>) {
-        let OrdinaryRequest { id, response, key_ends, name_at, name_ends, body_at } = self;
+        let OrdinaryRequest { key_ends, name_at, name_ends, place } = self;
+        let RequestPlace { id, response, contexts, body_at } = place;
         let (head, rest) = message.split_at_mut(body_at);
         let head: &'m [u8] = head;
         let key = &head[KEY_AT..key_ends];
         let operation = OperationName::unchecked(&head[name_at..name_ends]);
-        let contexts = ServiceContexts::EMPTY;
+        let contexts = contexts.of(head, header.order);
         let request = Request { id, response, target: Target::Key(key), operation, contexts };
         (request, Decoder::behind(body_at, rest, header.order, Text::fallback(header.version), scope))
     }
@@ -161,12 +206,14 @@ pub struct KnownHead {
     ends: usize,
     order: Order,
     response: Response,
+    /// The number of service contexts; they themselves differ from request to request.
+    contexts: usize,
 }
 
 impl Default for KnownHead {
     fn default() -> KnownHead {
         let octets = Vec::with_capacity(KnownHead::MAX - RESPONSE_AT);
-        KnownHead { octets, ends: 0, order: Order::NATIVE, response: Response::None }
+        KnownHead { octets, ends: 0, order: Order::NATIVE, response: Response::None, contexts: 0 }
     }
 }
 
@@ -186,17 +233,24 @@ impl KnownHead {
             return false;
         };
         self.octets.extend_from_slice(octets);
-        (self.ends, self.order, self.response) = (ends, header.order, found.response);
+        let RequestPlace { response, contexts, .. } = found.place;
+        (self.ends, self.order, self.response, self.contexts) =
+            (ends, header.order, response, contexts.count);
         true
     }
 
-    /// If a message has the head that was kept: its request id, what its caller waits for, and where its body begins.
-    /// [`OrdinaryRequest::find`] would find the same key, operation and body.
+    /// If a message has the head that was kept: the rest of it. [`OrdinaryRequest::find`] would find the same key, operation,
+    /// contexts and body.
     ///
     /// # Real-time
-    /// One comparison of octets, of [`KnownHead::MAX`] at most.
+    /// One comparison of octets, of [`KnownHead::MAX`] at most; linear in the number of contexts.
     #[inline(always)]
-    pub fn recognise(&self, message: &[u8], header: &Header) -> Option<(u32, Response, usize)> {
+    pub fn recognise(
+        &self,
+        message: &[u8],
+        header: &Header,
+        passes: impl Fn(u32) -> bool,
+    ) -> Option<RequestPlace> {
         if header.version != Version::V1_2 || header.seams != 0 || header.order != self.order {
             return None;
         }
@@ -205,7 +259,8 @@ impl KnownHead {
         }
         let id = u32::from_ne_bytes(*message[ID_AT..].first_chunk()?);
         let id = if header.order.is_foreign() { id.swap_bytes() } else { id };
-        Some((id, self.response, ((self.ends + 7) & !7).min(message.len())))
+        let (contexts, body_at) = behind_number(message, (self.ends, header.order), self.contexts, passes)?;
+        Some(RequestPlace { id, response: self.response, contexts, body_at })
     }
 }
 
@@ -224,7 +279,7 @@ impl<'m> Request<'m> {
         header: &Header,
         scope: &'m Scope<'m>,
     ) -> Result<(Request<'m>, Decoder<'m>)> {
-        match OrdinaryRequest::find(message, header) {
+        match OrdinaryRequest::find(message, header, |_| true) {
             Some(found) => {
                 let (request, d) = found.open(message, header, scope);
                 if has_zero(request.operation.as_bytes()) {
@@ -366,6 +421,17 @@ impl RequestHead {
         let length = u32::try_from(key.len()).ok()?.to_ne_bytes();
         let mut head = [&fixed()[..], &length, key].concat();
         // The name of the operation comes next, with its length.
+        head.resize(head.len().next_multiple_of(4), 0);
+        Some(RequestHead(head.into()))
+    }
+
+    /// The head of requests whose target is this profile, as those to groups have it (clause 11); `None` for one of 4 GiB or more.
+    #[cfg(feature = "miop")]
+    pub fn by_profile(profile: &TaggedProfile) -> Option<RequestHead> {
+        let mut fixed = fixed();
+        fixed[DISPOSITION_AT..DISPOSITION_AT + 2].copy_from_slice(&1u16.to_ne_bytes());
+        let length = u32::try_from(profile.data.len()).ok()?.to_ne_bytes();
+        let mut head = [&fixed[..], &profile.tag.to_ne_bytes(), &length, &profile.data].concat();
         head.resize(head.len().next_multiple_of(4), 0);
         Some(RequestHead(head.into()))
     }

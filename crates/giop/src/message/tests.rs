@@ -508,15 +508,16 @@ fn ordinary_messages_open() {
 }
 
 /// What a kept head recognises in a message is what would be found in it.
-fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<(u32, Response, usize)> {
+fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<RequestPlace> {
+    let any = |_| true;
     let header = |bytes: &[u8]| Header::parse(bytes.first_chunk()?).ok();
     let (first, second) = (header(kept)?, header(bytes)?);
-    let before = OrdinaryRequest::find(kept, &first)?;
+    let before = OrdinaryRequest::find(kept, &first, any)?;
     let mut head = KnownHead::default();
     assert!(head.keep(kept, &first, &before));
-    assert_eq!(head.recognise(kept, &first), Some(before.place()));
-    let seen = head.recognise(bytes, &second)?;
-    let now = OrdinaryRequest::find(bytes, &second).unwrap();
+    assert_eq!(head.recognise(kept, &first, any), Some(before.place()));
+    let seen = head.recognise(bytes, &second, any)?;
+    let now = OrdinaryRequest::find(bytes, &second, any).unwrap();
     assert_eq!((seen, now.names(bytes)), (now.place(), before.names(kept)));
     Some(seen)
 }
@@ -524,7 +525,7 @@ fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<(u32, Response,
 #[test]
 fn a_known_head_is_recognised() {
     assert_eq!(
-        KnownHead::default().recognise(&[0; 64], &Header::new(Version::V1_2, MessageKind::Request)),
+        KnownHead::default().recognise(&[0; 64], &Header::new(Version::V1_2, MessageKind::Request), |_| true),
         None
     );
     for (order, other) in [(Order::Big, Order::Little), (Order::Little, Order::Big)] {
@@ -534,12 +535,13 @@ fn a_known_head_is_recognised() {
         };
         let kept = message(7, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[0; 12]);
         let seen = |bytes: &[u8]| recognises_what_it_finds(&kept, bytes);
+        let place = |bytes: &[u8]| seen(bytes).map(|place| (place.id, place.response, place.body_at));
         assert_eq!(
-            seen(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[1; 40])),
+            place(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[1; 40])),
             Some((9, Response::Target, 56))
         );
         assert_eq!(
-            seen(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[])),
+            place(&message(9, 3, b"tower\0\0\0", b"total\0\0\0", 0, &[])),
             Some((9, Response::Target, 52))
         );
         for unlike in [
@@ -559,12 +561,118 @@ fn a_known_head_is_recognised() {
     let long = hand.u32(key.len() as u32).raw(&key).u32(4).raw(b"sum\0").u32(0).done();
     let short = ordinary(0, Order::Big);
     let header = |bytes: &[u8]| Header::parse(bytes.first_chunk().unwrap()).unwrap();
-    let find = |bytes: &[u8]| OrdinaryRequest::find(bytes, &header(bytes)).unwrap();
+    let find = |bytes: &[u8]| OrdinaryRequest::find(bytes, &header(bytes), |_| true).unwrap();
     let mut head = KnownHead::default();
     assert!(head.keep(&short, &header(&short), &find(&short)));
     assert!(!head.keep(&long, &header(&long), &find(&long)));
     for bytes in [&short, &long] {
-        assert_eq!(head.recognise(bytes, &header(bytes)), None);
+        assert_eq!(head.recognise(bytes, &header(bytes), |_| true), None);
+    }
+}
+
+#[test]
+fn a_reply_with_a_priority_is_as_any_writer_has_it() {
+    let data = crate::context::rt_corba_priority(300);
+    let (mut one, mut other) =
+        (Encoder::new(Vec::new(), Text::DEFAULT), Encoder::new(Vec::new(), Text::DEFAULT));
+    let context = ServiceContext { id: 10, data: &data };
+    let places = (
+        write_prioritised_reply(&mut one, 7, ReplyStatus::NoException, 300),
+        write_reply(&mut other, 7, ReplyStatus::NoException, &[context]),
+    );
+    assert_eq!(places.0, places.1);
+    let (one, other) = (one.flatten().unwrap(), other.flatten().unwrap());
+    assert_eq!(one, other);
+    assert_eq!(one[20..], *Hand(Vec::new(), Order::NATIVE).u32(1).u32(10).u32(4).raw(&data).0);
+}
+
+#[test]
+fn results_are_found_behind_whatever_contexts() {
+    let reply = |order, status, contexts: &[(u32, &[u8])], body: &[u8]| {
+        let mut hand = Hand::new(2, order, 1).u32(7).u32(status).u32(contexts.len() as u32);
+        for (id, data) in contexts {
+            hand = hand.u32(*id).u32(data.len() as u32).raw(data);
+        }
+        while !body.is_empty() && !hand.0.len().is_multiple_of(8) {
+            hand.0.push(0);
+        }
+        hand.raw(body).done()
+    };
+    let results = |bytes: &[u8]| {
+        let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
+        let at = OrdinaryReply::results_behind_contexts(bytes, &header);
+        if let Some(at) = at {
+            let (mut copy, mut region) = (bytes.to_vec(), Region::new(0));
+            let scope = region.enter();
+            let (read, d) = Reply::open(&mut copy, &header, &scope).unwrap();
+            assert_eq!((read.status, d.rest()), (ReplyStatus::NoException, &bytes[at..]));
+        }
+        at
+    };
+    for order in ORDERS {
+        let priority: (u32, &[u8]) = (10, &[0, 0, 0, 5]);
+        assert_eq!(results(&reply(order, 0, &[], b"body")), Some(24));
+        assert_eq!(results(&reply(order, 0, &[priority], b"body")), Some(40));
+        assert_eq!(results(&reply(order, 0, &[priority], b"")), Some(36));
+        assert_eq!(results(&reply(order, 0, &[(77, &[1; 8]), priority], b"body")), Some(56));
+        for status in 1..7 {
+            assert_eq!(results(&reply(order, status, &[priority], b"body")), None);
+            assert_eq!(results(&reply(order, status, &[], b"body")), None);
+        }
+        // More contexts than there are octets for, and one that is longer than the message.
+        let mut wrong = reply(order, 0, &[priority], b"body");
+        wrong[20..24].fill(0x11);
+        assert_eq!(results(&wrong), None);
+        let mut wrong = reply(order, 0, &[priority], b"body");
+        wrong[28..32].fill(0x11);
+        assert_eq!(results(&wrong), None);
+        assert_eq!(results(&reply(order, 0, &[], b"")[..23]), None);
+    }
+}
+
+/// A request for "sum" with these contexts, each already padded, and four octets of body.
+fn with_contexts(order: Order, id: u32, contexts: &[(u32, &[u8])]) -> Vec<u8> {
+    let hand = Hand::new(2, order, 0).u32(id).raw(&[3, 0, 0, 0]).raw(&[0; 4]);
+    let mut hand = hand.u32(5).raw(b"tower\0\0\0").u32(4).raw(b"sum\0").u32(contexts.len() as u32);
+    for (id, data) in contexts {
+        hand = hand.u32(*id).u32(data.len() as u32).raw(data);
+    }
+    while !hand.0.len().is_multiple_of(8) {
+        hand.0.push(0);
+    }
+    hand.u32(99).done()
+}
+
+#[test]
+fn contexts_may_differ_in_a_known_head() {
+    for order in ORDERS {
+        let kept = with_contexts(order, 7, &[(10, &[0, 0, 0, 5]), (77, b"whatever")]);
+        // Other contexts of other lengths, as many.
+        let other = with_contexts(order, 8, &[(1, &[0; 12]), (10, &[0, 0, 0, 6])]);
+        let place = recognises_what_it_finds(&kept, &other).unwrap();
+        assert_eq!((place.id, place.body_at), (8, other.len() - 4));
+        let contexts = place.contexts.of(&other, order);
+        assert_eq!((contexts.get(1), contexts.get(10)), (Some(&[0; 12][..]), Some(&[0, 0, 0, 6][..])));
+        assert_eq!((contexts.len(), contexts.get(77)), (2, None));
+        let header = Header::parse(other.first_chunk().unwrap()).unwrap();
+        opens_as_it_reads(&other, &header);
+        // One that does not pass, whether it is known or not.
+        let mut head = KnownHead::default();
+        assert!(head.keep(&other, &header, &OrdinaryRequest::find(&other, &header, |_| true).unwrap()));
+        assert!(head.recognise(&other, &header, |id| id != 99).is_some());
+        assert!(head.recognise(&other, &header, |id| id != 1).is_none());
+        assert!(OrdinaryRequest::find(&other, &header, |id| id != 10).is_none());
+        // More of them, or fewer, are another head.
+        for unlike in [with_contexts(order, 9, &[]), with_contexts(order, 9, &[(10, &[0, 0, 0, 5])])] {
+            assert_eq!(recognises_what_it_finds(&kept, &unlike), None);
+        }
+        // Lengths that reach behind the end are for the reader that says what is wrong.
+        for at in [other.len() - 12, other.len() - 32] {
+            let mut wrong = other.clone();
+            wrong[at..at + 4].fill(0x7f);
+            assert_eq!(recognises_what_it_finds(&kept, &wrong), None, "{at}");
+            opens_as_it_reads(&wrong, &header);
+        }
     }
 }
 

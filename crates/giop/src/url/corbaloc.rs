@@ -3,6 +3,8 @@
 use super::escape::{self, Escaped};
 use super::{UrlError, UrlErrorKind};
 use crate::header::minor_version;
+#[cfg(feature = "diop")]
+use crate::profile::TAG_TAO_DIOP;
 use crate::profile::TAG_TAO_UIOP;
 use crate::{AddressProfile, IiopProfile, Ior};
 use alloc::string::String;
@@ -31,6 +33,19 @@ pub enum Address {
         /// TCP port.
         port: u16,
     },
+    /// `diop:`: UDP, as TAO writes it.
+    #[cfg(feature = "diop")]
+    Diop {
+        /// GIOP version to begin with, 1.2 when none is written, as TAO does.
+        version: Version,
+        /// Host name or address, without brackets.
+        host: String,
+        /// UDP port.
+        port: u16,
+    },
+    /// `miop:`: an object group behind an IP multicast group. It has no object key.
+    #[cfg(feature = "miop")]
+    Miop(super::GroupAddress),
     /// Any other protocol, such as `uiop:`, kept as it is.
     Other {
         /// Name of the protocol.
@@ -50,7 +65,8 @@ pub struct Corbaloc {
 }
 
 impl Corbaloc {
-    /// A reference of the IIOP and `uiop:` addresses (unix sockets, as TAO writes them); `None` when there is none.
+    /// A reference of the IIOP and `uiop:` addresses (unix sockets, as TAO writes them), those of `diop:` (UDP) and `miop:` (groups) where
+    /// their features are on; `None` when there is none.
     pub fn to_ior(&self) -> Option<Ior> {
         let profiles = self.addresses.iter().filter_map(|address| match address {
             Address::Iiop { version, host, port } => {
@@ -59,6 +75,16 @@ impl Corbaloc {
                     IiopProfile { version, host, port, key: self.key.clone(), components: Vec::new() };
                 profile.to_tagged().ok()
             }
+            #[cfg(feature = "diop")]
+            Address::Diop { version, host, port } => {
+                let (version, host, port) = (*version, host.clone(), *port);
+                let profile =
+                    IiopProfile { version, host, port, key: self.key.clone(), components: Vec::new() };
+                let tagged = profile.to_tagged().ok()?;
+                Some(crate::TaggedProfile { tag: TAG_TAO_DIOP, ..tagged })
+            }
+            #[cfg(feature = "miop")]
+            Address::Miop(group) => group.profile(),
             Address::Other { protocol, address } if protocol == "uiop" => {
                 let (version, path) = match address.split_once('@') {
                     Some(("1.0", path)) => (Version::V1_0, path),
@@ -74,6 +100,14 @@ impl Corbaloc {
         });
         let profiles: Vec<_> = profiles.collect();
         (!profiles.is_empty()).then(|| Ior { type_id: String::new(), profiles })
+    }
+
+    /// Whether the last address says all by itself, so that no key follows.
+    fn ends_without_key(&self) -> bool {
+        #[cfg(feature = "miop")]
+        return self.key.is_empty() && matches!(self.addresses.last(), Some(Address::Miop(_)));
+        #[cfg(not(feature = "miop"))]
+        false
     }
 
     /// Reads what follows the scheme, from byte `at` of `url` on.
@@ -102,30 +136,30 @@ impl Corbaloc {
     }
 }
 
-struct Reader<'a> {
-    url: &'a str,
-    at: usize,
+pub(super) struct Reader<'a> {
+    pub url: &'a str,
+    pub at: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
+    pub fn rest(&self) -> &'a str {
         &self.url[self.at..]
     }
 
-    fn eat(&mut self, c: char) -> bool {
+    pub fn eat(&mut self, c: char) -> bool {
         let found = self.rest().starts_with(c);
         self.at += if found { c.len_utf8() } else { 0 };
         found
     }
 
-    fn until(&mut self, ends: &[char]) -> &'a str {
+    pub fn until(&mut self, ends: &[char]) -> &'a str {
         let rest = self.rest();
         let part = &rest[..rest.find(ends).unwrap_or(rest.len())];
         self.at += part.len();
         part
     }
 
-    fn error(&self, kind: UrlErrorKind) -> UrlError {
+    pub fn error(&self, kind: UrlErrorKind) -> UrlError {
         UrlError::at(kind, self.url, self.at)
     }
 
@@ -145,7 +179,17 @@ impl<'a> Reader<'a> {
             };
         }
         if protocol.is_empty() || protocol.eq_ignore_ascii_case("iiop") {
-            return self.iiop();
+            let (version, host, port) = self.iiop(Version::V1_0)?;
+            return Ok(Address::Iiop { version, host, port });
+        }
+        #[cfg(feature = "diop")]
+        if protocol.eq_ignore_ascii_case("diop") {
+            let (version, host, port) = self.iiop(Version::V1_2)?;
+            return Ok(Address::Diop { version, host, port });
+        }
+        #[cfg(feature = "miop")]
+        if protocol.eq_ignore_ascii_case("miop") {
+            return self.miop().map(Address::Miop);
         }
         let ends: &[char] = if protocol.eq_ignore_ascii_case("uiop") { &[',', '|'] } else { &[',', '/'] };
         let address = self.until(ends).into();
@@ -153,9 +197,19 @@ impl<'a> Reader<'a> {
     }
 
     /// `[version@]host[:port]`.
-    fn iiop(&mut self) -> Result<Address, UrlError> {
+    fn iiop(&mut self, default: Version) -> Result<(Version, String, u16), UrlError> {
+        let version = self.version(default)?;
+        let (host, port) = self.host_and_port()?;
+        if !matches!(self.rest().chars().next(), None | Some(',' | '/')) {
+            return Err(self.error(UrlErrorKind::Host));
+        }
+        Ok((version, host, port.unwrap_or(DEFAULT_PORT)))
+    }
+
+    /// `[version@]`.
+    pub fn version(&mut self, default: Version) -> Result<Version, UrlError> {
         let start = self.at;
-        let mut version = Version::V1_0;
+        let mut version = default;
         let written = self.until(&['@', ',', '/']);
         if self.eat('@') {
             version = match written {
@@ -167,6 +221,11 @@ impl<'a> Reader<'a> {
         } else {
             self.at = start;
         }
+        Ok(version)
+    }
+
+    /// `host[:port]`, up to whatever may follow an address.
+    pub fn host_and_port(&mut self) -> Result<(String, Option<u16>), UrlError> {
         let host_at = self.at;
         let host = if self.eat('[') {
             let host = self.until(&[']', ',', '/']);
@@ -175,7 +234,7 @@ impl<'a> Reader<'a> {
             }
             host
         } else {
-            self.until(&[':', ',', '/'])
+            self.until(&[':', ',', '/', ';'])
         };
         let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');
         if host.is_empty() || !host.chars().all(good) {
@@ -184,19 +243,16 @@ impl<'a> Reader<'a> {
         let port_at = self.at;
         let port = if self.eat(':') {
             // A sign is good for `parse`, not for a port.
-            let digits = self.until(&[',', '/']);
+            let digits = self.until(&[',', '/', ';']);
             let digits = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
             match digits.and_then(|d| d.parse().ok()) {
                 Some(0) | None => return Err(UrlError::at(UrlErrorKind::Port, self.url, port_at + 1)),
-                Some(port) => port,
+                port => port,
             }
         } else {
-            DEFAULT_PORT
+            None
         };
-        if !matches!(self.rest().chars().next(), None | Some(',' | '/')) {
-            return Err(self.error(UrlErrorKind::Host));
-        }
-        Ok(Address::Iiop { version, host: host.into(), port })
+        Ok((host.into(), port))
     }
 }
 
@@ -206,11 +262,23 @@ impl fmt::Display for Address {
             Address::Rir => f.write_str("rir:"),
             Address::Iiop { version, host, port } => {
                 write!(f, ":1.{}@", minor_version(*version))?;
-                if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+                write_host(f, host, *port)
             }
+            #[cfg(feature = "diop")]
+            Address::Diop { version, host, port } => {
+                write!(f, "diop:1.{}@", minor_version(*version))?;
+                write_host(f, host, *port)
+            }
+            #[cfg(feature = "miop")]
+            Address::Miop(group) => write!(f, "miop:{group}"),
             Address::Other { protocol, address } => write!(f, "{protocol}:{address}"),
         }
     }
+}
+
+/// `host:port`, an IPv6 address in brackets.
+pub(super) fn write_host(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
 }
 
 /// Without a scheme.
@@ -218,6 +286,9 @@ impl fmt::Display for Corbaloc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, address) in self.addresses.iter().enumerate() {
             write!(f, "{}{address}", if i > 0 { "," } else { "" })?;
+        }
+        if self.ends_without_key() {
+            return Ok(());
         }
         let bar =
             matches!(self.addresses.last(), Some(Address::Other { protocol, .. }) if protocol == "uiop");

@@ -37,6 +37,15 @@ pub enum UrlErrorKind {
     Bracket,
     /// A port that is no number from 1 to 65535.
     Port,
+    /// What stands before the slash of `miop:` is no group.
+    #[cfg(feature = "miop")]
+    Group,
+    /// The address of `miop:` is none of a multicast group, or has no port.
+    #[cfg(feature = "miop")]
+    Multicast,
+    /// What stands behind the semicolon of `miop:` is no address of IIOP with a key.
+    #[cfg(feature = "miop")]
+    Answering,
     /// `rir:` beside other addresses, or with something between the colon and the key.
     Rir,
     /// A percent sign without two hexadecimal digits.
@@ -95,6 +104,18 @@ impl fmt::Display for UrlError {
             }
             UrlErrorKind::Bracket => "an IPv6 address ends in a bracket: write [fe80::1]",
             UrlErrorKind::Port => "a port is a number from 1 to 65535",
+            #[cfg(feature = "miop")]
+            UrlErrorKind::Group => {
+                "a group is version 1.0, a domain without hyphens and a number: write miop:1.0@1.0-domain-1/225.1.1.1:5000"
+            }
+            #[cfg(feature = "miop")]
+            UrlErrorKind::Multicast => {
+                "a group's address is one of IP multicast, with a port: write 225.1.1.1:5000 or [ff15::1]:5000"
+            }
+            #[cfg(feature = "miop")]
+            UrlErrorKind::Answering => {
+                "for requests that are answered a group has an object behind IIOP: write ;iiop:1.2@host:2809/key"
+            }
             UrlErrorKind::Rir => {
                 "rir: stands alone, with nothing before the key: write corbaloc:rir:/NameService"
             }
@@ -127,6 +148,8 @@ impl From<UrlError> for SystemException {
             | UrlErrorKind::Host
             | UrlErrorKind::Bracket
             | UrlErrorKind::Port => minor::BAD_PARAM_URL_ADDRESS,
+            #[cfg(feature = "miop")]
+            UrlErrorKind::Multicast => minor::BAD_PARAM_URL_ADDRESS,
             UrlErrorKind::HexDigit | UrlErrorKind::OddDigits | UrlErrorKind::Reference(_) => {
                 minor::BAD_PARAM_URL
             }

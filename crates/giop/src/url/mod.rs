@@ -9,9 +9,13 @@
 mod corbaloc;
 mod error;
 mod escape;
+#[cfg(feature = "miop")]
+mod group;
 
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, NAME_SERVICE};
 pub use error::{UrlError, UrlErrorKind};
+#[cfg(feature = "miop")]
+pub use group::GroupAddress;
 
 use crate::{Ior, Name};
 use alloc::string::String;

@@ -48,6 +48,49 @@ fn corbaloc() {
 }
 
 #[test]
+fn diop() {
+    let one = loc("corbaloc:diop:1.1@h:7/k");
+    assert_eq!(one.addresses, [Address::Diop { version: Version::V1_1, host: "h".into(), port: 7 }]);
+    let other = loc("corbaloc:DIOP:[::1],:h/k");
+    let version = Version::V1_2;
+    assert_eq!(other.addresses[0], Address::Diop { version, host: "::1".into(), port: 2809 });
+    // Laid out as IIOP's profile, with TAO's tag.
+    let ior = other.to_ior().unwrap();
+    assert_eq!(ior.profiles.iter().map(|profile| profile.tag).collect::<Vec<_>>(), [0x5441_4f04, 0]);
+    let profile = crate::IiopProfile::parse(&ior.profiles[0].data).unwrap();
+    assert_eq!(
+        (&*profile.host, profile.port, profile.version, &*profile.key),
+        ("::1", 2809, version, &b"k"[..])
+    );
+}
+
+#[test]
+fn miop() {
+    let parse = |text: &str| match &loc(text).addresses[..] {
+        [Address::Miop(group)] => group.clone(),
+        other => panic!("{text}: {other:?}"),
+    };
+    let one = parse("corbaloc:miop:1.0@1.0-domain-1/225.1.1.1:5000");
+    assert_eq!((&*one.group.domain, one.group.id, one.group.ref_version), ("domain", 1, 0));
+    assert_eq!((one.address.to_string(), one.port, one.answering), ("225.1.1.1".into(), 5000, None));
+    let profile =
+        loc("corbaloc:miop:1.0-d-18446744073709551615-7/[ff15::1]:1").to_ior().unwrap().profiles.remove(0);
+    assert_eq!(profile.tag, 3);
+    let profile = crate::miop::UipmcProfile::parse(&profile.data).unwrap();
+    assert_eq!((&*profile.address, profile.port), ("ff15::1", 1));
+    let group = profile.group().unwrap();
+    assert_eq!((&*group.domain, group.id, group.ref_version), ("d", u64::MAX, 7));
+    assert_eq!(profile.answering(), None);
+    let two_ways = loc("corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000;iiop:1.2@lab:9/key").to_ior().unwrap();
+    let profile = crate::miop::UipmcProfile::parse(&two_ways.profiles[0].data).unwrap();
+    let iiop = profile.answering().unwrap();
+    assert_eq!((&*iiop.host, iiop.port, &*iiop.key), ("lab", 9, &b"key"[..]));
+    // Beside others, whose key it does not need.
+    let mixed = loc("corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000,iiop:h/k");
+    assert_eq!((mixed.addresses.len(), &*mixed.key), (2, &b"k"[..]));
+}
+
+#[test]
 fn corbaname() {
     let parse = |text: &str| match text.parse() {
         Ok(ObjectUrl::Corbaname { context, name }) => (context, name),
@@ -99,6 +142,18 @@ fn errors_say_what_where_and_what_to_do() {
         ("corbaloc:rir:,:h/k", Rir, 14),
         ("corbaloc::h/k%2", Escape, 14),
         ("corbaloc::h/k#n", Character, 14),
+        ("corbaloc::h;x/k", Host, 12),
+        ("corbaloc:diop:1.3@h/k", Version, 15),
+        ("corbaloc:diop:h:0/k", Port, 17),
+        ("corbaloc:miop:1.0@225.1.1.1:5000", Group, 19),
+        ("corbaloc:miop:1.0@2.0-d-1/225.1.1.1:5000", Group, 19),
+        ("corbaloc:miop:1.0@1.0-d-x/225.1.1.1:5000", Group, 19),
+        ("corbaloc:miop:1.0@1.0-d-1-2-3/225.1.1.1:5000", Group, 19),
+        ("corbaloc:miop:1.0@1.0-d-1/10.1.1.1:5000", Multicast, 27),
+        ("corbaloc:miop:1.0@1.0-d-1/[fe80::1]:5000", Multicast, 27),
+        ("corbaloc:miop:1.0@1.0-d-1/225.1.1.1", Multicast, 27),
+        ("corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000;rir:/k", Answering, 42),
+        ("corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000;iiop:h", Answering, 42),
         ("corbaname::h#a//b", NameEmpty, 16),
         ("corbaname::h#a\\b", NameEscape, 15),
         ("corbaname::h#%ff", Escape, 14),
@@ -121,6 +176,13 @@ fn written_and_read_again() {
         "corbaloc::1.2@[::1]:1,rir2:x/a%20b",
         "corbaloc:rir:/NameService",
         "corbaloc:uiop:/tmp/s|key%7c",
+        "corbaloc:diop:1.2@h:7,:1.2@h:8/k",
+        "corbaname:diop:1.2@h:7/NameService#a",
+        "corbaloc:miop:1.0@1.0-domain-1/225.1.1.1:5000",
+        "corbaloc:miop:1.0@1.0-domain-1-7/[ff15::1]:5000",
+        "corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000/k",
+        "corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000,:1.2@h:8/k",
+        "corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000;:1.2@lab:9/key%20",
         "corbaname::1.0@h:2809/NameService#a/b.c%5c/d",
         "corbaname:rir:/NameService",
         "file:///tmp/a%20b",
@@ -143,6 +205,14 @@ proptest! {
         let _ = text.parse::<ObjectUrl>();
         let _ = alloc::format!("corbaloc:{text}").parse::<ObjectUrl>();
         let _ = alloc::format!("corbaname::h#{text}").parse::<ObjectUrl>();
+    }
+
+    #[test]
+    fn any_group(rest in r"(1\.[02]@)?1\.0-[a-d]{1,3}-[0-9]{1,3}(-[0-9])?/225\.1\.1\.[0-9]:[0-9]{1,5}[;,/:@ihop.a-c0-9]{0,12}") {
+        if let Ok(url) = alloc::format!("corbaloc:miop:{rest}").parse::<ObjectUrl>() {
+            let text = url.to_string();
+            prop_assert_eq!(text.parse::<ObjectUrl>(), Ok(url), "{}", text);
+        }
     }
 
     #[test]

@@ -19,7 +19,6 @@ use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
-use isorb_transport::LONGEST_DATAGRAM;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,11 +60,6 @@ impl Own {
     fn priority(priority: Option<Priority>) -> Own {
         Own { priority: priority.map(|priority| rt_corba_priority(priority.get())), band: None }
     }
-
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.priority.is_none() && self.band.is_none()
-    }
 }
 
 impl<'a> Call<'_, 'a> {
@@ -105,7 +99,26 @@ impl<'a> Call<'_, 'a> {
             }
             Place::There(peer) => self.planned(target, peer, scope, policies),
             Place::Here => self.collocated(target, scope),
+            #[cfg(feature = "miop")]
+            Place::Group(group) => self.to_group(target, group, scope, policies),
         }
+    }
+
+    /// A call to all members of a group, or to the object that answers for them.
+    #[cfg(feature = "miop")]
+    #[inline(never)]
+    fn to_group<'s>(
+        &self,
+        target: &Target,
+        group: &crate::groups::GroupPlace,
+        scope: &'s Scope<'s>,
+        policies: Effective,
+    ) -> Result<Option<Answer<'s>>, Failure> {
+        if self.response == Response::None {
+            return self.there(target, &group.peer, scope, policies, Own::default());
+        }
+        let target = group.answering().map_err(Failure::Final)?;
+        self.attempt(&target, scope, policies)
     }
 
     /// A remote call whose connection and context depend on its priority.
@@ -181,15 +194,19 @@ impl<'a> Call<'_, 'a> {
                 Version::V1_2 if !lossy => self.orb.offer_bidirectional(connection),
                 _ => None,
             };
-            let plain = announce.is_none() && listen_points.is_none() && contexts.is_empty();
+            // With no other context than its priority a request begins as the one before it.
+            let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
-            let beginning = Beginning::request(target.number, self.operation);
+            let beginning = Beginning::request(target.number, self.operation, contexts.priority.is_some());
             let (buffer, begun) =
                 if plain { work.encode.take_for(beginning) } else { (work.encode.take(), 0) };
             let mut e = Encoder::resume(buffer, begun, text);
             let mut head = 0;
             let encoded = if plain {
-                self.encode(&mut e, target, slot.id(), &[], &mut head)
+                match &contexts.priority {
+                    None => self.encode(&mut e, target, slot.id(), &[], &mut head),
+                    Some(data) => self.prioritise(&mut e, target, slot.id(), data, &mut head),
+                }
             } else {
                 let code_sets = announce.map(|_| CodeSets::of(text));
                 self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
@@ -204,7 +221,7 @@ impl<'a> Call<'_, 'a> {
                 Err(SendError::NotSent) => {
                     return Err(Failure::Final(self.timed_out(connection.peer()).completed(Completion::No)));
                 }
-                Err(SendError::TooLong) => return Err(Failure::Final(too_long(connection.peer()))),
+                Err(SendError::TooLong) => return Err(Failure::Final(too_long(connection))),
                 Err(SendError::TimedOut) => {
                     return Err(Failure::Final(self.timed_out(connection.peer())));
                 }
@@ -235,6 +252,14 @@ impl<'a> Call<'_, 'a> {
                 && reply.status == ReplyStatus::NoException
                 && self.exchange.is_none()
                 && let Some(body) = copy_body(scope, &message[OrdinaryReply::BODY_AT..])
+            {
+                return Ok(Some(Answer::Results(body, arrived.header.order, text)));
+            }
+            // Contexts of a reply are for interceptors.
+            if contexts.priority.is_some()
+                && self.exchange.is_none()
+                && let Some(body_at) = OrdinaryReply::results_behind_contexts(message, &arrived.header)
+                && let Some(body) = copy_body(scope, message.get(body_at..).unwrap_or_default())
             {
                 return Ok(Some(Answer::Results(body, arrived.header.order, text)));
             }
@@ -315,6 +340,24 @@ impl<'a> Call<'_, 'a> {
         self.encode(e, target, id, contexts, &mut 0)
     }
 
+    /// A request with its priority and no other service context.
+    #[inline(never)]
+    fn prioritise<'e>(
+        &self,
+        e: &'e mut Encoder<'a>,
+        target: &Target,
+        id: u32,
+        data: &[u8; 4],
+        beginning: &mut usize,
+    ) -> Result<&'e Message<'a>> {
+        if let Some(at) = e.position().checked_sub(data.len()) {
+            // What it begins with is there, the priority last, which is as long as an `unsigned long`.
+            e.patch(at, u32::from_ne_bytes(*data));
+        }
+        let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data };
+        self.encode(e, target, id, &[context], beginning)
+    }
+
     #[inline(always)]
     fn encode<'e>(
         &self,
@@ -382,9 +425,11 @@ fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
 }
 
 #[cold]
-fn too_long(peer: &str) -> SystemException {
+fn too_long(connection: &Connection) -> SystemException {
+    let longest = connection.stream().longest_message().unwrap_or_default();
     SystemException::new(Kind::ImpLimit, 0, Completion::No).detail(format!(
-        "the request is longer than a datagram to {peer} may be ({LONGEST_DATAGRAM} octets); use another protocol for it"
+        "the request is longer than a message to {} may be ({longest} octets); use another protocol for it",
+        connection.peer()
     ))
 }
 

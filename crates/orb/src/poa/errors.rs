@@ -103,6 +103,12 @@ raises! {
     PolicyError {
         WrongPolicy = "the POA's policies do not have this; create the POA with the policy that the operation names",
     }
+    /// What operations on members of groups raise.
+    GroupError {
+        NotAGroupObject = "the reference names no group behind an address of IP multicast; write corbaloc:miop:1.0@1.0-domain-1/225.1.1.1:5000",
+        NotAMember = "the object is no member of the group; associate it first",
+        WrongPolicy = "the POA needs SYSTEM_ID to make an id; use associate_reference_with_id with one of your own",
+    }
     /// What reading the default servant raises.
     DefaultServantError {
         NoServant = "no default servant is set; set one with set_servant",

@@ -135,6 +135,30 @@ impl Poa {
         Ok(self.make_reference(active.servant.interface().id, &active.id)?)
     }
 
+    /// A new id, for an object of a group.
+    #[cfg(feature = "miop")]
+    pub(crate) fn new_group_id(&self) -> Result<ObjectId, super::GroupError> {
+        if !self.0.policies.system_ids() {
+            return Err(super::GroupError::WrongPolicy);
+        }
+        Ok(self.alive()?.objects.new_id()?)
+    }
+
+    #[cfg(feature = "miop")]
+    pub(crate) fn check_group_id(&self, id: &[u8]) -> Result<()> {
+        check_id(&*self.alive()?, self.0.policies.system_ids(), id)
+    }
+
+    #[cfg(feature = "miop")]
+    pub(crate) fn group_key(&self, id: &[u8]) -> Vec<u8> {
+        self.key(id)
+    }
+
+    #[cfg(feature = "miop")]
+    pub(crate) fn group_orb(&self) -> Result<crate::Orb> {
+        self.orb()
+    }
+
     /// Whether the policies lead from a servant to its object.
     fn knows_servants(&self) -> bool {
         let policies = &self.0.policies;

@@ -41,8 +41,8 @@ mod threads;
 
 pub use current::Current;
 pub use errors::{
-    ActivateError, ActivateWithIdError, CreateError, DefaultServantError, FindError, ManagerError, NoContext,
-    ObjectIdError, PolicyError, ServantError, ToIdError, ToServantError,
+    ActivateError, ActivateWithIdError, CreateError, DefaultServantError, FindError, GroupError,
+    ManagerError, NoContext, ObjectIdError, PolicyError, ServantError, ToIdError, ToServantError,
 };
 pub use key::ObjectId;
 pub use manager::{PoaManager, State};

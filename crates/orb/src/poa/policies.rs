@@ -256,6 +256,12 @@ impl PoaPolicies {
         self.region_bytes
     }
 
+    /// The index of the first real-time policy of one of these types, as InvalidPolicy counts; `None` where none was set.
+    pub fn index_of_rt_policy(&self, policy_types: &[u32]) -> Option<u16> {
+        let is_one = |set: &Which| matches!(set, Which::RealTime(of) if policy_types.contains(of));
+        self.order.iter().position(is_one).and_then(|index| u16::try_from(index).ok())
+    }
+
     /// The index of the real-time policy of this type; of the region for [`Adapter::REGION`](crate::rt::Adapter::REGION).
     pub(super) fn rt_index(&self, policy_type: u32) -> u16 {
         let wanted = match policy_type {

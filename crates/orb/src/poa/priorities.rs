@@ -3,10 +3,19 @@
 use super::poa::Poa;
 use super::{ActivateError, ActivateWithIdError, ObjectId, PolicyError};
 use crate::servant::IntoServant;
-use crate::{Object, Reference, Result, Servant};
+use crate::{Object, Orb, Reference, Result, Servant};
+use isorb_giop::message::ServiceContexts;
 use isorb_rt::priority::Priority;
 
 impl Poa {
+    /// The priority at which a request for an object will run; `None` where the POA has no real-time side, and where the request will
+    /// be refused.
+    pub(super) fn urgency(&self, orb: &Orb, id: &[u8], contexts: &ServiceContexts<'_>) -> Option<Priority> {
+        let rt = self.0.rt.as_deref()?;
+        let own = self.lock().objects.find(id).and_then(|active| active.priority);
+        rt.urgency(orb, contexts, own, id).ok()?.priority()
+    }
+
     /// As [`create_reference`](Self::create_reference), for an object whose requests run at `priority`.
     ///
     /// # Errors

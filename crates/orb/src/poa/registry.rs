@@ -12,8 +12,9 @@ use super::poa::Poa;
 use super::policies::PoaPolicies;
 use super::table::Table;
 use crate::{Orb, Result};
-use isorb_giop::message::OperationName;
+use isorb_giop::message::{OperationName, ServiceContexts};
 use isorb_giop::{Kind, SystemException, minor};
+use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::HashMap;
@@ -143,16 +144,31 @@ impl Registry {
     /// Neither allocates nor waits, but for the locks of the POA's table and of the map, each held for a look-up.
     #[inline(always)]
     pub fn find_active(&self, key: &[u8]) -> Option<Found> {
-        let (poa, id) = match Key::parse(key)? {
+        let (poa, id) = self.find_known(key)?;
+        Visit::at_once(poa)?.find_active(id)
+    }
+
+    /// The priority at which a request with these contexts will run, as far as its POA is there and has a real-time side.
+    ///
+    /// # Real-time
+    /// As [`find_active`](Self::find_active), and what the priority transform does.
+    pub fn urgency(&self, orb: &Orb, key: &[u8], contexts: &ServiceContexts<'_>) -> Option<Priority> {
+        let (poa, id) = self.find_known(key)?;
+        poa.urgency(orb, id, contexts)
+    }
+
+    /// The POA of a key, if it is there, and the object's id.
+    #[inline(always)]
+    fn find_known<'k>(&self, key: &'k [u8]) -> Option<(Poa, &'k [u8])> {
+        match Key::parse(key)? {
             Key::Transient { epoch, slot, generation, id } => {
                 if epoch != self.shared.epoch {
                     return None;
                 }
-                (self.shared.table.find(slot, generation)?, id)
+                Some((self.shared.table.find(slot, generation)?, id))
             }
-            Key::Persistent { path, id } => (self.known_path(path)?, id),
-        };
-        Visit::at_once(poa)?.find_active(id)
+            Key::Persistent { path, id } => Some((self.known_path(path)?, id)),
+        }
     }
 
     /// Tells ORBs of a process apart.

@@ -33,7 +33,7 @@ pub use isorb_rt::priority::{
     ClassSelectors, Continuous, Direct, Linear, NetworkPriority, NetworkPriorityMapping, Priority,
     PriorityMapping, Unmarked,
 };
-pub use isorb_rt::sched::{Cpus, NativeRange, RealTime};
+pub use isorb_rt::sched::{Cpus, NativeRange, RealTime, Reservation, SchedClass};
 pub use mutex::{Mutex, MutexNotFound};
 pub use overrides::{Overrides, set_thread_overrides, thread_overrides};
 pub use pool::{

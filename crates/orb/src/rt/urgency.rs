@@ -28,6 +28,13 @@ pub(crate) struct Urgency {
     pub echo: Option<i16>,
 }
 
+impl Urgency {
+    /// At which the request runs, if it has one.
+    pub fn priority(&self) -> Option<Priority> {
+        self.priority
+    }
+}
+
 impl Adapter {
     /// The priority of a request for an object.
     ///

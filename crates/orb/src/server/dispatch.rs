@@ -11,10 +11,11 @@ use crate::workspace::{Beginning, Work};
 use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder, Message, Text};
 use isorb_giop::message::{
-    self, LocateStatus, OperationName, OrdinaryReply, ReplyStatus, Request, Response, ServiceContext,
-    ServiceContexts,
+    self, LocateStatus, OperationName, OrdinaryReply, ReplyStatus, Request, RequestPlace, Response,
+    ServiceContext, ServiceContexts,
 };
 use isorb_giop::{Completion, Ior, Kind, ProtocolError, context, minor};
+use isorb_rt::priority::Priority;
 use isorb_scope::Scope;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -42,10 +43,38 @@ pub(crate) fn request(
             return Ok(());
         }
     }
-    if at_once(orb, connection, arrived, work, &mut serving, send) {
+    let origin = Origin { connection, text: Text::DEFAULT };
+    if at_once(orb, origin, arrived, work, &mut serving, send) {
         return Ok(());
     }
-    any_request(orb, connection, arrived, work, serving, send)
+    any_request(orb, origin, arrived, work, serving, send)
+}
+
+/// As [`request`], for one that came over no connection and is not answered, with text in these code sets.
+///
+/// # Errors
+/// As [`request`].
+#[cfg(feature = "miop")]
+pub(super) fn unanswered(
+    orb: &Orb,
+    text: Text,
+    arrived: Arrived,
+    work: &mut Work,
+) -> Result<(), ProtocolError> {
+    let origin = Origin { connection: None, text };
+    let send = &mut |_: &Message<'_>| {};
+    if at_once(orb, origin, arrived, work, &mut None, send) {
+        return Ok(());
+    }
+    any_request(orb, origin, arrived, work, None, send)
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy)]
+struct Origin<'c> {
+    connection: Option<&'c Arc<Connection>>,
+    /// Its text, where that is not the connection's.
+    text: Text,
 }
 
 /// Serves a request if it is as nearly all are, and its object is active. `false`: it was not served, and nothing happened.
@@ -54,7 +83,7 @@ pub(crate) fn request(
 #[inline(always)]
 fn at_once(
     orb: &Orb,
-    connection: Option<&Arc<Connection>>,
+    Origin { connection, text }: Origin<'_>,
     arrived: Arrived,
     work: &mut Work,
     serving: &mut Option<connection::Serving<'_>>,
@@ -65,12 +94,15 @@ fn at_once(
     }
     let Work { region, encode, block, seen } = work;
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let Some(request) = seen.find(orb, bytes, &arrived.header) else { return false };
-    let Ordinary { id, response, body_at, found, operation } = request;
+    let Some(request) = seen.find(orb, connection, bytes, &arrived.header) else { return false };
+    let Ordinary { place, found, operation } = request;
+    let RequestPlace { id, response, contexts, body_at } = place;
     let scope = region.enter();
     let entered = found.enter(OperationName::from(operation.1));
-    let text = connection.map_or(Text::DEFAULT, |connection| connection.text(arrived.header.version));
-    let body = bytes.get_mut(body_at..).unwrap_or_default();
+    let text = connection.map_or(text, |connection| connection.text(arrived.header.version));
+    // The place was found in this message.
+    let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
+    let contexts = contexts.of(head, arrived.header.order);
     let d = Decoder::behind(body_at, body, arrived.header.order, text, &scope).with_context(orb);
     let (buffer, begun) = encode.take_for(Beginning::REPLY);
     let mut e = Encoder::resume(buffer, begun, text);
@@ -80,15 +112,15 @@ fn at_once(
     } else {
         message::renew_reply(&mut e, id, ReplyStatus::NoException);
     }
-    let (status, head) = (OrdinaryReply::STATUS_AT, OrdinaryReply::BODY_AT);
-    let mut places = Places { status, head };
+    let ordinary = OrdinaryReply::BODY_AT;
+    let mut places = Places { status: OrdinaryReply::STATUS_AT, head: ordinary };
     let upcall = UpcallRequest {
         scope: &scope,
         orb,
         operation: operation.1,
         object_id: entered.object_id(),
         poa: Some(entered.poa()),
-        contexts: ServiceContexts::EMPTY,
+        contexts,
     };
     if entered.rt().is_none() {
         call_servant(&entered, Some(operation), &upcall, d, &mut e, places, |_| Ok(()));
@@ -101,18 +133,18 @@ fn at_once(
     // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
     drop(serving.take());
     encode.put_back(e.into_buffer());
-    if places.head == head {
-        encode.begins(Beginning::REPLY, head);
+    if places.head == ordinary {
+        encode.begins(Beginning::REPLY, ordinary);
     }
     true
 }
 
-/// As [`request`], in all cases: any version, way of naming the object and policies of its POA, with service contexts and
-/// interceptors, refusals.
+/// As [`request`], in all cases: any version, way of naming the object and policies of its POA, service contexts that are about the
+/// connection, interceptors, refusals.
 #[inline(never)]
 fn any_request(
     orb: &Orb,
-    connection: Option<&Arc<Connection>>,
+    Origin { connection, text }: Origin<'_>,
     arrived: Arrived,
     work: &mut Work,
     serving: Option<connection::Serving<'_>>,
@@ -132,7 +164,7 @@ fn any_request(
             }
             connection.text(version)
         }
-        None => Text::DEFAULT,
+        None => text,
     };
     d.set_text(text);
 
@@ -307,6 +339,14 @@ fn urgency(
     Some(urgency)
 }
 
+/// The priority at which a request will run that lies in `work.block`, as far as that can be known before anybody serves it.
+pub(super) fn urgency_of(orb: &Orb, arrived: Arrived, work: &mut Work) -> Option<Priority> {
+    let Work { region, block, .. } = work;
+    let scope = region.enter();
+    let (request, _) = Request::open(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope).ok()?;
+    orb.registry().urgency(orb, request.target.key()?, &request.contexts)
+}
+
 fn echo(
     priority: i16,
     id: u32,
@@ -316,15 +356,17 @@ fn echo(
 ) {
     let data = context::rt_corba_priority(priority);
     let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
-    match intercepted {
+    if let Some(serving) = intercepted {
         // Its replies are written once more with what was added; there is room, unless interceptors added very many.
-        Some(serving) => _ = serving.add_reply_context(context),
-        None => {
-            e.truncate(0);
-            let status = message::write_reply(e, id, ReplyStatus::NoException, &[context]);
-            *places = Places { status, head: e.position() };
-        }
+        _ = serving.add_reply_context(context);
+        return;
     }
+    e.truncate(0);
+    let status = match e.text().version >= isorb_cdr::Version::V1_2 {
+        true => message::write_prioritised_reply(e, id, ReplyStatus::NoException, priority),
+        false => message::write_reply(e, id, ReplyStatus::NoException, &[context]),
+    };
+    *places = Places { status, head: e.position() };
 }
 
 /// A reply that is no result.

@@ -234,7 +234,7 @@ fn accept(orb: &Orb, door: &Door) {
     }
 }
 
-fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
+pub(super) fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
     // As urgent as the thread that opened the endpoints: a server that runs at real-time priority serves so.
     let class = SchedClass::current().unwrap_or_default();
     let spawned = ThreadSpec::new(name).class(class).spawn(f);

@@ -1,12 +1,13 @@
 //! The serving side: endpoints, the threads that read, what happens to a message.
 //!
 //! The thread that reads a request runs it and sends its reply. Which thread reads is the endpoint's concurrency: one a
-//! connection ([`session`]), a fixed number for all ([`lane`]), or those of a thread pool's lane ([`station`], [`crew`]).
+//! connection ([`session`]), a fixed number for all ([`lane`]), or those of a thread pool's lane ([`station`]).
 
 mod bands;
-mod crew;
 mod dispatch;
 mod endpoint;
+#[cfg(feature = "miop")]
+mod group;
 mod lane;
 mod long;
 mod seen;
@@ -14,9 +15,10 @@ mod session;
 mod station;
 mod warden;
 
-pub(crate) use crew::{Crew, Room, Rules};
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
 pub(crate) use endpoint::{Endpoints, open_listener};
+#[cfg(feature = "miop")]
+pub(crate) use group::{Joined, Membership};
 pub(crate) use lane::Lane;
 pub(crate) use seen::Seen;
 pub(crate) use station::{Blueprint, Station};

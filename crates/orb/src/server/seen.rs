@@ -1,9 +1,12 @@
 //! What the last ordinary requests on a thread were for, so that the next one like them is not looked up again.
 
 use crate::Orb;
+use crate::connection::Connection;
 use crate::poa::{Found, Trace};
 use isorb_giop::Header;
-use isorb_giop::message::{KnownHead, OperationName, OrdinaryRequest, Response};
+use isorb_giop::context;
+use isorb_giop::message::{KnownHead, OperationName, OrdinaryRequest, RequestPlace, Response};
+use std::sync::Arc;
 
 /// Requests by the length of their message, which mostly differs between the operations that one client calls in turn.
 const PLACES: usize = 4;
@@ -22,9 +25,7 @@ struct Place {
 
 /// An ordinary request whose object is active and whose operation is known.
 pub(super) struct Ordinary {
-    pub id: u32,
-    pub response: Response,
-    pub body_at: usize,
+    pub place: RequestPlace,
     pub found: Found,
     pub operation: (u16, &'static str),
 }
@@ -35,22 +36,47 @@ impl Seen {
     /// # Real-time
     /// Allocates nothing. A request as one before it takes no lock; others take those of the look-up.
     #[inline(always)]
-    pub(super) fn find(&mut self, orb: &Orb, message: &[u8], header: &Header) -> Option<Ordinary> {
+    pub(super) fn find(
+        &mut self,
+        orb: &Orb,
+        connection: Option<&Arc<Connection>>,
+        message: &[u8],
+        header: &Header,
+    ) -> Option<Ordinary> {
+        let passes = |id| is_for_the_upcall(connection, id);
         let place = &mut self.0[(header.size as usize / 4) % PLACES];
-        if let Some((id, response, body_at)) = place.head.recognise(message, header)
+        if let Some(known) = place.head.recognise(message, header, passes)
             && let Some(found) = place.object.find(orb.registry())
         {
-            return Some(Ordinary { id, response, body_at, found, operation: place.operation });
+            return Some(Ordinary { place: known, found, operation: place.operation });
         }
-        place.look_up(orb, message, header)
+        place.look_up(orb, message, header, passes)
+    }
+}
+
+/// Whether a service context is a matter of the upcall, as priorities are and all that the ORB does not know. Others say something
+/// about the connection first: its code sets, until they are known, who else may call over it, its band.
+#[inline]
+fn is_for_the_upcall(connection: Option<&Arc<Connection>>, id: u32) -> bool {
+    match id {
+        context::CODE_SETS => connection.is_none_or(|connection| connection.code_sets().is_some()),
+        context::BI_DIR_IIOP | context::RT_CORBA_PRIORITY_RANGE => false,
+        _ => true,
     }
 }
 
 impl Place {
     #[inline(never)]
-    fn look_up(&mut self, orb: &Orb, message: &[u8], header: &Header) -> Option<Ordinary> {
-        let request = OrdinaryRequest::find(message, header)?;
-        if request.response() == Response::Server {
+    fn look_up(
+        &mut self,
+        orb: &Orb,
+        message: &[u8],
+        header: &Header,
+        passes: impl Fn(u32) -> bool,
+    ) -> Option<Ordinary> {
+        let request = OrdinaryRequest::find(message, header, passes)?;
+        let place = request.place();
+        if place.response == Response::Server {
             return None;
         }
         let (key, name) = request.names(message)?;
@@ -63,7 +89,6 @@ impl Place {
             self.object = found.trace();
             self.operation = operation;
         }
-        let (id, response, body_at) = request.place();
-        Some(Ordinary { id, response, body_at, found, operation })
+        Some(Ordinary { place, found, operation })
     }
 }

@@ -5,7 +5,6 @@
 //!                                                                  └ none: grow, borrow, keep, refuse or wait
 //! ```
 
-use super::crew::{Admission, Crew, Kept};
 use super::lane::{Lane, Member};
 use super::{Next, guarded, on_message};
 use crate::connection::{Arrived, Connection, Side};
@@ -14,6 +13,7 @@ use crate::transports::TAG_TCP;
 use crate::workspace::{Memory, Work};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
+use isorb_rt::crew::{Admission, Crew, Kept};
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::Deadline;
@@ -233,8 +233,13 @@ impl Station {
             if self.borrow(orb, member, arrived, work) {
                 return;
             }
+            // Before the lock of the crew is taken, since locks of POAs are.
+            let urgency = match self.crew.rules().room {
+                Some(_) => super::dispatch::urgency_of(orb, arrived, work),
+                None => None,
+            };
             let parcel = |block: &mut Buffer| self.parcel(orb, member, arrived, block, None);
-            match self.crew.keep(arrived.len, || parcel(&mut work.block)) {
+            match self.crew.keep(arrived.len, urgency, || parcel(&mut work.block)) {
                 Kept::Buffered => return,
                 Kept::Overflow => {
                     refuse(orb, member, arrived, work);

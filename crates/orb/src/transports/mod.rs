@@ -41,6 +41,8 @@ pub(crate) struct Transports {
     all: Vec<Arc<dyn Transport>>,
     order: Vec<u32>,
     datagrams: Arc<DatagramCounts>,
+    #[cfg(feature = "miop")]
+    groups: Arc<isorb_transport::Miop>,
 }
 
 /// Whether a datagram is one GIOP message and nothing else. Fragments would get lost one by one; nobody sends them here.
@@ -72,14 +74,30 @@ impl Transports {
             peers: config.udp_peers,
             counts: datagrams.clone(),
         }));
+        #[cfg(feature = "miop")]
+        let groups = Arc::new(config.miop());
+        #[cfg(feature = "miop")]
+        all.push(groups.clone());
         all.extend(more);
         let order = order(&all, &config.protocols);
-        Transports { all, order, datagrams }
+        Transports {
+            all,
+            order,
+            datagrams,
+            #[cfg(feature = "miop")]
+            groups,
+        }
     }
 
     /// What became of datagrams.
     pub fn datagrams(&self) -> &Arc<DatagramCounts> {
         &self.datagrams
+    }
+
+    /// The transport to groups.
+    #[cfg(feature = "miop")]
+    pub fn groups(&self) -> &Arc<isorb_transport::Miop> {
+        &self.groups
     }
 
     pub fn by_name(&self, name: &str) -> Option<&Arc<dyn Transport>> {
@@ -101,7 +119,7 @@ impl Transports {
 fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
     let tag = |name: &String| all.iter().find(|t| t.name() == name).map(|t| t.profile_tag());
     let mut order: Vec<u32> = names.iter().filter_map(tag).collect();
-    let own = ["segment", "unix", "tcp", "udp"];
+    let own = ["segment", "unix", "tcp", "udp", "miop"];
     let unnamed =
         all.iter().filter(|t| !own.contains(&t.name()) && !names.iter().any(|name| name == t.name()));
     let tcp = order.iter().position(|tag| *tag == TAG_TCP).unwrap_or(order.len());

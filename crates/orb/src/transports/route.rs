@@ -155,7 +155,7 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
         let found = Found { routes, version: profile.version, code_sets, orb_type, key: profile.key };
         return Some((found, Trust::Sure));
     }
-    let transport = transports.by_tag(profile.tag)?;
+    let transport = transports.by_tag(profile.tag).filter(|transport| !transport.capabilities().multicast)?;
     let profile = address_profile(profile).ok()?;
     let trust = match (profile.place(), transport.place(&profile.address)) {
         _ if transport.capabilities().crosses_hosts => Trust::Sure,

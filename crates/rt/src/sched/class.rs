@@ -150,6 +150,8 @@ impl SchedClass {
             }
             SchedClass::Reserved(r) => {
                 attr.sched_policy = SCHED_DEADLINE as u32;
+                // Else the kernel lets it start no threads: what they were to have was not reserved.
+                attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
                 attr.sched_runtime = r.runtime_ns;
                 attr.sched_deadline = r.deadline_ns;
                 attr.sched_period = r.period_ns;

@@ -78,7 +78,13 @@ impl Transport for Segments {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { reliable: true, pollable: true, crosses_hosts: false, notices_death: true }
+        Capabilities {
+            reliable: true,
+            pollable: true,
+            crosses_hosts: false,
+            notices_death: true,
+            multicast: false,
+        }
     }
 
     fn place(&self, address: &str) -> Option<Place> {

@@ -81,7 +81,13 @@ impl Transport for Udp {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { reliable: false, pollable: true, crosses_hosts: true, notices_death: false }
+        Capabilities {
+            reliable: false,
+            pollable: true,
+            crosses_hosts: true,
+            notices_death: false,
+            multicast: false,
+        }
     }
 
     /// Does not wait: nothing is sent, so that a server which is not there is noticed by the first call only.
@@ -129,19 +135,19 @@ fn bound(like: SocketAddr, to: SocketAddr) -> io::Result<UdpSocket> {
 
 /// A time-out that is read and set without a lock; nanoseconds, the largest number for none.
 #[derive(Debug)]
-struct TimeOut(AtomicU64);
+pub(crate) struct TimeOut(AtomicU64);
 
 impl TimeOut {
-    fn none() -> TimeOut {
+    pub(crate) fn none() -> TimeOut {
         TimeOut(AtomicU64::new(u64::MAX))
     }
 
-    fn set(&self, timeout: Option<Duration>) {
+    pub(crate) fn set(&self, timeout: Option<Duration>) {
         let ns = timeout.map_or(u64::MAX, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         self.0.store(ns, Ordering::Relaxed);
     }
 
-    fn get(&self) -> Option<Duration> {
+    pub(crate) fn get(&self) -> Option<Duration> {
         match self.0.load(Ordering::Relaxed) {
             u64::MAX => None,
             ns => Some(Duration::from_nanos(ns)),

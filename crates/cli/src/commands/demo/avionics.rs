@@ -87,8 +87,9 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let recording = record("mission computer (process 1)", &machine, &players, "from the pod");
     print_players(&players, &recording);
     print_link(&machine.federation.counts());
-    drop(players);
+    // It records while what it forwards is wanted: a channel forgets the names of those that left.
     print!("{}", pod.finish()?);
+    drop(players);
     machine.channel.destroy();
     orb.shutdown(false)?;
 

@@ -102,6 +102,7 @@ impl Replicas {
             worst_age_ns: replica.worst_age_ns,
             state: replica.health.state(),
             is_silent: replica.health.is_silent,
+            switches: 0,
         })
     }
 

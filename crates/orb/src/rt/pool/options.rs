@@ -2,7 +2,7 @@
 
 use super::super::config::UpcallMemory;
 use crate::SystemException;
-use isorb_rt::sched::Cpus;
+use isorb_rt::sched::{Cpus, Reservation, SchedClass};
 use std::fmt;
 use std::time::Duration;
 
@@ -27,12 +27,21 @@ pub struct ThreadpoolLane {
     /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a free port at the host of the
     /// first of those. Objects that outlive the process need a port that stays.
     pub endpoint: Option<String>,
+    /// Processor time that each thread of the lane is guaranteed (`SCHED_DEADLINE`), in place of the priority's scheduling class. The
+    /// kernel takes the one whose deadline is next, before all threads with priorities.
+    pub reservation: Option<Reservation>,
 }
 
 impl ThreadpoolLane {
     /// A lane with threads that are made at once.
     pub fn new(lane_priority: i16, static_threads: u32) -> ThreadpoolLane {
-        ThreadpoolLane { lane_priority, static_threads, dynamic_threads: 0, endpoint: None }
+        ThreadpoolLane {
+            lane_priority,
+            static_threads,
+            dynamic_threads: 0,
+            endpoint: None,
+            reservation: None,
+        }
     }
 
     /// Sets how many threads may be added.
@@ -46,6 +55,23 @@ impl ThreadpoolLane {
     #[must_use]
     pub fn endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
         self.endpoint = Some(endpoint.into());
+        self
+    }
+
+    /// Reserves `runtime` of processor time in each `period` for each thread, to be had within `deadline` of the period's beginning:
+    /// `runtime` is 1024 ns at least, and `runtime <= deadline <= period`. A thread that has used up its time waits for the next
+    /// period.
+    ///
+    /// The kernel admits reservations as far as the processors can serve all of them (95 % of their time unless
+    /// `kernel.sched_rt_runtime_us` says otherwise), only from processes with CAP_SYS_NICE, and only for threads that may run on all
+    /// processors of their root domain: such a lane cannot be confined to some, but the whole process can be to a partition
+    /// (`cpuset.cpus.partition`). What it refuses is an error where `real_time.mode` is `require`, and else noted once: the lane runs in
+    /// the class of its priority then. [`LaneStatus::class`] says which it is.
+    #[must_use]
+    pub fn reservation(mut self, runtime: Duration, deadline: Duration, period: Duration) -> ThreadpoolLane {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.reservation =
+            Some(Reservation { runtime_ns: ns(runtime), deadline_ns: ns(deadline), period_ns: ns(period) });
         self
     }
 }
@@ -67,7 +93,8 @@ pub struct ThreadpoolOptions {
     pub stack_size: usize,
     /// How much of the stack is touched before a thread's first request, in bytes.
     pub prefault: usize,
-    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`). A lane that buffers, grows or
+    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`); the most urgent runs first, of
+    /// equally urgent ones the one that came first. A lane that buffers, grows or
     /// borrows has one thread more than it was asked for, which reads while the others run.
     pub buffering: Option<RequestBuffering>,
     /// Whether a lane whose threads are all busy has requests run by idle threads of less urgent lanes, at its own priority
@@ -122,6 +149,8 @@ impl std::error::Error for DestroyError {}
 pub struct LaneStatus {
     /// CORBA priority of the lane.
     pub lane_priority: i16,
+    /// Scheduling class that the lane's threads started in.
+    pub class: SchedClass,
     /// Host and port that references name.
     pub address: (String, u16),
     /// Connections that are open.

@@ -7,12 +7,13 @@ use super::{
     DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolId, ThreadpoolLane,
     ThreadpoolOptions,
 };
-use crate::server::{Blueprint, Crew, Lane, Room, Rules, Station, open_listener};
+use crate::server::{Blueprint, Lane, Station, open_listener};
 use crate::workspace::Memory;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Kind, minor};
+use isorb_rt::crew::{Crew, Room, Rules};
 use isorb_rt::priority::Priority;
-use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
+use isorb_rt::sched::{Cpus, RealTime, Reservation, SchedClass, SchedError, SpawnError, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
 use std::fmt;
@@ -108,7 +109,21 @@ impl Threadpool {
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
             };
-            let opened = pool.open_lane(orb, priorities, wanted, rules, options);
+            let class = reserved(priorities, wanted)?;
+            let mut opened = pool.open_lane(orb, wanted, rules, options, class);
+            if let Err(refused) = &opened
+                && matches!(class, SchedClass::Reserved(_))
+                && settings.mode != RealTime::Require
+            {
+                crate::log::note(format_args!("going on without a reservation: {refused}"));
+                if pool.lanes.len() > i
+                    && let Some(lane) = pool.lanes.pop()
+                {
+                    lane.lane.end();
+                }
+                let class = priorities.class(checked(wanted.lane_priority)?)?;
+                opened = pool.open_lane(orb, wanted, rules, options, class);
+            }
             if let Err(exception) = opened {
                 pool.close();
                 return Err(exception);
@@ -120,10 +135,10 @@ impl Threadpool {
     fn open_lane(
         &mut self,
         orb: &Orb,
-        priorities: &Priorities,
         wanted: &ThreadpoolLane,
         rules: Rules,
         options: &ThreadpoolOptions,
+        class: SchedClass,
     ) -> Result<()> {
         let (config, id) = (orb.config(), self.id);
         let settings = &config.real_time;
@@ -133,14 +148,14 @@ impl Threadpool {
         let plan = ThreadPlan {
             pool: id,
             priority,
-            class: priorities.class(priority)?,
+            class,
             // Tools show 15 octets.
             name: format!("pool{id}-{}", wanted.lane_priority).into(),
-            cpus: options.cpus.or(settings.cpus()),
+            // A thread with a reservation may not be confined; a pool that asks for both was refused.
+            cpus: options.cpus.or(settings.cpus()).filter(|_| !matches!(class, SchedClass::Reserved(_))),
             stack_size: options.stack_size,
             prefault: options.prefault,
         };
-        let class = plan.class;
         let lenders = match rules.borrows {
             true => self.lanes.iter().rev().map(|lower| lower.lane.clone()).collect(),
             false => Vec::new(),
@@ -160,9 +175,7 @@ impl Threadpool {
         self.lanes.push(PoolLane { priority, class, address, lane: lane.clone() });
         let Some(station) = lane.station() else { return Ok(()) };
         for _ in 0..rules.initial_threads() {
-            station
-                .staff(&lane, orb)
-                .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
+            station.staff(&lane, orb).map_err(|error| not_started(wanted, error))?;
         }
         // Whatever a thread makes before its first request is made by the time that the pool is there.
         station.crew.await_ready(rules.initial_threads());
@@ -206,6 +219,7 @@ impl Threadpool {
             let census = pool_lane.lane.station().map(|station| station.crew.census()).unwrap_or_default();
             LaneStatus {
                 lane_priority: pool_lane.priority.get(),
+                class: pool_lane.class,
                 address: pool_lane.address.clone(),
                 connections: pool_lane.lane.connections(),
                 running: census.running,
@@ -235,6 +249,38 @@ fn beside_the_first(endpoints: &[String]) -> String {
     let Some(first) = endpoints.iter().map(address).find(is_tcp) else { return ":0".into() };
     let host = first.rsplit_once(':').map_or(first.as_str(), |(host, _)| host);
     format!("{host}:0")
+}
+
+/// The class of a lane's threads, if all goes well.
+fn reserved(priorities: &Priorities, wanted: &ThreadpoolLane) -> Result<SchedClass> {
+    match wanted.reservation {
+        Some(reservation) if priorities.granted()?.scheduling => Ok(SchedClass::Reserved(reservation)),
+        _ => priorities.class(checked(wanted.lane_priority)?),
+    }
+}
+
+/// A thread of a lane did not start.
+fn not_started(wanted: &ThreadpoolLane, error: SpawnError) -> SystemException {
+    let SpawnError::Class(class @ SchedClass::Reserved(_), why) = error else {
+        return SystemException::from(Kind::NoResources).detail(error.to_string());
+    };
+    let (kind, remedy) = match why {
+        SchedError::NotAdmitted => (
+            Kind::NoResources,
+            "reserve less, for fewer threads, or give reservations more (sysctl kernel.sched_rt_runtime_us)",
+        ),
+        SchedError::OutOfRange => (
+            Kind::BadParam,
+            "see /proc/sys/kernel/sched_deadline_period_min_us and _max_us for what it takes",
+        ),
+        _ => (
+            Kind::NoPermission,
+            "it takes CAP_SYS_NICE (setcap cap_sys_nice+ep PROGRAM; RLIMIT_RTPRIO is not enough), and a process that is not \
+             confined to some processors by taskset",
+        ),
+    };
+    let priority = wanted.lane_priority;
+    SystemException::from(kind).detail(format!("a thread of lane {priority} as {class}: {why}; {remedy}"))
 }
 
 /// What buffering comes to with the configured limits.
@@ -366,6 +412,29 @@ fn check(lanes: &[ThreadpoolLane], options: &ThreadpoolOptions) -> Result<()> {
             return bad("two lanes of a pool have the same priority");
         }
     }
+    for (lane, reservation) in lanes.iter().filter_map(|lane| Some((lane, lane.reservation?))) {
+        let Reservation { runtime_ns, deadline_ns, period_ns } = reservation;
+        if runtime_ns < 1024 || runtime_ns > deadline_ns || deadline_ns > period_ns || period_ns >= 1 << 63 {
+            return bad(
+                "a reservation needs a runtime of 1024 ns at least, and runtime <= deadline <= period",
+            );
+        }
+        if lane.dynamic_threads > 0 {
+            return bad(
+                "a lane with a reservation has no dynamic threads: what they need must be reserved at start",
+            );
+        }
+        if options.allow_borrowing && lanes.len() > 1 {
+            return bad(
+                "a pool with a reservation cannot borrow: lent threads would give up what they reserved",
+            );
+        }
+        if options.cpus.is_some() {
+            return bad(
+                "a thread with a reservation cannot be confined to processors; leave cpus out, or use a cpuset partition",
+            );
+        }
+    }
     if options.region_bytes.is_some_and(|bytes| bytes < 1024) {
         return bad("the memory of an upcall is at least 1024 bytes");
     }
@@ -395,6 +464,25 @@ mod tests {
             assert_eq!(error.kind, Kind::BadParam);
             assert!(error.detail.unwrap().contains(part), "{part}");
         }
+        let us = std::time::Duration::from_micros;
+        let reserved =
+            |runtime, deadline, period| lane(1, 1).reservation(us(runtime), us(deadline), us(period));
+        for (lane, part) in [
+            (reserved(1, 10, 10), "1024 ns"),
+            (reserved(11, 10, 20), "runtime <= deadline"),
+            (reserved(5, 30, 20), "deadline <= period"),
+            (reserved(5, 10, 20).dynamic_threads(1), "no dynamic threads"),
+        ] {
+            let error = check(&[lane], &options).unwrap_err();
+            assert_eq!(error.kind, Kind::BadParam);
+            assert!(error.detail.unwrap().contains(part), "{part}");
+        }
+        let good = reserved(5, 10, 20);
+        assert!(check(std::slice::from_ref(&good), &options).is_ok());
+        let borrows = ThreadpoolOptions { allow_borrowing: true, ..ThreadpoolOptions::default() };
+        assert!(check(&[good.clone(), lane(2, 1)], &borrows).is_err());
+        let confined = ThreadpoolOptions { cpus: Some(Cpus::none()), ..ThreadpoolOptions::default() };
+        assert!(check(&[good], &confined).is_err());
         let small = ThreadpoolOptions { region_bytes: Some(8), ..ThreadpoolOptions::default() };
         assert!(check(&[lane(1, 1)], &small).is_err());
         assert!(check(&[lane(0, 1), lane(32767, 4096)], &options).is_ok());

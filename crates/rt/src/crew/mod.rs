@@ -8,25 +8,40 @@
 //! To see a request while all places are taken, somebody must be free to read it. Lanes that can do anything about it have one thread
 //! more than places, the *lookout*. It is not a thread of its own kind: whoever has no request to run is it.
 //!
-//! No request of the wire is known here, so that all this is tested without one.
+//! What is kept is run in the order of its priorities. A lane's own requests mostly have one; those of a pool without lanes need not.
+//!
+//! No request of the wire is known here, so that all this is tested without one: in all interleavings by `loom_tests`.
 
-use isorb_rt::sched::ThreadId;
-use isorb_rt::sync::{PiCondvar, PiMutex};
-use isorb_rt::time::Deadline;
+mod buffer;
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use crate::priority::Priority;
+use crate::sched::ThreadId;
+use crate::sync::{PiCondvar, PiMutex};
+use crate::time::Deadline;
+use buffer::Buffer;
 use std::collections::VecDeque;
 
 /// How many requests, and how many bytes of them, a lane keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub struct Room {
+    /// Most requests.
     pub requests: usize,
+    /// Most bytes of all of them.
     pub bytes: usize,
 }
 
 /// What a crew is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub struct Rules {
+    /// Threads that are always there.
     pub static_threads: u32,
+    /// Most threads that come when they are needed.
     pub dynamic_threads: u32,
+    /// Of requests that wait for a place; `None` keeps none.
     pub room: Option<Room>,
     /// Whether less urgent lanes lend to this one.
     pub borrows: bool,
@@ -57,7 +72,7 @@ impl Rules {
 }
 
 /// The accounts of a lane. `T` is a request that was read.
-pub(crate) struct Crew<T> {
+pub struct Crew<T> {
     rules: Rules,
     state: PiMutex<State<T>>,
     /// A place became free, or there will be none any more.
@@ -69,8 +84,7 @@ struct State<T> {
     running: u32,
     /// Dynamic threads that exist.
     dynamic: u32,
-    kept: VecDeque<(T, usize)>,
-    kept_bytes: usize,
+    kept: Buffer<T>,
     /// Requests of more urgent lanes that threads of this one are to run; each has its place.
     errands: VecDeque<T>,
     seats: Vec<Seat>,
@@ -92,7 +106,7 @@ struct Seat {
 
 /// What [`Crew::admit`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// There was a place, which is the caller's now.
     Run,
     /// As `Run`; the caller starts a dynamic thread first, which exists in the accounts already.
@@ -105,7 +119,7 @@ pub(crate) enum Admission {
 
 /// What [`Crew::keep`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub enum Kept {
     /// It is in the buffer.
     Buffered,
     /// A place became free meanwhile, which is the caller's now; the request is the caller's as well.
@@ -117,16 +131,15 @@ pub(crate) enum Kept {
 }
 
 impl<T> Crew<T> {
+    /// Nobody and nothing yet.
     pub fn new(rules: Rules) -> Crew<T> {
-        let requests = rules.room.map_or(0, |room| room.requests);
         let most = rules.most_threads();
         Crew {
             rules,
             state: PiMutex::new(State {
                 running: 0,
                 dynamic: 0,
-                kept: VecDeque::with_capacity(requests),
-                kept_bytes: 0,
+                kept: Buffer::new(rules.room.unwrap_or(Room { requests: 0, bytes: 0 })),
                 errands: VecDeque::with_capacity(if rules.lends { most } else { 0 }),
                 seats: Vec::with_capacity(if rules.lends { most } else { 0 }),
                 peak: 0,
@@ -137,6 +150,7 @@ impl<T> Crew<T> {
         }
     }
 
+    /// What it is made of.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
@@ -166,20 +180,25 @@ impl<T> Crew<T> {
         state.running -= 1;
     }
 
-    /// Keeps a request of so many bytes for whoever has a place next.
-    pub fn keep(&self, bytes: usize, request: impl FnOnce() -> T) -> Kept {
-        let Some(room) = self.rules.room else { return Kept::NoBuffer };
+    /// Keeps a request of so many bytes for whoever has a place next: the most urgent first, of equally urgent ones the one that came
+    /// first, and those behind that have no priority.
+    ///
+    /// # Real-time
+    /// Allocates nothing; a PI lock, held for a number of steps that is logarithmic in how many there are, and for `request`.
+    pub fn keep(&self, bytes: usize, urgency: Option<Priority>, request: impl FnOnce() -> T) -> Kept {
+        if self.rules.room.is_none() {
+            return Kept::NoBuffer;
+        }
         let mut state = self.state.lock();
         // After it was found full, somebody may have left.
         if state.running < self.rules.static_threads + state.dynamic {
             state.take();
             return Kept::Run;
         }
-        if state.closed || state.kept.len() >= room.requests || bytes > room.bytes - state.kept_bytes {
+        if state.closed || !state.kept.has_room(bytes) {
             return Kept::Overflow;
         }
-        state.kept_bytes += bytes;
-        state.kept.push_back((request(), bytes));
+        state.kept.push(bytes, urgency, request());
         Kept::Buffered
     }
 
@@ -196,11 +215,10 @@ impl<T> Crew<T> {
         true
     }
 
-    /// The caller's request is over. The oldest of those kept is next in its place; if there is none, the place is free.
+    /// The caller's request is over. The most urgent of those kept is next in its place; if there is none, the place is free.
     pub fn next(&self) -> Option<T> {
         let mut state = self.state.lock();
-        if let Some((request, bytes)) = state.kept.pop_front() {
-            state.kept_bytes -= bytes;
+        if let Some(request) = state.kept.pop() {
             return Some(request);
         }
         state.running -= 1;
@@ -307,16 +325,16 @@ impl<T> Crew<T> {
     }
 
     /// Ends all waits; what was kept is given back, to be let go.
-    pub fn close(&self) -> (VecDeque<(T, usize)>, VecDeque<T>) {
+    pub fn close(&self) -> (Vec<T>, VecDeque<T>) {
         let mut state = self.state.lock();
         state.closed = true;
-        state.kept_bytes = 0;
-        let left = (std::mem::take(&mut state.kept), std::mem::take(&mut state.errands));
+        let left = (state.kept.take_all(), std::mem::take(&mut state.errands));
         drop(state);
         self.freed.notify_all(&self.state);
         left
     }
 
+    /// Whether the lane ends.
     pub fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
@@ -328,7 +346,7 @@ impl<T> Crew<T> {
             running: state.running,
             dynamic: state.dynamic,
             kept: state.kept.len(),
-            kept_bytes: state.kept_bytes,
+            kept_bytes: state.kept.bytes(),
             peak: state.peak,
         }
     }
@@ -343,113 +361,15 @@ impl<T> State<T> {
 
 /// What goes on in a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Census {
+pub struct Census {
+    /// Places that are taken.
     pub running: u32,
+    /// Dynamic threads that exist.
     pub dynamic: u32,
+    /// Requests that wait for a place.
     pub kept: usize,
+    /// Bytes of these.
     pub kept_bytes: usize,
+    /// Most places that were taken at a time.
     pub peak: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ROOM: Room = Room { requests: 2, bytes: 100 };
-
-    fn crew(rules: Rules) -> Crew<u32> {
-        Crew::new(rules)
-    }
-
-    #[test]
-    fn places_grow_to_the_limit_and_shrink_again() {
-        let crew = crew(Rules { static_threads: 1, dynamic_threads: 2, ..Rules::default() });
-        assert_eq!((crew.rules().initial_threads(), crew.rules().most_threads()), (2, 4));
-        assert_eq!(crew.admit(), Admission::Run);
-        assert!(!crew.retire(), "static threads stay");
-        assert_eq!(crew.admit(), Admission::RunAndGrow);
-        assert_eq!(crew.admit(), Admission::RunAndGrow);
-        crew.did_not_grow();
-        assert_eq!(crew.census().dynamic, 1);
-        assert_eq!(crew.admit(), Admission::RunAndGrow);
-        assert_eq!(crew.admit(), Admission::Full);
-        assert!(!crew.retire(), "all are busy");
-        assert_eq!(crew.next(), None);
-        assert!(crew.retire());
-        assert_eq!(crew.admit(), Admission::RunAndGrow, "and grows again");
-        assert_eq!(crew.census().peak, 3);
-    }
-
-    #[test]
-    fn the_buffer_is_bounded_twice() {
-        let crew = crew(Rules { static_threads: 1, room: Some(ROOM), ..Rules::default() });
-        assert_eq!(crew.admit(), Admission::Run);
-        assert_eq!(crew.admit(), Admission::Full);
-        assert_eq!(crew.keep(60, || 1), Kept::Buffered);
-        assert_eq!(crew.keep(60, || 2), Kept::Overflow, "too many bytes");
-        assert_eq!(crew.keep(40, || 3), Kept::Buffered);
-        assert_eq!(crew.keep(0, || 4), Kept::Overflow, "too many requests");
-        assert!(!crew.leave_unless_kept(), "the place goes to one that is kept");
-        assert_eq!(crew.next(), Some(1), "the oldest first");
-        assert_eq!(crew.keep(60, || 5), Kept::Buffered);
-        assert_eq!((crew.next(), crew.next()), (Some(3), Some(5)));
-        assert_eq!(crew.next(), None);
-        assert_eq!(crew.keep(60, || 6), Kept::Run, "there is a place again");
-        assert!(crew.leave_unless_kept());
-        assert_eq!(crew.admit(), Admission::Run);
-        let census = Census { running: 1, peak: 1, ..Census::default() };
-        assert_eq!(crew.census(), census);
-    }
-
-    #[test]
-    fn without_a_buffer_a_thread_waits_for_a_place() {
-        let crew = std::sync::Arc::new(crew(Rules { static_threads: 1, borrows: true, ..Rules::default() }));
-        assert_eq!(crew.admit(), Admission::Run);
-        assert_eq!(crew.keep(1, || 1), Kept::NoBuffer);
-        let other = crew.clone();
-        let waiter = std::thread::spawn(move || (other.wait_for_place(), other.wait_for_place()));
-        crew.leave();
-        // The first wait has its place or will have; the second is for ever, until the end.
-        while crew.census().running == 0 {
-            std::thread::yield_now();
-        }
-        crew.close();
-        assert_eq!(waiter.join().unwrap(), (true, false));
-        assert_eq!(crew.admit(), Admission::Closed);
-    }
-
-    #[test]
-    fn places_are_lent_with_idle_threads_raised() {
-        let crew = crew(Rules { static_threads: 2, lends: true, ..Rules::default() });
-        let seat = crew.sit();
-        assert!(seat.is_some());
-        let mut raised = Vec::new();
-        assert!(crew.lend(|| 7, |thread| raised.push(thread)));
-        assert!(raised.is_empty(), "busy threads are left alone");
-        crew.rest(seat);
-        assert!(crew.lend(|| 8, |thread| raised.push(thread)));
-        assert_eq!(raised, [seat.unwrap()]);
-        assert!(!crew.lend(|| 9, |_| ()), "no place is left");
-        assert_eq!(crew.admit(), Admission::Full, "for its own requests neither");
-        assert!(crew.rise(seat));
-        assert!(!crew.rise(seat), "told once");
-        assert_eq!(crew.errand(), (Some(7), true));
-        assert_eq!(crew.errand(), (Some(8), false));
-        assert_eq!(crew.next(), None);
-        assert_eq!(crew.admit(), Admission::Run);
-        crew.stand(seat);
-        let (kept, errands) = crew.close();
-        assert!(kept.is_empty() && errands.is_empty());
-        assert!(!crew.lend(|| 1, |_| ()));
-    }
-
-    #[test]
-    fn lanes_that_can_do_nothing_have_no_lookout() {
-        let rules = Rules { static_threads: 3, ..Rules::default() };
-        assert_eq!((rules.initial_threads(), rules.counts()), (3, false));
-        let rules = Rules { static_threads: 3, lends: true, ..Rules::default() };
-        assert_eq!((rules.initial_threads(), rules.counts()), (3, true));
-        let rules = Rules { static_threads: 3, room: Some(ROOM), ..Rules::default() };
-        assert_eq!((rules.initial_threads(), rules.counts()), (4, true));
-    }
 }

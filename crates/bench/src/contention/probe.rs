@@ -1,0 +1,120 @@
+//! A raw socket beside the ORB: the octets of the same messages, over a plain connection between threads of the same priorities.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use isorb::Orb;
+use isorb_rt::net::set_dscp;
+use isorb_rt::priority::{ClassSelectors, NetworkPriorityMapping, Priority};
+use isorb_rt::sched::{SchedClass, ThreadSpec};
+
+use crate::cases::{Case, Kind};
+
+/// The longest message that the server has room for.
+const LONGEST: usize = (1 << 20) + 4096;
+
+/// Starts the server's thread, at a CORBA priority of `orb`, listening at a port of `host`; its address.
+///
+/// # Errors
+/// Those of the socket and of the thread.
+pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool) -> io::Result<String> {
+    let listener = TcpListener::bind((host, 0))?;
+    let address = listener.local_addr()?.to_string();
+    let orb = orb.clone();
+    let thread = ThreadSpec::new("probe").class(SchedClass::Other).spawn(move || {
+        if let Err(error) = orb.rt_current().set_the_priority(priority) {
+            eprintln!("isorb bench: probe: {error}");
+        }
+        // One client at a time. That it has gone is an error, and no reason to end.
+        for stream in listener.incoming().flatten() {
+            let _ = answer(stream, marked.then_some(priority));
+        }
+    });
+    thread.map_err(io::Error::other)?;
+    Ok(address)
+}
+
+fn answer(mut stream: TcpStream, marked: Option<i16>) -> io::Result<()> {
+    prepare(&stream, marked)?;
+    let mut lengths = [0; 8];
+    stream.read_exact(&mut lengths)?;
+    let [request, reply] = [0, 4].map(|at| {
+        let octets = lengths[at..at + 4].try_into().unwrap_or_default();
+        u32::from_le_bytes(octets) as usize
+    });
+    if request.max(reply) > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let (mut request, reply) = (vec![0; request], vec![1; reply]);
+    loop {
+        stream.read_exact(&mut request)?;
+        stream.write_all(&reply)?;
+    }
+}
+
+fn prepare(stream: &TcpStream, marked: Option<i16>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    // As the ORB marks what it sends at this priority.
+    if let Some(mark) = marked.and_then(Priority::new).and_then(|p| ClassSelectors.to_network(p)) {
+        set_dscp(stream, mark.dscp)?;
+    }
+    Ok(())
+}
+
+/// The client.
+pub struct Probe {
+    stream: TcpStream,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+impl Probe {
+    /// Connects; each call is to be as long as a message with so many octets.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn connect(address: &str, payload: u32, marked: Option<i16>) -> io::Result<Probe> {
+        let mut stream = TcpStream::connect(address)?;
+        prepare(&stream, marked)?;
+        let case = Case { kind: Kind::Message, size: payload as usize };
+        let lengths = [case.request_bytes(), case.reply_bytes()];
+        for length in lengths {
+            stream.write_all(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())?;
+        }
+        let [request, reply] = lengths.map(|length| vec![1; length]);
+        Ok(Probe { stream, request, reply })
+    }
+
+    /// There and back.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn call(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.request)?;
+        self.stream.read_exact(&mut self.reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb::Config;
+    use isorb_rt::sched::RealTime;
+
+    #[test]
+    fn one_client_after_the_other_gets_its_answers() {
+        let mut config = Config::default();
+        config.real_time.mode = RealTime::Off;
+        let orb = Orb::with_config(config);
+        let address = serve(&orb, "127.0.0.1", 30_000, true).unwrap();
+        for payload in [0, 10 << 10] {
+            let mut probe = Probe::connect(&address, payload, Some(30_000)).unwrap();
+            for _ in 0..3 {
+                probe.call().unwrap();
+            }
+            assert!(probe.reply.len() >= payload as usize && probe.reply.iter().all(|&octet| octet == 1));
+        }
+        let mut liar = Probe::connect(&address, u32::MAX, None).unwrap();
+        assert!(liar.stream.read_exact(&mut [0]).is_err(), "it is longer than anybody has room for");
+    }
+}

@@ -1,0 +1,124 @@
+//! `isorb scheduler` as a user runs it: a configuration run is recorded, compiled, and served again.
+
+use isorb::{Config, Orb};
+use isorb_sched_service::rtec_scheduler::{
+    Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
+};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+const ISORB: &str = env!("CARGO_BIN_EXE_isorb");
+const MS: u64 = 10_000;
+
+/// A service in a process; killed at the end as `kill -9` does it.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Service {
+    fn start(args: &[&str]) -> Service {
+        let mut child = Command::new(ISORB).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let url = ready.trim().strip_prefix("READY ").expect("it says READY").to_string();
+        Service { child, url }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("isorb-scheduler-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(ISORB).args(args).output().unwrap();
+    let text = |octets| String::from_utf8(octets).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn operation(scheduler: &SchedulerRef, name: &str, cost: u64, period: i32) -> i32 {
+    let handle = scheduler.create(name).unwrap();
+    let (medium, important) = (Criticality_t::MediumCriticality, Importance_t::MediumImportance);
+    scheduler.set(handle, medium, cost, cost, 0, period, important, 0, 0, Info_Type_t::Operation).unwrap();
+    handle
+}
+
+#[test]
+fn a_configuration_run_becomes_a_schedule_file() {
+    let folder = Folder::new("record");
+    let record = folder.file("recorded.toml");
+    let naming = Service::start(&["naming", "--port", "0", "--memory"]);
+    let service = Service::start(&["scheduler", "--record", &record, "--ns", &naming.url]);
+    let (code, reference, error) = run(&["name", "--ns", &naming.url, "resolve", "ScheduleService"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let orb = Orb::with_config(Config::default());
+    let scheduler: SchedulerRef = orb.resolve(reference.trim()).unwrap();
+    let imu = operation(&scheduler, "imu", 2 * MS, 330_000);
+    let display = operation(&scheduler, "display", 9 * MS, 0);
+    operation(&scheduler, "radar", 5 * MS, 1_000_000);
+    scheduler.add_dependency(display, imu, 1, Dependency_Type_t::OneWayCall).unwrap();
+    let (_, _, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    assert!(anomalies.is_empty());
+    let computed = ["imu", "display", "radar"].map(|name| scheduler.entry_point_priority(name).unwrap());
+    drop(service);
+
+    // Off line.
+    let (code, table, error) = run(&["sched", "check", &record]);
+    assert_eq!((code, &*error), (Some(0), ""), "{table}");
+    assert!(table.contains("3 of 3 tasks meet every deadline"), "{table}");
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(text.contains("priorities = [1, 99]") && text.contains("after = [\"imu\"]"), "{text}");
+
+    // The run itself: nothing is registered, all is known.
+    let again = Service::start(&["scheduler", "--schedule", &record]);
+    let scheduler: SchedulerRef = orb.resolve(&again.url).unwrap();
+    let known = ["imu", "display", "radar"].map(|name| scheduler.entry_point_priority(name).unwrap());
+    assert_eq!(known, computed);
+    assert_eq!(scheduler.lookup("radar").unwrap(), 3);
+    let names = std::fs::read_dir(&folder.0).unwrap().count();
+    assert_eq!(names, 1, "no parts are left");
+}
+
+#[test]
+fn what_cannot_be_served_is_said_at_the_start() {
+    let folder = Folder::new("wrong");
+    let file = folder.file("s.toml");
+    std::fs::write(&file, "[[operation]]\nname = 'a'\ncost = '1 ms'\nafter = ['a']\n").unwrap();
+    let (code, _, error) = run(&["scheduler", "--schedule", &file]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("s.toml:2: a: it depends on itself"), "{error}");
+    std::fs::write(&file, "[[operation]]\nname = 'a'\ncost = '1 ms'\nperiod = '9 ms'\n").unwrap();
+    let (code, _, error) = run(&["scheduler", "--schedule", &file, "--operations", "0"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("1 operations, and --operations allows 0"), "{error}");
+    let (code, _, error) = run(&["scheduler", "--record", &folder.file("absent/r.toml")]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("absent/r.toml: "), "{error}");
+    let (code, _, error) = run(&["scheduler", "--ns", "corbaloc::127.0.0.1:1/NameService"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("ScheduleService is not bound in corbaloc::127.0.0.1:1/NameService: "), "{error}");
+}

@@ -1,0 +1,325 @@
+//! The reader's end of channels between nodes: replicas, and what fills them.
+
+use super::channels::interval;
+use super::orb_path::Target;
+use super::tables::{Replica, What};
+use super::{Shared, secret};
+use crate::Error;
+use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS};
+use crate::memory::{Geometry, Segment, Writer};
+use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath};
+use crate::steps::{Step, step};
+use crate::wire::Channel;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A channel that is being opened.
+struct Opening<'a> {
+    name: &'a str,
+    qos: ReaderQoS,
+    server: &'a CRM_CommRef,
+    channel: Channel,
+    target: Writer,
+    fresh_ns: Option<u64>,
+}
+
+/// What came of it.
+struct Opened {
+    dispatcher: usize,
+    datagrams: bool,
+    channel: u32,
+    group: Option<Ipv4Addr>,
+    handle: u64,
+}
+
+impl Shared {
+    /// The reader's end: a replica, and an agent that fills it.
+    /// With `before`, the replica that was filled until the writer's node fell silent goes on to be filled.
+    pub(super) fn open_replica(
+        &self,
+        name: &str,
+        qos: ReaderQoS,
+        server: CRM_CommRef,
+        before: Option<&Segment>,
+    ) -> Result<Replica, Error> {
+        let first = server.describe(name, 0)?;
+        step(Step::ReplicaDescribed);
+        let size = first.what.size as usize;
+        let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
+            Error::wrong_size(&error.to_string(), qos.histories as usize, crate::memory::MAX_HISTORIES)
+        })?;
+        let segment = match before {
+            Some(segment) if segment.geometry() == geometry => segment.clone(),
+            Some(_) => return Err(Error::unavailable("the area has another size now")),
+            None => Segment::create(name, geometry)?,
+        };
+        let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
+        let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
+        let grant = self.admit(name, &channel, &qos, first.writer.period, false)?;
+        let writer = segment.writer().map_err(Error::unavailable);
+        let opened = writer.and_then(|target| {
+            let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
+            let opening = Opening { name, qos, server: &server, channel, target, fresh_ns };
+            match qos.through {
+                Path::PathUdp => self.open_datagrams(opening),
+                Path::PathMulticast => self.open_group(opening),
+                Path::PathOrb | Path::PathOneway => self.open_calls(opening),
+            }
+        });
+        match opened {
+            Ok(opened) => {
+                step(Step::ReplicaOpened);
+                let Opened { dispatcher, datagrams, channel, group, handle } = opened;
+                let closed = AtomicBool::new(false);
+                Ok(Replica {
+                    qos,
+                    segment,
+                    dispatcher,
+                    datagrams,
+                    channel,
+                    group,
+                    server,
+                    handle,
+                    grant,
+                    closed,
+                })
+            }
+            Err(error) => {
+                self.give_back(grant.as_ref());
+                Err(error)
+            }
+        }
+    }
+
+    fn open_datagrams(&self, opening: Opening<'_>) -> Result<Opened, Error> {
+        let Opening { name, qos, server, mut channel, target, fresh_ns } = opening;
+        let dispatcher = self.least_used();
+        {
+            let _reserved = self.reserving.lock();
+            channel.id = self.dispatchers[dispatcher].next_channel().map_err(Error::unavailable)?;
+            let place = server.describe(name, channel.id)?;
+            let peer = address(&place.host, place.port)?;
+            let ours = self.dispatchers[dispatcher].second_address().is_some();
+            let second = match ours && place.second_port > 0 {
+                true => Some(self.second_path(address(&place.second_host, place.second_port)?)),
+                false => None,
+            };
+            let silence_ns = self.config.silence.as_nanos() as u64;
+            let agent =
+                ReceiveAgent::new(ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second })
+                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
+            self.dispatchers[dispatcher].add_receive(agent).map_err(Error::unavailable)?;
+        }
+        let opened = self.ask_for_channel(name, qos, server, dispatcher, &channel);
+        let handle = opened.inspect_err(|_| self.remove_receive(dispatcher, channel.id, true))?;
+        Ok(Opened { dispatcher, datagrams: true, channel: channel.id, group: None, handle })
+    }
+
+    fn open_calls(&self, opening: Opening<'_>) -> Result<Opened, Error> {
+        let Opening { name, qos, server, mut channel, target, fresh_ns } = opening;
+        channel.id = self.orb_replicas.add(Target {
+            token: channel.token,
+            writer: target,
+            fresh_ns,
+            silence: self.config.silence,
+            each: qos.how == IdlMode::PushOnWrite,
+        });
+        let opened = self.ask_for_channel(name, qos, server, 0, &channel);
+        let handle = opened.inspect_err(|_| self.remove_receive(0, channel.id, false))?;
+        Ok(Opened { dispatcher: 0, datagrams: false, channel: channel.id, group: None, handle })
+    }
+
+    /// Joins what the writer's node sends to several.
+    fn open_group(&self, opening: Opening<'_>) -> Result<Opened, Error> {
+        let Opening { name, qos, server, channel, target, fresh_ns } = opening;
+        let dispatcher = self.least_used();
+        let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
+        let group = server.join_group(name, qos, &self.config.name, self.incarnation, self.me.get())?;
+        let joined = (|| {
+            let (peer, to) =
+                (address(&group.host, group.port)?, address(&group.group_host, group.group_port)?);
+            let SocketAddr::V4(to) = to else { return Err(Error::unavailable("a group of IPv6")) };
+            let channel = Channel {
+                id: group.channel,
+                epoch: group.epoch,
+                token: group.token,
+                fragment: group.fragment as usize,
+                ..channel
+            };
+            let silence_ns = self.config.silence.as_nanos() as u64;
+            let second = None;
+            let agent =
+                ReceiveAgent::new(ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second })
+                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
+            groups.join(to)?;
+            let channel = self.dispatchers[dispatcher].join(agent).map_err(|error| {
+                groups.leave(*to.ip());
+                Error::unavailable(error)
+            })?;
+            step(Step::ReplicaReady);
+            Ok((channel, *to.ip()))
+        })();
+        match joined {
+            Ok((channel, ip)) => {
+                // The others have the latest value.
+                let _ = server.set_running(group.which, true);
+                let handle = group.which;
+                Ok(Opened { dispatcher, datagrams: true, channel, group: Some(ip), handle })
+            }
+            Err(error) => {
+                let _ = server.close_channel(group.which);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives what the writer's node calls the channel.
+    fn ask_for_channel(
+        &self,
+        name: &str,
+        qos: ReaderQoS,
+        server: &CRM_CommRef,
+        dispatcher: usize,
+        channel: &Channel,
+    ) -> Result<u64, Error> {
+        let to = self.published(dispatcher);
+        let (second_host, second_port) = self.published_second(dispatcher);
+        let offer = Offer {
+            node: self.config.name.clone(),
+            incarnation: self.incarnation,
+            host: to.ip().to_string(),
+            port: to.port(),
+            channel: channel.id,
+            epoch: channel.epoch,
+            token: channel.token,
+            fragment: channel.fragment as u32,
+            second_host,
+            second_port,
+        };
+        step(Step::ReplicaReady);
+        Ok(server.open_channel(name, qos, &offer, self.me.get())?)
+    }
+
+    /// A path has failed before its node counts as dead: in two thirds of that time.
+    fn second_path(&self, peer: SocketAddr) -> SecondPath {
+        SecondPath { peer, after_ns: self.config.silence.as_nanos() as u64 / 3 * 2 }
+    }
+
+    /// The server of the node that holds an area.
+    pub(super) fn locate(&self, name: &str) -> Result<CRM_CommRef, Error> {
+        let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
+        let node = coordinator.locate(name)?;
+        node.server.filter(|_| node.name != self.config.name).ok_or_else(|| Error::unknown_area(name))
+    }
+
+    /// A replica of this area with these wishes that another reader of this node has.
+    pub(super) fn shared_replica(&self, name: &str, qos: &ReaderQoS) -> Option<Arc<Replica>> {
+        let tables = self.tables.lock();
+        tables.tickets.values().filter(|ticket| ticket.area == name).find_map(|ticket| match &ticket.what {
+            What::Replica(replica) if replica.qos == *qos => Some(replica.clone()),
+            _ => None,
+        })
+    }
+
+    /// Closes a replica unless another reader has it, too. Tickets are taken out and entered under the tables' lock.
+    pub(super) fn close_unused(&self, replica: Arc<Replica>) {
+        let used = {
+            let tables = self.tables.lock();
+            // Somebody who is about to enter a ticket for it holds it, too.
+            Arc::strong_count(&replica) > 1 || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
+        };
+        if !used {
+            self.close_replica(&replica);
+        }
+    }
+
+    /// Opens channels anew whose writer's node was silent and is there again: its server was restarted, and knows nothing of them.
+    pub(super) fn reopen_silent(&self) {
+        let mut silent: Vec<(String, Arc<Replica>)> = Vec::new();
+        for ticket in self.tables.lock().tickets.values() {
+            if let What::Replica(replica) = &ticket.what
+                && self.is_silent(replica)
+                && !silent.iter().any(|(_, other)| Arc::ptr_eq(other, replica))
+            {
+                silent.push((ticket.area.clone(), replica.clone()));
+            }
+        }
+        for (name, before) in silent {
+            if !self.stop.load(Ordering::Acquire)
+                && let Some(replica) = self.reopen(&name, &before)
+            {
+                let replica = Arc::new(replica);
+                for ticket in self.tables.lock().tickets.values_mut() {
+                    if ticket.is_for(&before) {
+                        ticket.what = What::Replica(replica.clone());
+                    }
+                }
+                self.close_unused(replica);
+            }
+            self.close_unused(before);
+        }
+    }
+
+    /// What was counted at this end.
+    pub(super) fn receive_stats(&self, replica: &Replica) -> Option<ReceiveStats> {
+        match replica.datagrams {
+            true => self.dispatchers[replica.dispatcher].receive_stats(replica.channel),
+            false => self.orb_replicas.stats(replica.channel),
+        }
+    }
+
+    pub(super) fn is_silent(&self, replica: &Replica) -> bool {
+        replica.closed.load(Ordering::Acquire)
+            || self.receive_stats(replica).is_none_or(|stats| stats.is_silent)
+    }
+
+    pub(super) fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
+        // Its server must answer first: only then the memory is taken from the agent that fills it, and given to another.
+        let server = self.locate(name).ok()?;
+        server.describe(name, 0).ok()?;
+        self.forget(before);
+        self.open_replica(name, before.qos, server, Some(&before.segment)).ok()
+    }
+
+    pub(super) fn close_replica(&self, replica: &Replica) {
+        if !self.forget(replica) {
+            return;
+        }
+        // The writer's node may be gone, which is why we are here.
+        let _ = replica.server.close_channel(replica.handle);
+    }
+
+    /// Ends this end of a channel; false if it was ended before.
+    pub(super) fn forget(&self, replica: &Replica) -> bool {
+        if replica.closed.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        step(Step::ReplicaForgotten);
+        self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
+        if let (Some(group), Some(groups)) = (replica.group, self.dispatchers[replica.dispatcher].groups()) {
+            groups.leave(group);
+        }
+        self.give_back(replica.grant.as_ref());
+        true
+    }
+
+    pub(super) fn remove_receive(&self, dispatcher: usize, channel: u32, datagrams: bool) {
+        if datagrams {
+            self.dispatchers[dispatcher].remove_receive(channel);
+        } else {
+            self.orb_replicas.remove(channel);
+        }
+    }
+}
+
+/// An address that another node named.
+pub(super) fn address(host: &str, port: u16) -> Result<SocketAddr, Error> {
+    let host: IpAddr =
+        host.parse().map_err(|_| Error::unavailable(format_args!("a node names {host} as its address")))?;
+    Ok(SocketAddr::new(host, port))
+}
+
+pub(super) fn no_multicast() -> Error {
+    Error::unavailable("this node takes no part in multicast: its server was started without a group")
+}

@@ -1,0 +1,157 @@
+//! Two ways between the same nodes: which of them a channel's datagrams take.
+//!
+//! The sender says on both that it lives; the receiver sees which of them fails, and says on both which it wants. Neither waits for an
+//! answer: the choice is said again at intervals while it is not the first path, and pushes that came on both are in the receiver's order
+//! anyway.
+
+use super::config::{SecondPath, Via};
+use std::net::SocketAddr;
+
+/// The first path must have been good for so long before it is taken again.
+const GOOD_NS: u64 = 1_000_000_000;
+/// How often a choice is said.
+const SAY_NS: u64 = 100_000_000;
+/// How often, after a return to the first path.
+const TIMES: u32 = 20;
+
+/// What a receiver knows about the two paths.
+#[derive(Debug)]
+pub(super) struct Paths {
+    peers: [SocketAddr; 2],
+    after_ns: u64,
+    heard_ns: [u64; 2],
+    /// Since when the first path has been heard without a gap.
+    good_since_ns: u64,
+    wanted: Via,
+    say_at_ns: u64,
+    left: u32,
+    check_at_ns: u64,
+    pub switches: u64,
+}
+
+impl Paths {
+    pub fn new(first: SocketAddr, second: SecondPath, now_ns: u64) -> Paths {
+        Paths {
+            peers: [first, second.peer],
+            after_ns: second.after_ns,
+            heard_ns: [now_ns; 2],
+            good_since_ns: now_ns,
+            wanted: Via::First,
+            say_at_ns: u64::MAX,
+            left: 0,
+            check_at_ns: now_ns.saturating_add(second.after_ns),
+            switches: 0,
+        }
+    }
+
+    pub fn begin(&mut self, now_ns: u64) {
+        self.heard_ns = [now_ns; 2];
+        self.good_since_ns = now_ns;
+        self.check_at_ns = now_ns.saturating_add(self.after_ns);
+    }
+
+    /// On which path a datagram from there came.
+    pub fn of(&self, from: SocketAddr) -> Option<Via> {
+        match () {
+            () if from == self.peers[0] => Some(Via::First),
+            () if from == self.peers[1] => Some(Via::Second),
+            () => None,
+        }
+    }
+
+    /// Where the sender is, on a path.
+    pub fn peer(&self, via: Via) -> SocketAddr {
+        self.peers[via as usize]
+    }
+
+    pub fn heard(&mut self, via: Via, now_ns: u64) {
+        if via == Via::First && now_ns.saturating_sub(self.heard_ns[0]) >= self.after_ns {
+            self.good_since_ns = now_ns;
+        }
+        self.heard_ns[via as usize] = now_ns;
+    }
+
+    fn works(&self, via: Via, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.heard_ns[via as usize]) < self.after_ns
+    }
+
+    /// What to tell the sender now, if anything.
+    pub fn look(&mut self, now_ns: u64) -> Option<Via> {
+        let (first, second) = (self.works(Via::First, now_ns), self.works(Via::Second, now_ns));
+        let wanted = match self.wanted {
+            Via::First if !first && second => Via::Second,
+            Via::Second if first && (!second || now_ns.saturating_sub(self.good_since_ns) >= GOOD_NS) => {
+                Via::First
+            }
+            same => same,
+        };
+        if wanted != self.wanted {
+            self.wanted = wanted;
+            self.switches += 1;
+            self.say_at_ns = now_ns;
+            self.left = TIMES;
+        }
+        self.check_at_ns = self.check_at(now_ns);
+        if now_ns < self.say_at_ns {
+            return None;
+        }
+        self.left = self.left.saturating_sub(u32::from(self.wanted == Via::First));
+        self.say_at_ns = if self.left == 0 { u64::MAX } else { now_ns + SAY_NS };
+        Some(self.wanted)
+    }
+
+    /// When to look again if nothing comes; later than the last look.
+    pub fn look_at(&self) -> u64 {
+        self.say_at_ns.min(self.check_at_ns)
+    }
+
+    fn check_at(&self, now_ns: u64) -> u64 {
+        let fails_at = |via: Via| match self.works(via, now_ns) {
+            true => self.heard_ns[via as usize].saturating_add(self.after_ns),
+            // Nothing changes until something comes.
+            false => u64::MAX,
+        };
+        let good_at = self.good_since_ns.saturating_add(GOOD_NS);
+        match self.wanted {
+            Via::First => fails_at(Via::First),
+            Via::Second if good_at > now_ns => good_at.min(fails_at(Via::Second)),
+            Via::Second => fails_at(Via::Second),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_path_that_falls_silent_is_left_and_taken_again_when_it_has_been_good() {
+        let [first, second] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let mut paths = Paths::new(first, SecondPath { peer: second, after_ns: 250 * MS }, 0);
+        assert_eq!((paths.of(first), paths.of(second)), (Some(Via::First), Some(Via::Second)));
+        assert_eq!(paths.of(SocketAddr::from(([127, 0, 0, 1], 3))), None);
+        let mut said = Vec::new();
+        for round in 1..=50u64 {
+            let now = round * 100 * MS;
+            // The first path is cut from 1 s to 2 s.
+            if !(10..20).contains(&round) {
+                paths.heard(Via::First, now);
+            }
+            paths.heard(Via::Second, now);
+            if let Some(via) = paths.look(now) {
+                said.push((round, via));
+            }
+        }
+        let (left, _) = said[0];
+        assert_eq!(left, 12, "the third silent round");
+        let back = said.iter().find(|(_, via)| *via == Via::First).unwrap().0;
+        assert_eq!(back, 30, "good for a second");
+        assert_eq!(said.iter().filter(|(_, via)| *via == Via::Second).count() as u64, back - left);
+        assert_eq!((said.len(), paths.switches), ((back - left) as usize + TIMES as usize, 2));
+        // Both silent: there is nothing to choose, and nothing to wait for.
+        assert_eq!(paths.look(60_000 * MS), None);
+        assert_eq!(paths.look_at(), u64::MAX);
+    }
+}

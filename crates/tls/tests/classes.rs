@@ -1,0 +1,92 @@
+//! No real-time thread does a handshake, whoever listens and whoever calls.
+
+mod common;
+
+use common::authority;
+use isorb_rt::sched::{SchedClass, ThreadSpec};
+use isorb_tls::Tls;
+use isorb_transport::{Transport, Wait};
+use std::io::IoSlice;
+use std::net::TcpListener;
+use std::time::Duration;
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+/// Of proc(5): field 41 of `stat` is the scheduling policy.
+const POLICY: usize = 41;
+const ORDINARY: u32 = 0;
+const FIFO: u32 = 1;
+
+/// Policies of this process's threads with this name.
+fn policies(name: &str) -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // A thread that ends meanwhile has no files any more.
+    let stats = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    let policy = |stat: String| {
+        let (head, rest) = stat.rsplit_once(") ")?;
+        let (_, named) = head.split_once(" (")?;
+        let policy = rest.split(' ').nth(POLICY - 3)?.parse().ok()?;
+        (named == name).then_some(policy)
+    };
+    stats.filter_map(policy).collect()
+}
+
+/// Waits until there is such a thread.
+fn policy_of(name: &str) -> u32 {
+    for _ in 0..60_000 {
+        if let [policy, ..] = policies(name)[..] {
+            return policy;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("there is no thread {name}");
+}
+
+/// Runs `f` in a real-time thread of this name; `None`, and a line, where that is not allowed.
+fn in_fifo<R: Send + 'static>(name: &str, f: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    match ThreadSpec::new(name).class(SchedClass::Fifo(1)).spawn(f) {
+        Ok(thread) => Some(thread.join().unwrap()),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_real_time_listener_greets_in_an_ordinary_thread() {
+    let ours = authority();
+    let server = Tls::new(ours.member("server").unwrap()).unwrap();
+    let client = Tls::new(ours.member("client").unwrap()).unwrap();
+    let Some(listener) = in_fifo("listens", move || {
+        assert_eq!(policies("listens"), [FIFO], "what the test would see if it were otherwise");
+        server.listen("127.0.0.1:0").unwrap()
+    }) else {
+        return;
+    };
+    assert_eq!(policy_of("isorb-tls"), ORDINARY);
+    // It is the one that greets: nobody accepts, and the client gets through all the same.
+    let stream = client.connect(listener.address(), PATIENCE).unwrap();
+    stream.send(&[IoSlice::new(b"x")], Wait::Block).unwrap();
+    let accepted = listener.accept(Wait::Block).unwrap();
+    assert_eq!(accepted.recv(&mut [0; 2], Wait::Block).unwrap(), 1);
+}
+
+#[test]
+fn a_real_time_caller_waits_for_an_ordinary_thread() {
+    if in_fifo("probe", || ()).is_none() {
+        return;
+    }
+    let ours = authority();
+    let client = Tls::new(ours.member("client").unwrap()).unwrap();
+    // A server that says nothing, so that the handshake is under way until it closes.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = mute.local_addr().unwrap().to_string();
+    let calling = std::thread::spawn(move || {
+        in_fifo("calls", move || client.connect(&address, PATIENCE).map(drop).unwrap_err())
+    });
+    let accepted = mute.accept();
+    assert_eq!(policy_of("isorb-tls-call"), ORDINARY);
+    assert_eq!(policy_of("calls"), FIFO);
+    drop(accepted);
+    calling.join().unwrap();
+}

@@ -1,0 +1,89 @@
+//! Senders of datagrams that mean harm: what each stream of a UDP endpoint gives is the whole messages of its sender, as they came, and nothing else;
+//! and what a client gives is those of the server that it called.
+#![no_main]
+
+use isorb_transport::{Stream, Transport, Udp, Wait};
+use libfuzzer_sys::fuzz_target;
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+const SENDERS: usize = 3;
+
+/// What counts as a whole message here.
+fn whole(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first % 4 != 0)
+}
+
+fn receive(stream: &dyn Stream, heard: &mut Vec<u8>) {
+    let mut room = [0; 100];
+    while let Ok(n) = stream.recv(&mut room, Wait::No) {
+        if n == 0 {
+            return;
+        }
+        heard.extend_from_slice(&room[..n]);
+    }
+}
+
+fn client_address(client: &dyn Stream) -> std::net::SocketAddr {
+    let socket = UdpSocket::from(client.fd().try_clone_to_owned().expect("a descriptor"));
+    socket.local_addr().expect("an address")
+}
+
+fuzz_target!(|data: &[u8]| {
+    let udp = Udp { whole, peers: SENDERS, counts: Arc::default() };
+    let listener = udp.listen("127.0.0.1:0").expect("a port");
+    let senders: [UdpSocket; SENDERS] = std::array::from_fn(|_| {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.connect(listener.address()).expect("the endpoint");
+        socket
+    });
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let at = server.local_addr().expect("an address");
+    let client = udp.connect(&at.to_string(), None).expect("a socket");
+    let client_at = client_address(&*client);
+    let (mut answers, mut heard) = (Vec::new(), Vec::new());
+    let (mut sent, mut ignored) = (vec![Vec::new(); SENDERS], 0);
+    let mut streams: HashMap<String, (Box<dyn Stream>, Vec<u8>)> = HashMap::new();
+    let mut rest = data;
+    while let Some(([who, length], after)) = rest.split_first_chunk() {
+        let (datagram, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        let who = usize::from(*who) % SENDERS;
+        senders[who].send(datagram).expect("room in the socket");
+        if whole(datagram) {
+            sent[who].extend_from_slice(datagram);
+        } else {
+            ignored += 1;
+        }
+        // The server's, and a stranger's, which the kernel keeps out.
+        server.send_to(datagram, client_at).expect("room in the socket");
+        stranger.send_to(b"\x01not of the server", client_at).expect("room in the socket");
+        if whole(datagram) {
+            answers.extend_from_slice(datagram);
+        } else {
+            ignored += 1;
+        }
+        receive(&*client, &mut heard);
+        match listener.accept(Wait::No) {
+            Ok(stream) => drop(streams.insert(stream.peer().into(), (stream, Vec::new()))),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+        if length % 2 == 0 {
+            streams.values_mut().for_each(|(stream, heard)| receive(&**stream, heard));
+        }
+    }
+    receive(&*client, &mut heard);
+    assert_eq!(heard, answers);
+    for (who, sender) in senders.iter().enumerate() {
+        let from = format!("udp:{}", sender.local_addr().expect("an address"));
+        let heard = streams.get_mut(&from).map_or(&[][..], |(stream, heard)| {
+            receive(&**stream, heard);
+            heard
+        });
+        assert_eq!(heard, sent[who]);
+    }
+    assert_eq!((udp.counts.ignored(), udp.counts.dropped()), (ignored, 0));
+});
