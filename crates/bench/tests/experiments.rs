@@ -128,7 +128,7 @@ fn event_cost() {
 
 #[test]
 fn low_threads() {
-    check("low-threads", &["lanes", "one-pool-control"], 3);
+    check("low-threads", &["lanes", "one-pool-control", "raw-socket"], 3);
 }
 
 #[test]

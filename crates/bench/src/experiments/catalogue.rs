@@ -1,9 +1,9 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
-    low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
-    transports,
+    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, footprint,
+    interconnect, low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
+    timer_resolution, transports,
 };
 use crate::figure::Outcome;
 
@@ -41,6 +41,7 @@ pub const ALL: &[Experiment] = &[
     cremes::latency::EXPERIMENT,
     cremes::jitter::EXPERIMENT,
     cremes::size::EXPERIMENT,
+    crm_cost::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,
@@ -82,5 +83,18 @@ mod tests {
             assert_eq!(Experiment::named(experiment.name).map(|e| e.about), Some(experiment.about));
         }
         assert!(Experiment::named("nothing").is_none());
+    }
+
+    #[test]
+    fn the_page_has_every_experiment_that_the_document_names() {
+        let document = include_str!("../../../../docs/experiments.md");
+        let rows = document.lines().skip_while(|line| !line.starts_with("| command |")).skip(2);
+        let cells = rows.map_while(|line| line.strip_prefix("| ")?.split_once(" |")).map(|(names, _)| names);
+        let mut named: Vec<&str> =
+            cells.flat_map(|names| names.split(", ")).map(|name| name.trim_matches('`')).collect();
+        named.sort_unstable();
+        let mut known: Vec<&str> = ALL.iter().map(|experiment| experiment.name).collect();
+        known.sort_unstable();
+        assert_eq!(named, known);
     }
 }
