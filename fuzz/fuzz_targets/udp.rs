@@ -1,4 +1,5 @@
-//! Senders of datagrams that mean harm: what each stream of a UDP endpoint gives is the whole messages of its sender, as they came, and nothing else.
+//! Senders of datagrams that mean harm: what each stream of a UDP endpoint gives is the whole messages of its sender, as they came, and nothing else;
+//! and what a client gives is those of the server that it called.
 #![no_main]
 
 use isorb_transport::{Stream, Transport, Udp, Wait};
@@ -25,6 +26,11 @@ fn receive(stream: &dyn Stream, heard: &mut Vec<u8>) {
     }
 }
 
+fn client_address(client: &dyn Stream) -> std::net::SocketAddr {
+    let socket = UdpSocket::from(client.fd().try_clone_to_owned().expect("a descriptor"));
+    socket.local_addr().expect("an address")
+}
+
 fuzz_target!(|data: &[u8]| {
     let udp = Udp { whole, peers: SENDERS, counts: Arc::default() };
     let listener = udp.listen("127.0.0.1:0").expect("a port");
@@ -33,6 +39,12 @@ fuzz_target!(|data: &[u8]| {
         socket.connect(listener.address()).expect("the endpoint");
         socket
     });
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let at = server.local_addr().expect("an address");
+    let client = udp.connect(&at.to_string(), None).expect("a socket");
+    let client_at = client_address(&*client);
+    let (mut answers, mut heard) = (Vec::new(), Vec::new());
     let (mut sent, mut ignored) = (vec![Vec::new(); SENDERS], 0);
     let mut streams: HashMap<String, (Box<dyn Stream>, Vec<u8>)> = HashMap::new();
     let mut rest = data;
@@ -46,6 +58,15 @@ fuzz_target!(|data: &[u8]| {
         } else {
             ignored += 1;
         }
+        // The server's, and a stranger's, which the kernel keeps out.
+        server.send_to(datagram, client_at).expect("room in the socket");
+        stranger.send_to(b"\x01not of the server", client_at).expect("room in the socket");
+        if whole(datagram) {
+            answers.extend_from_slice(datagram);
+        } else {
+            ignored += 1;
+        }
+        receive(&*client, &mut heard);
         match listener.accept(Wait::No) {
             Ok(stream) => drop(streams.insert(stream.peer().into(), (stream, Vec::new()))),
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -54,6 +75,8 @@ fuzz_target!(|data: &[u8]| {
             streams.values_mut().for_each(|(stream, heard)| receive(&**stream, heard));
         }
     }
+    receive(&*client, &mut heard);
+    assert_eq!(heard, answers);
     for (who, sender) in senders.iter().enumerate() {
         let from = format!("udp:{}", sender.local_addr().expect("an address"));
         let heard = streams.get_mut(&from).map_or(&[][..], |(stream, heard)| {

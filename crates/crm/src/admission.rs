@@ -13,7 +13,7 @@
 //! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
 //! ([`crate::plane`]), so a wrong number hurts the channel that it belongs to.
 
-use crate::plane::{Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
+use crate::plane::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
 use crate::wire::{Channel, HEADER};
 use core::fmt;
 use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};
@@ -32,7 +32,7 @@ pub struct Costs {
 impl Default for Costs {
     /// What a slow machine takes, for systems in which nobody has measured.
     fn default() -> Costs {
-        Costs { push_ns: 20_000, datagram_ns: 20_000, kib_ns: 1_000 }
+        Costs { push_ns: 10_000, datagram_ns: 10_000, kib_ns: 1_000 }
     }
 }
 
@@ -290,8 +290,8 @@ impl Model {
         let part = |eighths| part(wish.deadline_ns, eighths);
         let one = self.costs.datagram_ns + (datagram(channel) as u64).div_ceil(1024) * self.costs.kib_ns;
         let cost = self.costs.of(channel);
-        // One datagram may be under way, and what was taken in before it.
-        let blocking = Nanos::new(one * (1 + INTAKE as u64));
+        // What is sent before the thread looks again, and what it then takes in.
+        let blocking = Nanos::new(one * (AT_ONCE + INTAKE) as u64);
         let task = |cost| Task::new(name, Nanos::new(cost), Nanos::new(wish.period_ns)).blocking(blocking);
         match end {
             // Between two of its datagrams, one is taken in.

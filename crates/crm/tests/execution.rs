@@ -4,8 +4,8 @@
 use isorb_crm::admission::{Costs, NodeAdmission, NodeConfig, Refused, Wish};
 use isorb_crm::memory::{Geometry, Segment, Writer};
 use isorb_crm::plane::{
-    Band, Guarantee, INTAKE, Mode, Plane, PlaneConfig, PushAgent, PushKey, PushSpec, PushStats, ReceiveAgent,
-    ReceiveSpec, Step,
+    AT_ONCE, Band, Guarantee, INTAKE, Mode, Plane, PlaneConfig, PushAgent, PushKey, PushSpec, PushStats,
+    ReceiveAgent, ReceiveSpec, Step,
 };
 use isorb_crm::wire::{Channel, Datagram, Outcome};
 use proptest::prelude::*;
@@ -117,13 +117,21 @@ impl World {
     fn run(&mut self, span: u64) {
         let (start, mut out) = (self.now, vec![0; 2000]);
         let end = start + span;
+        let mut sent_since_look = AT_ONCE;
         while self.now < end + 500 * MS {
-            self.write(start, end);
-            self.take_in();
+            if sent_since_look == AT_ONCE {
+                self.write(start, end);
+                self.take_in();
+                sent_since_look = 0;
+            }
             match self.near.step(self.now, &mut out) {
-                Step::Send { len, push, band, .. } => self.send(&out[..len], push, band),
+                Step::Send { len, push, band, .. } => {
+                    sent_since_look += 1;
+                    self.send(&out[..len], push, band);
+                }
                 Step::Choose { .. } => panic!("there is one path"),
                 Step::Idle { until_ns } => {
+                    sent_since_look = AT_ONCE;
                     let next =
                         self.next_write(start, end).unwrap_or(u64::MAX).min(until_ns.unwrap_or(u64::MAX));
                     self.now = next.clamp(self.now + 1, end + 500 * MS);

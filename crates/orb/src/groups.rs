@@ -54,6 +54,11 @@ fn read(ior: &Ior) -> Option<(UipmcProfile, SocketAddr, Group)> {
     (at.ip().is_multicast() && at.port() != 0).then_some((profile, at, group))
 }
 
+/// The address of a reference's group, for people.
+pub(crate) fn address(ior: &Ior) -> Option<String> {
+    read(ior).map(|(_, at, group)| format!("{at}, group {} of {}", group.id, group.domain))
+}
+
 /// What calls to a reference need whose first profile is a group's; `None` for any other, or where no transport goes to groups.
 ///
 /// # Errors

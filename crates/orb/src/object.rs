@@ -403,6 +403,8 @@ impl fmt::Debug for Object {
         let tcp = self.0.ior.iiop_profiles().flatten().map(|p| format!("{}:{}", p.host, p.port)).next();
         let other =
             || crate::transports::address_profile(self.0.ior.profiles.first()?).ok().map(|p| p.address);
+        #[cfg(feature = "miop")]
+        let other = || crate::groups::address(&self.0.ior).or_else(other);
         let at = tcp.or_else(other).unwrap_or_else(|| "?".into());
         write!(f, "Object({} at {at})", self.type_id())
     }

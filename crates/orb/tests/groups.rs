@@ -241,6 +241,7 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     let (orb, client) = (server(), Orb::with_config(config()));
     let Some((keeper, _)) = member(&orb, &url) else { return };
     let far = group(&client, &url);
+    assert!(format!("{:?}", far.object()).contains("group 1 of test"), "{far:?}");
     let refused = far.feed(&vec![1; 66_000]).unwrap_err();
     assert_eq!((refused.kind, refused.completed), (Kind::ImpLimit, Completion::No));
     assert!(refused.detail.unwrap().contains("65536"));

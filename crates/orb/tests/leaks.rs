@@ -41,6 +41,34 @@ fn with_callbacks(config: &Config, url: &str) {
     runs.join().unwrap();
 }
 
+/// A member joins and leaves a group that it calls; with `leave`, before its ORB ends.
+#[cfg(feature = "miop")]
+fn with_a_group(leave: bool) {
+    let transport =
+        isorb::TransportConfig { multicast_interface: "lo".into(), ..isorb::TransportConfig::default() };
+    let orb = Orb::with_config(Config { transport, ..Config::default() });
+    let root = orb.root_poa().unwrap();
+    root.manager().activate().unwrap();
+    let group = orb.string_to_object("corbaloc:miop:1.0@1.0-leaks-1/239.255.82.1:5082").unwrap();
+    let id = match root.create_id_for_reference(&group) {
+        Ok(id) => id,
+        Err(error) => return println!("SKIPPED: {error}"),
+    };
+    let parrot = Arc::new(Parrot::default());
+    root.activate_object_with_id(&id, isorb::IntoServant::<EchoRef>::into_servant(parrot.clone())).unwrap();
+    let far: EchoRef = group.unchecked_narrow();
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    while parrot.fed.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+        assert!(std::time::Instant::now() < end, "the group does not hear");
+        far.feed(&[1]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if leave {
+        root.disassociate_reference_with_id(&group, &id).unwrap();
+    }
+    orb.shutdown(true).unwrap();
+}
+
 #[test]
 fn what_ended_leaves_nothing_behind() {
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
@@ -68,5 +96,12 @@ fn what_ended_leaves_nothing_behind() {
             settles("threads", threads, before.1);
             settles("descriptors", descriptors, before.0);
         }
+    }
+    #[cfg(feature = "miop")]
+    for leave in [false, true] {
+        let before = (descriptors(), threads());
+        (0..10).for_each(|_| with_a_group(leave));
+        settles("threads", threads, before.1);
+        settles("descriptors", descriptors, before.0);
     }
 }

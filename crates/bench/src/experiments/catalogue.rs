@@ -1,9 +1,9 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
-    low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead, timer_resolution,
-    transports,
+    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, footprint,
+    interconnect, low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
+    timer_resolution, transports,
 };
 use crate::figure::Outcome;
 
@@ -41,6 +41,7 @@ pub const ALL: &[Experiment] = &[
     cremes::latency::EXPERIMENT,
     cremes::jitter::EXPERIMENT,
     cremes::size::EXPERIMENT,
+    crm_cost::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,

@@ -7,6 +7,7 @@ mod clients;
 mod context;
 mod counted;
 mod cremes;
+mod crm_cost;
 mod demux;
 mod events;
 mod footprint;

@@ -2,8 +2,8 @@
 
 use super::multicast::Groups;
 use crate::plane::{
-    Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
-    Step as Turn, Via,
+    AT_ONCE, Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent,
+    ReceiveStats, Step as Turn, Via,
 };
 use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
@@ -232,23 +232,12 @@ impl Shared {
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
         let mut events = Events::<64>::new();
         let mut until = Deadline::PAST;
+        let (mut sent_since_look, mut first) = (0, 0);
         while !self.stop.load(Ordering::Acquire) {
-            let mut incoming = [false; 3];
-            if let Ok(ready) = self.poller.wait(&mut events, until) {
-                for event in ready {
-                    match event.token {
-                        SOCKET => incoming[0] = true,
-                        SECOND => incoming[1] = true,
-                        GROUPS => incoming[2] = true,
-                        Poller::WAKE => {}
-                        session => self.rung(session),
-                    }
-                }
-            }
-            let sockets =
-                [Some(&self.socket), self.second.as_ref(), self.groups.as_ref().map(Groups::socket)];
-            for (socket, _) in sockets.into_iter().zip(incoming).filter(|(_, comes)| *comes) {
-                socket.into_iter().for_each(|socket| self.take_in(socket, &mut input));
+            if until != Deadline::PAST || sent_since_look == AT_ONCE {
+                first = (first + 1) % 3;
+                self.look(&mut events, until, first, &mut input);
+                sent_since_look = 0;
             }
             // Who has no guarantee owes nobody an account; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
@@ -265,6 +254,7 @@ impl Shared {
                     if let Some(before) = before.filter(|_| band != Band::Middle) {
                         work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
                     }
+                    sent_since_look += 1;
                     Deadline::PAST
                 }
                 Turn::Choose { to, via, len } => {
@@ -274,6 +264,29 @@ impl Shared {
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
+        }
+    }
+
+    /// Waits until something was written, came in or is due. Of what came in, takes so much that nothing urgent waits for long, from another
+    /// socket first each time.
+    fn look(&self, events: &mut Events<64>, until: Deadline, first: usize, input: &mut [u8]) {
+        let Ok(ready) = self.poller.wait(events, until) else { return };
+        let mut incoming = [false; 3];
+        for event in ready {
+            match event.token {
+                SOCKET => incoming[0] = true,
+                SECOND => incoming[1] = true,
+                GROUPS => incoming[2] = true,
+                Poller::WAKE => {}
+                session => self.rung(session),
+            }
+        }
+        let sockets = [Some(&self.socket), self.second.as_ref(), self.groups.as_ref().map(Groups::socket)];
+        let mut room = INTAKE;
+        for at in (first..first + 3).map(|at| at % 3).filter(|at| incoming[*at]) {
+            if let Some(socket) = sockets[at] {
+                self.take_in(socket, &mut room, input);
+            }
         }
     }
 
@@ -294,8 +307,10 @@ impl Shared {
         }
     }
 
-    fn take_in(&self, socket: &UdpSocket, input: &mut [u8]) {
-        for _ in 0..INTAKE {
+    /// Takes in what one socket has, at most `room` datagrams, and takes them off it.
+    fn take_in(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
+        while *room > 0 {
+            *room -= 1;
             match socket.recv_from(input) {
                 Ok((len, from)) => {
                     step(Step::DatagramCame);
@@ -303,7 +318,7 @@ impl Shared {
                     let now = now_ns();
                     work.plane.received(from, &input[..len], now);
                     if work.plane.is_urgent(now) {
-                        return;
+                        *room = 0;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,

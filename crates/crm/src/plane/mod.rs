@@ -45,7 +45,10 @@ use receive::Receive;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Datagrams that a driver takes in before it sends the next, where nothing is urgent. Admission counts on it.
+/// Datagrams that a driver sends before it looks whether something was written or came in. Admission counts on it.
+pub const AT_ONCE: usize = 4;
+
+/// Datagrams that a driver takes in when it looks, where nothing is urgent. Admission counts on it.
 pub const INTAKE: usize = 4;
 
 /// Names a push agent. A stale name finds nothing.

@@ -126,7 +126,10 @@ fn open(options: &UdpOptions) -> io::Result<UdpSocket> {
     }
     socket.bind(&options.listen.into())?;
     if let Some(group) = group {
-        let interface = Interface::Address(options.interface);
+        let interface = match options.interface {
+            Ipv4Addr::UNSPECIFIED => Interface::Routed,
+            address => Interface::Address(address),
+        };
         let multicast = Multicast { interface, hops: options.hops, loopback: true };
         multicast.join(&socket, group)?;
         multicast.prepare_to_send(&socket, group)?;

@@ -425,7 +425,7 @@ impl RequestHead {
         Some(RequestHead(head.into()))
     }
 
-    /// The head of requests whose target is this profile, as those to groups have it (clause 11.2.1); `None` for one of 4 GiB or more.
+    /// The head of requests whose target is this profile, as those to groups have it (clause 11); `None` for one of 4 GiB or more.
     #[cfg(feature = "miop")]
     pub fn by_profile(profile: &TaggedProfile) -> Option<RequestHead> {
         let mut fixed = fixed();

@@ -1,4 +1,4 @@
-//! Putting messages together again from packets that come in any order, twice, or not at all (clause 11.2.3).
+//! Putting messages together again from packets that come in any order, twice, or not at all (clause 11).
 //!
 //! All memory is there from the start. A message is given out only when each of its packets has come, as it was sent; what cannot become
 //! one is given up, counted, and not begun again by its packets that come later:

@@ -1,4 +1,4 @@
-//! Which group, and where (clause 11.3: TAG_UIPMC profile, TAG_GROUP and TAG_GROUP_IIOP components).
+//! Which group, and where (clause 11: TAG_UIPMC profile, TAG_GROUP and TAG_GROUP_IIOP components).
 
 use crate::codeset::CodeSetComponentInfo;
 use crate::component::{Component, TAG_CODE_SETS, TaggedComponent};
@@ -180,7 +180,7 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    /// Clause 11.3 by hand, little endian: byte order, version 1.0, padding; "225.1.1.1" with its length; port 5000; one component, 39:
+    /// Clause 11 by hand, little endian: byte order, version 1.0, padding; "225.1.1.1" with its length; port 5000; one component, 39:
     /// byte order, version 1.0, padding, "Consumer" with its length, padding, group 1, reference version 7.
     const PROFILE: &[u8] = b"\x01\x01\0\0\x0a\0\0\x00225.1.1.1\0\x88\x13\x01\0\0\0\
         \x27\0\0\0\x24\0\0\0\x01\x01\0\0\x09\0\0\0Consumer\0\0\0\0\0\0\0\0\

@@ -1,4 +1,4 @@
-//! One packet of a collection (clause 11.2.2, PacketHeader_1_0).
+//! One packet of a collection (clause 11, PacketHeader_1_0).
 
 use crate::cursor::Cursor;
 use core::fmt;
@@ -168,7 +168,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    /// Clause 11.2.2 by hand, big endian: magic, version 1.0, stop bit, 3 octets, packet 1 of 2, id "id" and its padding.
+    /// Clause 11 by hand, big endian: magic, version 1.0, stop bit, 3 octets, packet 1 of 2, id "id" and its padding.
     const BIG: &[u8] = b"MIOP\x10\x02\0\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02id\0\0xyz";
 
     #[test]

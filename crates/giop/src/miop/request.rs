@@ -7,7 +7,7 @@ use crate::{Header, MessageKind, context};
 use core::fmt;
 use isorb_cdr::{Order, Version};
 
-/// Where the parts of a request to a group lie. It has the group's profile for its target (clause 11.2.1), which GIOP 1.2 brought.
+/// Where the parts of a request to a group lie. It has the group's profile for its target (clause 11), which GIOP 1.2 brought.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRequest<'m> {
     message: &'m [u8],
@@ -159,7 +159,7 @@ fn parts<'m>(c: &mut Cursor<'m>) -> isorb_cdr::Result<Parts<'m>> {
 mod tests {
     use super::*;
     use crate::message::{self, Addressed, Request, RequestHead, Response, ServiceContext};
-    use crate::miop::{Group, UipmcProfile};
+    use crate::miop::{Group, Packet, UipmcProfile};
     use crate::{Ior, TaggedProfile};
     use alloc::vec;
     use alloc::vec::Vec;
@@ -240,6 +240,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A packet that JacORB 3.9 sent, big endian: `add(3)` to group 1 of domain "test" at 225.77.1.1:5099, with its code sets.
+    const JACORB: &str = "4d494f50 10020084 00000000 00000001 0000000c 343939393035313436330000\
+        47494f50 01020000 00000078 00000000 00000000 0001 0000 00000003 00000040\
+        00010000 0000000b 3232352e37372e312e310000 13eb0000 00000001 00000027 0000001c\
+        00010000 00000005 7465737400000000 0000000000000001 00000000\
+        00000004 61646400 00000001 00000001 0000000c 00000000 05010001 00010109 00000003";
+
+    #[test]
+    fn as_jacorb_sends_it() {
+        let digits: Vec<u8> = JACORB.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let octet = |pair: &[u8]| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap();
+        let datagram: Vec<u8> = digits.chunks(2).map(octet).collect();
+        let packet = Packet::parse(&datagram).unwrap();
+        assert_eq!(
+            (packet.number, packet.count, packet.last, packet.id),
+            (0, 1, true, &b"4999051463\0\0"[..])
+        );
+        let found = GroupRequest::find(packet.data).unwrap();
+        assert_eq!((found.group.domain, found.group.id, found.group.ref_version), ("test", 1, 0));
+        let sets = context::CodeSets::read(found.code_sets.unwrap()).unwrap();
+        assert_eq!((sets.char_data, sets.wchar_data), (0x0501_0001, 0x0001_0109));
+        let mut into = vec![0; GroupRequest::room(packet.data.len(), 3)];
+        let length = found.to_key(b"key", &mut into).unwrap();
+        into.truncate(length);
+        let header = Header::parse(into.first_chunk().unwrap()).unwrap();
+        let mut region = Region::new(64);
+        let scope = region.enter();
+        let (request, mut d) = Request::open(&mut into, &header, &scope).unwrap();
+        assert_eq!(
+            (request.operation.text(), request.target.key(), d.get()),
+            (Ok("add"), Some(&b"key"[..]), Ok(3i32))
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use core::fmt;
 use core::net::IpAddr;
 use isorb_cdr::Version;
 
-/// `[1.0@]1.0-domain-number[-reference version]/address:port[;iiop:host:port/key]`, as part 2, clause 11.3.3 has it.
+/// `[1.0@]1.0-domain-number[-reference version]/address:port[;iiop:host:port/key]`, as part 2, clause 11 has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupAddress {
     /// As it was written, 1.0 when nothing was.

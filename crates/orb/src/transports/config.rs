@@ -127,3 +127,22 @@ impl TransportConfig {
         }
     }
 }
+
+#[cfg(all(test, feature = "miop"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_groups_are_checked() {
+        let wrong = |change: fn(&mut TransportConfig)| {
+            let mut config = TransportConfig::default();
+            assert_eq!(config.check(), Ok(()));
+            change(&mut config);
+            config.check().unwrap_err()
+        };
+        assert_eq!(wrong(|c| c.multicast_hops = 256), "multicast_hops is 0 to 255, not 256");
+        assert!(wrong(|c| c.multicast_packet_bytes = 64).contains("128 to 65507"));
+        assert!(wrong(|c| c.multicast_message_bytes = 32 << 20).contains("multicast_message_bytes"));
+        assert!(wrong(|c| c.multicast_messages = 0).contains("1 to 1024"));
+    }
+}

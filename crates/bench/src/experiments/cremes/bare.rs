@@ -58,7 +58,7 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
         let give = give.clone();
         Box::new(move |value: &[u8]| drop(give.try_send(value.to_vec())))
     };
-    Ok(Wired { senders: (0..=low).map(sender).collect(), held: Box::new(held) })
+    Ok(Wired { senders: (0..=low).map(sender).collect(), held: Box::new(held), counts: None })
 }
 
 fn spawn(name: &str, class: SchedClass, f: impl FnOnce() + Send + 'static) -> Result<Thread<()>, BenchError> {

@@ -109,7 +109,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
             supplier.push(&Event::new(event_type(pair), SOURCE).octets(value));
         }));
     }
-    Ok(Wired { senders, held: Box::new(held) })
+    Ok(Wired { senders, held: Box::new(held), counts: None })
 }
 
 fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {

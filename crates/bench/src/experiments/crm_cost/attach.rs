@@ -1,0 +1,135 @@
+//! What it takes to set channels up, and to be refused one, where there are many already.
+
+use std::time::{Duration, Instant};
+
+use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_crm::{AreaReader, AreaWriter, Error, Library};
+use isorb_rt::time::now_ns;
+
+use super::remote::Nodes;
+use super::{Context, MEMORY, refused, row};
+use crate::experiments::BenchError;
+use crate::figure::Row;
+use crate::stats::Samples;
+
+/// A reader of its writer's node.
+pub const WITHIN: &str = "within";
+/// A reader of another node, best effort.
+pub const BETWEEN: &str = "between";
+/// A reader of another node, admitted.
+pub const GUARANTEED: &str = "guaranteed";
+
+const AREAS: usize = 1_000;
+const READERS: usize = 10_000;
+const PERIOD_NS: u64 = 1_000_000_000;
+
+pub const WISH: ReaderQoS = ReaderQoS {
+    how: Mode::PushOnWrite,
+    period: 0,
+    deadline: 0,
+    histories: 1,
+    guaranteed: false,
+    through: Path::PathUdp,
+    parity: 0,
+};
+
+pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let nodes = Nodes::start(cx)?;
+    let (near, far) = (&nodes.near.1, &nodes.far.1);
+    cx.step(format!("crm-cost: {AREAS} areas, an admitted reader each"));
+    let mut writers = Vec::with_capacity(AREAS);
+    let mut readers = Vec::new();
+    let mut samples = Samples::new();
+    let admitted = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 10 * 9, ..WISH };
+    for number in 1..=AREAS {
+        let name = name(number);
+        writers.push(area(near, &name)?);
+        readers.push(timed(&mut samples, || far.attach_reader(&name, admitted))?);
+        if number.is_multiple_of(AREAS / 10) {
+            rows.push(row("attach", GUARANTEED, number as f64, &samples));
+            samples = Samples::new();
+        }
+    }
+    refusals(cx, near, far, rows)?;
+    cx.step("crm-cost: best effort among them");
+    for number in 0..cx.pick(100, 200) {
+        // Another parity each time, so that no replica is shared.
+        let wish = ReaderQoS { parity: number, ..WISH };
+        readers.push(timed(&mut samples, || far.attach_reader(&name(1), wish))?);
+    }
+    rows.push(row("attach", BETWEEN, AREAS as f64, &samples));
+    cx.step(format!("crm-cost: {READERS} readers of one node"));
+    let writes = |writer: &mut AreaWriter| {
+        let mut samples = Samples::new();
+        for _ in 0..2_000 {
+            let start = now_ns();
+            let _ = writer.write(&[7; 64]);
+            samples.add(now_ns() - start);
+        }
+        samples
+    };
+    let watched = &name(READERS);
+    let mut writer = area(near, watched)?;
+    readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
+    rows.push(row("many", MEMORY, 1.0, &writes(&mut writer)));
+    for part in 1..=10 {
+        samples = Samples::new();
+        for _ in 0..READERS / 10 {
+            readers.push(timed(&mut samples, || near.attach_reader(watched, WISH))?);
+        }
+        rows.push(row("attach", WITHIN, (part * READERS / 10) as f64, &samples));
+    }
+    rows.push(row("many", MEMORY, READERS as f64, &writes(&mut writer)));
+    Ok(())
+}
+
+fn name(number: usize) -> String {
+    format!("area-{number}")
+}
+
+fn area(library: &Library, name: &str) -> Result<AreaWriter, BenchError> {
+    library.create_area(&Area { name: name.to_owned(), size: 64, histories: 1 }).map_err(refused)?;
+    library.map_writer(name, WriterQoS { period: PERIOD_NS }).map_err(refused)
+}
+
+fn timed(
+    samples: &mut Samples,
+    attach: impl FnOnce() -> Result<AreaReader, Error>,
+) -> Result<AreaReader, BenchError> {
+    let start = Instant::now();
+    let reader = attach().map_err(refused)?;
+    samples.add(nanoseconds(start.elapsed()));
+    Ok(reader)
+}
+
+/// Wishes that neither node can grant, for one reason and the other.
+fn refusals(
+    cx: &mut Context<'_>,
+    near: &Library,
+    far: &Library,
+    rows: &mut Vec<Row>,
+) -> Result<(), BenchError> {
+    cx.step("crm-cost: refusals");
+    let mut samples = Samples::new();
+    let mut writers = Vec::new();
+    for number in 0..cx.pick(5, 20) {
+        let name = format!("refused-{number}");
+        let size = 100_000 << (number % 3);
+        near.create_area(&Area { name: name.clone(), size, histories: 1 }).map_err(refused)?;
+        let period = [PERIOD_NS, PERIOD_NS / 200][number % 2];
+        writers.push(near.map_writer(&name, WriterQoS { period }).map_err(refused)?);
+        let wish = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 100, ..WISH };
+        let start = Instant::now();
+        match far.attach_reader(&name, wish) {
+            Err(Error::NotAdmitted(_)) => samples.add(nanoseconds(start.elapsed())),
+            Err(error) => return Err(refused(error)),
+            Ok(_) => return Err(BenchError::Memory("what cannot be admitted was".into())),
+        }
+    }
+    rows.push(row("refuse", GUARANTEED, AREAS as f64, &samples));
+    Ok(())
+}
+
+fn nanoseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
