@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod typed;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

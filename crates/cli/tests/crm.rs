@@ -79,9 +79,33 @@ fn values_go_from_node_to_node() {
     let (good, _, error) = crm(&["--socket", &b, "dump", "nothing"]);
     assert!(!good && error.contains("there is no area nothing"), "{error}");
 
+    // By an IDL type, as JSON.
+    let idl = folder.file("tank.idl");
+    std::fs::write(&idl, "struct Tank { double level; long valve; sequence<string> notes; };").unwrap();
+    let json = r#"{"level":2.5,"valve":-3,"notes":["full"]}"#;
+    let of = ["--idl", &idl, "--type", "Tank"];
+    let (good, _, error) =
+        crm(&[&["--socket", &a, "write", "tank", json, "--create", "64"][..], &of[..]].concat());
+    assert!(good, "{error}");
+    let dump = ["--socket", &b, "dump", "tank", "--patience", "60000"];
+    let (_, output, error) = crm(&[&dump[..], &of[..]].concat());
+    assert_eq!(output.trim(), json, "{error}");
+    let (_, output, error) = crm(&[&["--socket", &a, "watch", "tank", "--count", "1"][..], &of[..]].concat());
+    assert!(output.contains(json), "{output}{error}");
+    let (good, _, error) = crm(&[&dump[..], &["--idl", &idl, "--type", "Tink"]].concat());
+    assert!(!good && error.contains("no type Tink"), "{error}");
+    let (good, _, error) = crm(&["--socket", &a, "write", "tank", "00 ff 7", "--hex"]);
+    assert!(!good && error.contains("5 hexadecimal digits"), "{error}");
+    let (good, _, error) = crm(&["--socket", &a, "write", "tank", "00 ff 70", "--hex"]);
+    assert!(good, "{error}");
+    let (_, output, _) = crm(&["--socket", &a, "dump", "tank"]);
+    assert!(output.starts_with("00000000  00 ff 70"), "{output}");
+    let (good, _, error) = crm(&[&["--socket", &a, "dump", "tank"][..], &of[..]].concat());
+    assert!(!good && error.contains("no value of"), "{error}");
+
     // An area that nobody uses outlives its server in the holder.
     let holder = Process::start(&["crm-holder", "--socket", &a]);
-    assert_eq!(holder.1, "1");
+    assert_eq!(holder.1, "2");
     drop(near);
     let near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
     let start = Instant::now();

@@ -31,14 +31,14 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
 fn judge(rows: &[Row]) -> Vec<Claim> {
     // From the smallest requests to the largest.
     let growth = |subject: &str| {
-        let all = series(rows, BESIDE, subject, "stddev_ns");
+        let all = series(rows, BESIDE, subject, "jitter_ns");
         match (all.first(), all.last()) {
             (Some(first), Some(last)) => last.1 / first.1.max(1.0),
             _ => f64::NAN,
         }
     };
     let (segment, tcp) = (growth("segment-banded"), growth("tcp-banded"));
-    let jitter = ratio(rows, "tcp-banded", "segment-banded", "stddev_ns");
+    let jitter = ratio(rows, "tcp-banded", "segment-banded", "jitter_ns");
     let mut claims = vec![
         Claim::paper(
             segment <= tcp.max(1.5),
@@ -52,7 +52,7 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         ),
     ];
     for (transport, banded, shared) in TRANSPORTS {
-        let control = ratio(rows, shared, banded, "stddev_ns");
+        let control = ratio(rows, shared, banded, "jitter_ns");
         claims.push(Claim::control(
             control >= 2.0,
             format!(
@@ -86,7 +86,7 @@ mod tests {
                     let x = f64::from(size);
                     let jitter = stddev(subject, x);
                     for (figure, spread) in [(BESIDE, 10.0 * jitter), (ALONE, 30.0)] {
-                        let values = vec![("stddev_ns", jitter), ("spread_ns", spread)];
+                        let values = vec![("jitter_ns", jitter), ("spread_ns", spread)];
                         rows.push(Row { experiment: NAME, figure, subject, x, values });
                     }
                 }

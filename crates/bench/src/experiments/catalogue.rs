@@ -84,4 +84,17 @@ mod tests {
         }
         assert!(Experiment::named("nothing").is_none());
     }
+
+    #[test]
+    fn the_page_has_every_experiment_that_the_document_names() {
+        let document = include_str!("../../../../docs/experiments.md");
+        let rows = document.lines().skip_while(|line| !line.starts_with("| command |")).skip(2);
+        let cells = rows.map_while(|line| line.strip_prefix("| ")?.split_once(" |")).map(|(names, _)| names);
+        let mut named: Vec<&str> =
+            cells.flat_map(|names| names.split(", ")).map(|name| name.trim_matches('`')).collect();
+        named.sort_unstable();
+        let mut known: Vec<&str> = ALL.iter().map(|experiment| experiment.name).collect();
+        known.sort_unstable();
+        assert_eq!(named, known);
+    }
 }

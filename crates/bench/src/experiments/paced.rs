@@ -3,6 +3,7 @@
 //!
 //! Beside it the same work in bare threads at the same native priorities: what those meet, the ORB must meet too.
 
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
@@ -112,22 +113,30 @@ fn add(to: &mut Met, more: impl IntoIterator<Item = (u64, u64)>) {
 fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)>, BenchError> {
     // In the place of the clients that call without a pause.
     let _continuous = Busy::start(cx, CONTINUOUS)?;
-    let start = now_ns() + 20_000_000;
-    let stop = start + u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
     let paced = CLIENTS.map(|(hz, _, native)| {
         let class = if cx.fifo.is_some() { SchedClass::Fifo(native) } else { SchedClass::Other };
-        ThreadSpec::new("paced").class(class).cpus(Cpus::one(cx.cpu())).spawn(move || {
-            let period = NS_PER_S / u64::from(hz);
+        let (tell, told) = sync_channel::<u64>(1);
+        let thread = ThreadSpec::new("paced").class(class).cpus(Cpus::one(cx.cpu())).spawn(move || {
+            let Ok(start) = told.recv() else { return (0, 0) };
+            let (period, stop) = (NS_PER_S / u64::from(hz), start.saturating_add(length));
             let releases = (0..).map(|k| start + k * period).take_while(|&release| release < stop);
             releases.fold((0, 0), |(due, met), release| {
                 sleep_until(Deadline::at_ns(release));
                 work(units);
                 (due + 1, met + u64::from(now_ns() <= release + period))
             })
-        })
+        });
+        (thread, tell)
     });
+    // Only when all of them are there: among so many ordinary threads, making them takes as long as it takes.
+    let start = now_ns() + 20_000_000;
+    for (_, tell) in &paced {
+        // One that could not be made shows below.
+        let _ = tell.send(start);
+    }
     let mut results = Vec::new();
-    for thread in paced {
+    for (thread, _) in paced {
         results.push(thread.map_err(BenchError::Thread)?.join().unwrap_or((0, 0)));
     }
     Ok(results)

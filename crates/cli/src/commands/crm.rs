@@ -1,5 +1,6 @@
 //! `isorb crm`: looks at reflective memory, and writes into it.
 
+use crate::typed::{TypeArgs, Typed, from_hex};
 use isorb::{Config, Orb};
 use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path as Route, ReaderQoS, WriterQoS};
 use isorb_crm::memory::{ReadError, Sample, WaitError};
@@ -27,13 +28,15 @@ pub struct Args {
 enum What {
     /// Lists areas.
     Ls,
-    /// Shows values as they come: number, age, rate, misses, first octets.
+    /// Shows values as they come: number, age, rate, misses, first octets, or the value by its IDL type.
     Watch {
         /// The area.
         name: String,
         /// Ends after so many values.
         #[arg(long)]
         count: Option<u64>,
+        #[command(flatten)]
+        of: TypeArgs,
     },
     /// Prints the latest value.
     Dump {
@@ -45,6 +48,8 @@ enum What {
         /// Milliseconds to wait for a first value.
         #[arg(long, value_name = "MS", default_value_t = 2000)]
         patience: u64,
+        #[command(flatten)]
+        of: TypeArgs,
     },
     /// Writes one value, from an argument or from standard input, into an area without a writer; makes the area with --create.
     Write {
@@ -55,6 +60,12 @@ enum What {
         /// Makes the area first, for values of so many bytes.
         #[arg(long, value_name = "BYTES")]
         create: Option<u32>,
+        /// The value is hexadecimal digits.
+        #[arg(long, conflicts_with = "idl")]
+        hex: bool,
+        /// With a type, the value is JSON.
+        #[command(flatten)]
+        of: TypeArgs,
     },
 }
 
@@ -68,9 +79,15 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             Some(url) => list_all(&orb.resolve::<Glob_CommRef>(url)?),
             None => list(&library()?),
         },
-        What::Watch { name, count } => watch(&library()?, name, *count),
-        What::Dump { name, raw, patience } => dump(&library()?, name, *raw, Duration::from_millis(*patience)),
-        What::Write { name, value, create } => write(&library()?, name, value.as_deref(), *create),
+        What::Watch { name, count, of } => watch(&library()?, name, *count, of.load()?.as_ref()),
+        What::Dump { name, raw, patience, of } => {
+            let form = if *raw { Form::Raw } else { of.load()?.map_or(Form::Table, Form::Typed) };
+            dump(&library()?, name, &form, Duration::from_millis(*patience))
+        }
+        What::Write { name, value, create, hex, of } => {
+            let value = octets(input(value.as_deref())?, *hex, of.load()?.as_ref())?;
+            write(&library()?, name, &value, *create)
+        }
     }
 }
 
@@ -111,7 +128,12 @@ fn list_all(coordinator: &Glob_CommRef) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn watch(library: &Library, name: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
+fn watch(
+    library: &Library,
+    name: &str,
+    count: Option<u64>,
+    typed: Option<&Typed>,
+) -> Result<(), Box<dyn Error>> {
     let mut reader = library.attach_reader(name, PLAIN)?;
     let mut value = vec![0; reader.size()];
     let (mut shown, start) = (0, Instant::now());
@@ -135,14 +157,25 @@ fn watch(library: &Library, name: &str, count: Option<u64>) -> Result<(), Box<dy
         let Sample { source, len, missed, .. } = sample;
         println!(
             "{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}",
-            hex(&value[..len.min(16)])
+            match typed {
+                // A value that is none of the type is no reason to end: the next may be.
+                Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),
+                None => hex(&value[..len.min(16)]),
+            }
         );
         std::io::stdout().flush()?;
     }
     Ok(())
 }
 
-fn dump(library: &Library, name: &str, raw: bool, patience: Duration) -> Result<(), Box<dyn Error>> {
+/// How a value is shown.
+enum Form {
+    Table,
+    Raw,
+    Typed(Typed),
+}
+
+fn dump(library: &Library, name: &str, form: &Form, patience: Duration) -> Result<(), Box<dyn Error>> {
     let mut reader = library.attach_reader(name, PLAIN)?;
     let mut value = vec![0; reader.size()];
     let start = Instant::now();
@@ -159,9 +192,10 @@ fn dump(library: &Library, name: &str, raw: bool, patience: Duration) -> Result<
     };
     let value = &value[..sample.len];
     let mut output = std::io::stdout().lock();
-    if raw {
-        output.write_all(value)?;
-        return Ok(());
+    match form {
+        Form::Raw => return Ok(output.write_all(value)?),
+        Form::Typed(typed) => return Ok(writeln!(output, "{}", typed.show(value)?)?),
+        Form::Table => {}
     }
     for (line, octets) in value.chunks(16).enumerate() {
         let text: String =
@@ -171,25 +205,31 @@ fn dump(library: &Library, name: &str, raw: bool, patience: Duration) -> Result<
     Ok(())
 }
 
-fn write(
-    library: &Library,
-    name: &str,
-    value: Option<&str>,
-    create: Option<u32>,
-) -> Result<(), Box<dyn Error>> {
-    let value = match value {
-        Some(value) => value.as_bytes().to_vec(),
-        None => {
-            let mut value = Vec::new();
-            std::io::stdin().read_to_end(&mut value)?;
-            value
-        }
-    };
+/// The argument, or standard input.
+fn input(value: Option<&str>) -> std::io::Result<Vec<u8>> {
+    if let Some(value) = value {
+        return Ok(value.as_bytes().to_vec());
+    }
+    let mut value = Vec::new();
+    std::io::stdin().read_to_end(&mut value)?;
+    Ok(value)
+}
+
+/// What is to stand in memory.
+fn octets(input: Vec<u8>, hex: bool, typed: Option<&Typed>) -> Result<Vec<u8>, Box<dyn Error>> {
+    match typed {
+        Some(typed) => Ok(typed.parse(&String::from_utf8(input)?)?),
+        None if hex => Ok(from_hex(&String::from_utf8(input)?)?),
+        None => Ok(input),
+    }
+}
+
+fn write(library: &Library, name: &str, value: &[u8], create: Option<u32>) -> Result<(), Box<dyn Error>> {
     if let Some(size) = create {
         library.create_area(&Area { name: name.into(), size, histories: 1 })?;
     }
     let mut writer = library.map_writer(name, WriterQoS { period: 0 })?;
-    println!("{}", writer.write(&value)?);
+    println!("{}", writer.write(value)?);
     Ok(())
 }
 

@@ -146,13 +146,14 @@ impl AreaWriter {
 pub struct AreaReader {
     reader: Reader,
     attachment: Arc<Attachment>,
-    /// In the writer's own memory nobody else looks whether a value is too old for this reader; in a replica the server does.
-    told_stale: bool,
+    /// When the value was written that this reader was told is stale. In the writer's own memory nobody else looks whether a value is too old
+    /// for this reader; in a replica the server does.
+    told_stale: Option<u64>,
 }
 
 impl AreaReader {
     pub(super) fn new(reader: Reader, attachment: Arc<Attachment>) -> AreaReader {
-        AreaReader { reader, attachment, told_stale: false }
+        AreaReader { reader, attachment, told_stale: None }
     }
 
     /// Another reader of the same attachment, which has read nothing yet.
@@ -189,17 +190,19 @@ impl AreaReader {
         if !self.watches_age() {
             return self.reader.wait(end);
         }
-        if self.told_stale && !self.is_stale() {
-            self.told_stale = false;
+        if self.told_stale.is_some() && !self.is_stale() {
+            self.told_stale = None;
             if !self.reader.has_new() {
                 return Err(WaitError::Changed(State::Open));
             }
         }
-        let stale_at = if self.told_stale { None } else { self.stale_at() };
+        // Each value's staleness is told once, also that of one that came and aged since the last look.
+        let is_told = self.told_stale.is_some() && self.told_stale == self.reader.written_ns();
+        let stale_at = if is_told { None } else { self.stale_at() };
         let until = stale_at.map_or(end, |at| Deadline::at_ns(at).min(end));
         match self.reader.wait(until) {
-            Err(WaitError::TimedOut) if self.is_stale() && !self.told_stale => {
-                self.told_stale = true;
+            Err(WaitError::TimedOut) if !is_told && self.is_stale() => {
+                self.told_stale = self.reader.written_ns();
                 self.attachment.stale.fetch_add(1, Ordering::Relaxed);
                 Err(WaitError::Changed(State::Stale))
             }
