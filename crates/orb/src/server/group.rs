@@ -16,6 +16,7 @@ use isorb_transport::miop::{Member, Memory};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An object of this ORB that belongs to a group.
 #[derive(Clone, Debug)]
@@ -69,13 +70,15 @@ impl Joined {
     fn serve(&self, orb: &Orb, mut memory: Memory) {
         let mut work = Work::new(orb.pool());
         crate::poa::warm_up();
-        let served = self.member.serve(&mut memory, |message, _| {
+        let mut each = |message: &[u8], _| {
             // As elsewhere, user code that panics where it is not called as such ends nobody's thread.
             let _ = catch_unwind(AssertUnwindSafe(|| self.request(orb, message, &mut work)));
             work.trim();
-        });
-        if let Err(error) = served {
-            crate::log::note(format_args!("{}: no more requests are heard: {error}", self.member.group()));
+        };
+        // What fails, such as memory in the kernel, may do better in a moment.
+        while let Err(error) = self.member.serve(&mut memory, &mut each) {
+            crate::log::note(format_args!("{}: {error}", self.member.group()));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
