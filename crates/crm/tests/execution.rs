@@ -5,9 +5,11 @@ use isorb_crm::admission::{Costs, NodeAdmission, NodeConfig, Refused, Wish};
 use isorb_crm::memory::{Geometry, Segment, Writer};
 use isorb_crm::plane::{
     AT_ONCE, Band, Guarantee, INTAKE, Mode, Plane, PlaneConfig, PushAgent, PushKey, PushSpec, PushStats,
-    ReceiveAgent, ReceiveSpec, Step,
+    ReceiveAgent, ReceiveSpec, Recorded, Step,
 };
 use isorb_crm::wire::{Channel, Datagram, Outcome};
+use isorb_event::trace::What;
+use isorb_timeline::{Party, Recording, Role, Timeline};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -179,6 +181,9 @@ impl World {
         let first = std::mem::replace(&mut line.push, datagram.push) != datagram.push;
         let cost = (self.cost(octets) + if first { self.costs.push_ns } else { 0 })
             * self.lines[datagram.channel as usize].hog;
+        if self.near.is_recording() {
+            self.near.sent(key, band, self.now, self.now + cost);
+        }
         self.now += cost;
         if self.charged && band != Band::Middle {
             self.near.charge(key, cost);
@@ -338,6 +343,50 @@ fn without_promotion_an_admitted_set_misses() {
     };
     assert_eq!(missed(true), 0);
     assert!(missed(false) > 0);
+}
+
+#[test]
+fn promotion_shows_on_the_timeline() {
+    let config = NodeConfig { link_bits_per_s: 10_000_000, ..NodeConfig::default() };
+    let mut nodes = Nodes::new(&config);
+    nodes.ask(4096, Wish { period_ns: 100 * MS, deadline_ns: 90 * MS }).unwrap();
+    let mut world = World::new(&config);
+    world.near.record(100_000);
+    nodes.enter(&mut world);
+    flood(&mut world);
+    world.run(300 * MS);
+    let names = ["plant", "film", "mail", "news"];
+    let agents =
+        world.lines.iter().zip(names).map(|(line, name)| (line.key.number(), name.to_owned())).collect();
+    let recorded = Recorded { track: world.near.recorded("crm-0"), agents };
+    let party = |(releases, id, name)| Party {
+        role: if releases { Role::Supplier } else { Role::Consumer },
+        id,
+        name,
+        apart: false,
+    };
+    let recording = Recording {
+        name: "near".into(),
+        parties: recorded.rows().into_iter().map(party).collect(),
+        tracks: vec![recorded.track],
+        ..Recording::default()
+    };
+    let timeline = Timeline::of("pushes", &[recording]);
+    let row = |name: &str| timeline.rows.iter().find(|row| row.name == name);
+    let upper = row("plant: upper").expect("it was promoted");
+    let promoted: Vec<u64> =
+        upper.marks.iter().filter(|mark| mark.what == What::Timeout).map(|mark| mark.at).collect();
+    assert_eq!((promoted.len(), upper.runs.len()), (3, 9), "three values of three datagrams: {upper:?}");
+    let released = &row("plant").expect("it was released").marks;
+    let film = &row("film: middle").expect("best effort is in the middle").runs;
+    for (value, at) in promoted.iter().enumerate() {
+        let (release, last) = (released[value].at, upper.runs[3 * value + 2].end);
+        assert!(release < *at && *at < last, "{release} {at} {last}");
+        assert!(film.iter().any(|run| release < run.start && run.start < *at), "best effort goes first");
+        let between = film.iter().filter(|run| *at < run.start && run.start < last).count();
+        assert_eq!(between, 0, "from promotion on nobody comes between");
+    }
+    assert!(timeline.page().contains("plant: upper"));
 }
 
 /// The most urgent agent costs sixty times what it declared.

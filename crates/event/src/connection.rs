@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, Item, Queued};
 use crate::consumer::PushConsumer;
-use crate::counters::{Counters, Counts, count};
+use crate::counters::{Counters, Counts, Me, Tally, count, me};
 use crate::dispatch::Dispatch;
 use crate::event::{Current, Event, NoCopy};
 use crate::kernel::{Kernel, Leaving};
@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     pub name: String,
     pub quality: Quality,
     pub counters: Counters,
+    /// Apart from the others, since it is raised by every event.
+    pushed: Tally,
     latencies: Option<Box<Counted>>,
     placement: Placement,
     kernel: Arc<Kernel>,
@@ -88,6 +90,7 @@ impl Connection {
             id,
             name,
             counters: Counters::default(),
+            pushed: Tally::default(),
             latencies: kernel.latencies.then(|| Box::new(Counted::new())),
             placement,
             consumer,
@@ -128,7 +131,7 @@ impl Connection {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        self.counters.read()
+        Counts { pushed: self.pushed.read(), ..self.counters.read() }
     }
 
     /// None where the channel keeps none.
@@ -170,13 +173,19 @@ impl Connection {
     /// Pushes one event on the caller's thread, unless others wait before it. `traced` and `counted` are whether the channel does so.
     /// A panic of the consumer may come through; the caller then calls [`failed`](Self::failed).
     #[inline]
-    pub(crate) fn run_now(&self, current: &Current<'_>, now: &mut u64, traced: bool, counted: bool) -> Fate {
+    pub(crate) fn run_now(
+        &self,
+        current: &Current<'_>,
+        now: &mut u64,
+        traced: bool,
+        counted: Option<Me>,
+    ) -> Fate {
         let busy = self.busy.load(Acquire);
         if busy != 0 {
             return if busy & GONE != 0 { Fate::Gone } else { self.enqueue_one(current, now) };
         }
-        if counted {
-            count(&self.counters.pushed);
+        if let Some(me) = counted {
+            self.pushed.add(me);
         }
         let events = std::slice::from_ref(current.event);
         if traced || self.timed {
@@ -197,7 +206,7 @@ impl Connection {
             return if busy & GONE != 0 { Fate::Gone } else { self.enqueue(batch, now) };
         }
         let since = *now;
-        let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting);
+        let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
         batch.with_events(|events| self.call(events, since, now, traced, counted));
         Fate::Taken
     }
@@ -302,7 +311,7 @@ impl Connection {
         }
         if !self.is_gone() {
             let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
-            let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting);
+            let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
             next.events.with_events(|events| self.call(events, next.since, &mut now, traced, counted));
         }
         drop(next);
@@ -342,9 +351,9 @@ impl Connection {
 
     /// Calls the consumer. `now` is the time that was last looked at, and is looked at again where anybody wants to know.
     #[inline]
-    fn call(&self, events: &[Event<'_>], since: u64, now: &mut u64, traced: bool, counted: bool) {
-        if counted {
-            count(&self.counters.pushed);
+    fn call(&self, events: &[Event<'_>], since: u64, now: &mut u64, traced: bool, counted: Option<Me>) {
+        if let Some(me) = counted {
+            self.pushed.add(me);
         }
         if traced || self.timed {
             return self.call_timed(events, since, now);

@@ -6,7 +6,7 @@ use crate::channel::ConsumerStatus;
 use crate::config::Config;
 use crate::connection::{Connection, Fate};
 use crate::correlation::Registration;
-use crate::counters::count;
+use crate::counters::{Me, count, me};
 use crate::designator;
 use crate::dispatch::{Dispatch, Route, ThreadSetup, Work};
 use crate::error::StartError;
@@ -120,7 +120,7 @@ impl<R: Rack> Core<R> {
             inline: modules.dispatch().runs_inline(),
             correlates: modules.correlates(),
             traced: self.kernel.trace.is_on(),
-            counted: self.kernel.counting,
+            counted: self.kernel.counting.then(me),
             current: Current::new(event, &self.kernel.events),
             now: 0,
             pushed: Pushed::default(),
@@ -178,7 +178,7 @@ impl<R: Rack> Core<R> {
             inline: modules.dispatch().runs_inline(),
             correlates: modules.correlates(),
             traced: self.kernel.trace.is_on(),
-            counted: self.kernel.counting,
+            counted: self.kernel.counting.then(me),
             current: Current::new(&event, &self.kernel.events),
             now,
             pushed: Pushed::default(),
@@ -271,7 +271,7 @@ struct Way<'a, R: Rack, D: Dispatch + ?Sized> {
     inline: bool,
     correlates: bool,
     traced: bool,
-    counted: bool,
+    counted: Option<Me>,
     current: Current<'a>,
     /// The time that was last looked at; 0 is none.
     now: u64,

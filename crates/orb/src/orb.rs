@@ -11,7 +11,7 @@ use crate::policy::{Effective, Policies, SharedPolicies};
 use crate::rt::Setup;
 use crate::rt::policy::PriorityBand;
 use crate::server::Endpoints;
-use crate::transports::{At, Route, Transports, secure};
+use crate::transports::{At, Published, Route, TAG_TCP, Transports, secure};
 use crate::{Object, Result, SystemException};
 use isorb_any::{Any, AnyValue};
 use isorb_giop::component::{Component, ORB_TYPE_ISORB};
@@ -378,8 +378,7 @@ impl Orb {
         let version = self.config().giop_version();
         let mut profiles = Vec::new();
         let open = if at.tcp.is_some() { None } else { self.endpoints() };
-        let local = if at.local { self.endpoints() } else { None };
-        let mut tcp = at.tcp.map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
+        let mut tcp = at.tcp.clone().map_or_else(|| self.endpoint_addresses(), |at| vec![at]).into_iter();
         // Who serves nothing still names an address that nobody listens at, since no profile would be the nil reference.
         let nowhere = || open.is_none_or(|open| open.local.is_empty()).then(|| ("127.0.0.1".into(), 0));
         let secure = open.iter().flat_map(|open| &open.secure).next();
@@ -387,17 +386,29 @@ impl Orb {
         let protected = secure.map(|(_, port)| secure::component(*port, plain_too));
         // A server that only speaks TLS has no port for others.
         let only_secure = || secure.map(|(host, _)| (host.clone(), 0));
-        if let Some((host, port)) = tcp.next().or_else(only_secure).or_else(nowhere) {
+        if at.names(TAG_TCP)
+            && let Some((host, port)) = tcp.next().or_else(only_secure).or_else(nowhere)
+        {
             let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
             let more = more.chain(protected).flat_map(|component| component.to_tagged());
-            let components = ours.clone().chain(more).chain(added.iter().cloned()).collect();
+            let added = added.iter().chain(&at.of_tcp).cloned();
+            let components = ours.clone().chain(more).chain(added).collect();
             let profile = IiopProfile { version, host, port, key: key.clone(), components };
             // Only a host with a zero octet cannot be written, and no socket listens there.
             profiles.extend(profile.to_tagged());
         }
-        for way in local.iter().flat_map(|open| &open.local) {
-            let components = ours.clone().chain(added.iter().cloned()).collect();
-            profiles.extend(way.profile(version, key.clone(), components));
+        let mut local = |way: &Published, own: &[TaggedComponent]| {
+            if at.names(way.route.tag) {
+                let components = ours.clone().chain(added.iter().chain(own).cloned()).collect();
+                profiles.extend(way.profile(version, key.clone(), components));
+            }
+        };
+        match &at.local {
+            Some(own) => own.iter().for_each(|(way, components)| local(way, components)),
+            None => {
+                let all = self.endpoints().into_iter().flat_map(|open| &open.local);
+                all.for_each(|way| local(way, &[]));
+            }
         }
         Object::new(self, Ior { type_id: type_id.into(), profiles })
     }
@@ -412,7 +423,8 @@ impl Orb {
         });
         let local = || {
             let mut ways = endpoints.local.iter();
-            ways.find_map(|way| ior.profiles.iter().find_map(|profile| way.key(profile)))
+            let at_all = ways.find_map(|way| ior.profiles.iter().find_map(|profile| way.key(profile)));
+            at_all.or_else(|| ior.profiles.iter().find_map(|profile| self.0.rt.pools.key_of_local(profile)))
         };
         let secure = || {
             let mut profiles = ior.iiop_profiles().flatten();

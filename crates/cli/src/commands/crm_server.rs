@@ -6,9 +6,11 @@ use isorb_admin::MemorySource;
 use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_crm::idl::Glob_CommRef;
 use isorb_crm::node::{NodeServer, ServerConfig, default_socket};
+use isorb_crm::plane::Recorded;
 use isorb_crm::{Holder, Library};
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
+use isorb_timeline::{Party, Recording, Role, encode};
 use std::error::Error;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddrV4};
@@ -52,6 +54,10 @@ pub struct ServerArgs {
     /// Milliseconds of silence after which a node counts as dead.
     #[arg(long, value_name = "MS", default_value_t = 350)]
     silence: u64,
+    /// Writes what was pushed lately to this file, once a second, for `isorb timeline`; with several dispatching threads, that of the
+    /// others beside it.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     admin: AdminArgs,
 }
@@ -100,10 +106,55 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     };
     let socket = config.socket.clone();
     let server = Arc::new(NodeServer::start(&orb, config, coordinator)?);
+    if let Some(file) = args.trace.clone() {
+        keep_trace(&server, file);
+    }
     let page = args.admin.start(MemorySource::new(Arc::downgrade(&server)))?;
     ready(&socket.display(), &admin::line(page.as_ref()))?;
     orb.run();
     Ok(())
+}
+
+/// Records of each dispatching thread that are kept: three a datagram or so.
+const RECORDS: usize = 1 << 16;
+
+/// Records, and writes it down while there is a server.
+fn keep_trace(server: &Arc<NodeServer>, file: PathBuf) {
+    server.record(RECORDS);
+    let server = Arc::downgrade(server);
+    std::thread::spawn(move || {
+        while let Some(server) = server.upgrade() {
+            for (number, recorded) in server.recorded().into_iter().enumerate() {
+                let to = if number == 0 { file.clone() } else { file.with_extension(number.to_string()) };
+                // Whoever reads it finds a whole one.
+                let new = to.with_extension("new");
+                let written = std::fs::write(&new, encode(&recording(recorded)))
+                    .and_then(|()| std::fs::rename(&new, &to));
+                if let Err(error) = written {
+                    eprintln!("isorb: warning: {}: {error}; nothing more is written", to.display());
+                    return;
+                }
+            }
+            drop(server);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+}
+
+/// As `isorb timeline` has it: a supplier an area and node, and a consumer for each band that it was sent in.
+fn recording(recorded: Recorded) -> Recording {
+    let party = |(releases, id, name)| Party {
+        role: if releases { Role::Supplier } else { Role::Consumer },
+        id,
+        name,
+        apart: false,
+    };
+    Recording {
+        name: recorded.track.thread.clone(),
+        parties: recorded.rows().into_iter().map(party).collect(),
+        tracks: vec![recorded.track],
+        ..Recording::default()
+    }
 }
 
 /// How often the holder looks for new areas.

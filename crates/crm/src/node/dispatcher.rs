@@ -7,6 +7,7 @@ use crate::plane::{
 };
 use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
+use isorb_event::trace::Track;
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
@@ -200,6 +201,16 @@ impl Dispatcher {
         known
     }
 
+    /// From now on keeps so many records.
+    pub fn record(&self, records: usize) {
+        self.shared.work.lock().plane.record(records);
+    }
+
+    /// What was recorded.
+    pub fn recorded(&self, thread: &str) -> Track {
+        self.shared.work.lock().plane.recorded(thread)
+    }
+
     /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
     pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
         for (key, promotion_ns) in pushes {
@@ -241,7 +252,8 @@ impl Shared {
             }
             // Who has no guarantee owes nobody an account; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
-            let turn = self.work.lock().plane.step(now_ns(), &mut out);
+            let now = now_ns();
+            let turn = self.work.lock().plane.step(now, &mut out);
             until = match turn {
                 Turn::Send { to, via, len, push, band } => {
                     step(Step::DatagramMade);
@@ -250,6 +262,9 @@ impl Shared {
                     let mut work = self.work.lock();
                     if sent.is_err() {
                         work.plane.refused(push);
+                    }
+                    if work.plane.is_recording() {
+                        work.plane.sent(push, band, now, now_ns());
                     }
                     if let Some(before) = before.filter(|_| band != Band::Middle) {
                         work.plane.charge(push, thread_cpu_ns().saturating_sub(before));

@@ -3,7 +3,7 @@
 use super::NodeServer;
 use super::tables::{Agent, Channel, Replica, What};
 use crate::memory::{Segment, State};
-use crate::plane::{Guarantee, PushStats, ReceiveStats};
+use crate::plane::{Guarantee, PushStats, ReceiveStats, Recorded};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -126,6 +126,32 @@ impl NodeServer {
             Agent::Orb { .. } | Agent::Member { .. } => None,
         };
         tables.channels.values().filter_map(of).take(limit).collect()
+    }
+
+    /// From now on keeps the last `records` records of what push agents do, for each dispatching thread; 0 for none. Takes the memory.
+    pub fn record(&self, records: usize) {
+        self.shared.dispatchers.iter().for_each(|dispatcher| dispatcher.record(records));
+    }
+
+    /// What was recorded, a dispatching thread each. Agents are called by their areas and the nodes that they push to.
+    ///
+    /// # Real-time
+    /// A control path: a dispatching thread may wait (with priority inheritance) while its records are copied.
+    pub fn recorded(&self) -> Vec<Recorded> {
+        let shared = &self.shared;
+        let mut all: Vec<Recorded> = (shared.dispatchers.iter().enumerate())
+            .map(|(number, dispatcher)| Recorded {
+                track: dispatcher.recorded(&format!("crm-{number}")),
+                agents: Vec::new(),
+            })
+            .collect();
+        for channel in shared.tables.lock().channels.values() {
+            if let Agent::Datagrams { dispatcher, key, .. } = &channel.agent {
+                let name = format!("{} to {}", channel.area, channel.to.node);
+                all[*dispatcher].agents.push((key.number(), name));
+            }
+        }
+        all
     }
 
     /// What the server knows and counts at this moment, of at most so many areas and as many replicas (those that come first by

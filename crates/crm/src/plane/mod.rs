@@ -27,6 +27,7 @@ mod queue;
 mod receive;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec, SecondPath, Via};
 pub use groups::GROUP;
@@ -34,9 +35,11 @@ pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
 pub use receive::ReceiveStats;
+pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
 use core::fmt;
+use isorb_event::trace::{Record, Track, What};
 use isorb_rt::timers::{TimerHandle, TimerHeap};
 pub(crate) use push::WIRE_OVERHEAD;
 use push::{Advance, Push};
@@ -44,6 +47,7 @@ use queue::DualQueue;
 use receive::Receive;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use trace::Trace;
 
 /// Datagrams that a driver sends before it looks whether something was written or came in. Admission counts on it.
 pub const AT_ONCE: usize = 4;
@@ -65,6 +69,13 @@ pub struct PushAgent(Push);
 /// A receive agent that has its memory and does not work yet.
 #[derive(Debug)]
 pub struct ReceiveAgent(Receive);
+
+impl PushKey {
+    /// The agent's number in records. Another's, once this one is gone.
+    pub fn number(self) -> u32 {
+        self.index
+    }
+}
 
 impl PushAgent {
     /// Takes the memory.
@@ -101,6 +112,7 @@ pub struct Plane {
     timers: TimerHeap<Timer>,
     link: Pacer,
     strays: u64,
+    trace: Trace,
     /// Receive agents of groups, by the sender and the number that it gave the channel.
     groups: HashMap<(SocketAddr, u32), u32>,
     /// Push agents with a second path, by channel and epoch.
@@ -189,6 +201,7 @@ impl Plane {
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
+            trace: Trace::default(),
             groups: HashMap::with_capacity(config.receives),
             doubled: HashMap::with_capacity(config.pushes),
             choices: VecDeque::with_capacity(2 * config.receives),
@@ -403,10 +416,47 @@ impl Plane {
         self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
 
+    /// From now on keeps the last so many records of what push agents do; 0 for none. Allocates.
+    pub fn record(&mut self, records: usize) {
+        self.trace = Trace::new(records);
+    }
+
+    /// Are records kept?
+    pub fn is_recording(&self) -> bool {
+        self.trace.is_on()
+    }
+
+    /// What was recorded, as of a thread of this name. Allocates.
+    pub fn recorded(&self, thread: &str) -> Track {
+        self.trace.track(thread)
+    }
+
+    /// The driver made and sent a datagram in this time; for the record only.
+    pub fn sent(&mut self, key: PushKey, band: Band, begun_ns: u64, ended_ns: u64) {
+        let released_ns = self.push(key).map_or(begun_ns, Push::released_ns);
+        let waited_ns = begun_ns.saturating_sub(released_ns);
+        self.note(begun_ns, What::Begin, band, key.index, waited_ns);
+        self.note(ended_ns, What::End, band, key.index, ended_ns.saturating_sub(begun_ns));
+    }
+
+    /// A record in an agent's row for a band.
+    fn note(&mut self, at: u64, what: What, band: Band, agent: u32, a: u64) {
+        self.trace.add(Record { at, what, level: band as u8, who: Recorded::row(agent, band), a, b: 0 });
+    }
+
     /// The driver measured that the last datagram of an agent cost so much processor time.
     pub fn charge(&mut self, key: PushKey, cpu_ns: u64) {
         let Some(push) = self.push_mut(key) else { return };
-        if push.charge(cpu_ns) && push.is_ready() {
+        let (band, contained) = (push.band(), push.charge(cpu_ns));
+        let (a, b) = push.account();
+        let ready = push.is_ready();
+        if contained {
+            let who = Recorded::row(key.index, band);
+            // When the datagram that was too much had been sent.
+            let (at, what) = (self.trace.latest(), What::Overrun);
+            self.trace.add(Record { at, what, level: band as u8, who, a, b });
+        }
+        if contained && ready {
             self.queue.remove(key.index as usize);
             self.requeue(key.index);
         }
@@ -476,6 +526,7 @@ impl Plane {
                         self.queue.remove(index as usize);
                         self.requeue(index);
                     }
+                    self.note(at, What::Timeout, Band::Upper, index, now_ns.saturating_sub(at));
                 }
                 Timer::Pace(index) => {
                     let Some(push) = self.agent(index) else { continue };
@@ -549,6 +600,8 @@ impl Plane {
         if !next.begins {
             return;
         }
+        let level = self.agent(index).map_or(0, |push| push.band() as u8);
+        self.trace.add(Record { at: at_ns, what: What::Push, level, who: index, a: 0, b: 0 });
         if let Some(at) = next.promote_at {
             self.set(Timer::Promote(index), at);
         }

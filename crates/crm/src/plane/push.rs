@@ -267,6 +267,16 @@ impl Push {
         std::mem::take(&mut self.pending) && self.waits_for_write() && self.has_new()
     }
 
+    /// When the push under way was released.
+    pub fn released_ns(&self) -> u64 {
+        self.released_ns
+    }
+
+    /// Processor time used and declared.
+    pub fn account(&self) -> (u64, u64) {
+        (self.spent_ns, self.spec.guarantee.map_or(0, |guarantee| guarantee.cost_ns))
+    }
+
     /// Counts processor time; says whether that took it out of its band.
     pub fn charge(&mut self, cpu_ns: u64) -> bool {
         if self.ahead || self.refreshing {

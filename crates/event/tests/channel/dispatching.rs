@@ -138,7 +138,9 @@ fn a_consumer_may_own_a_supplier() {
     let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
     for _ in 0..10 {
         let supplier = channel.for_suppliers().connect().unwrap();
-        let forwards = move |_: &[Event<'_>]| drop(supplier.push(&event(21, 1, 0)).taken);
+        let forwards = move |_: &[Event<'_>]| {
+            supplier.push(&event(21, 1, 0));
+        };
         let forwards = channel.for_consumers().connect(Arc::new(forwards), wants(Filter::of(20, 1))).unwrap();
         // It is disconnected while an event is under way, so the tables with it, and what it owns, are dropped by the next change.
         let forwards = Mutex::new(Some(forwards));

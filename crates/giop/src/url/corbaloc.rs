@@ -5,8 +5,9 @@ use super::{UrlError, UrlErrorKind};
 use crate::header::minor_version;
 #[cfg(feature = "diop")]
 use crate::profile::TAG_TAO_DIOP;
-use crate::profile::TAG_TAO_UIOP;
-use crate::{AddressProfile, IiopProfile, Ior};
+#[cfg(feature = "uiop")]
+use crate::{AddressProfile, profile::TAG_TAO_UIOP};
+use crate::{IiopProfile, Ior};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -65,7 +66,7 @@ pub struct Corbaloc {
 }
 
 impl Corbaloc {
-    /// A reference of the IIOP and `uiop:` addresses (unix sockets, as TAO writes them), those of `diop:` (UDP) and `miop:` (groups) where
+    /// A reference of the IIOP addresses, and of those of `uiop:` (unix sockets, as TAO writes them), `diop:` (UDP) and `miop:` (groups) where
     /// their features are on; `None` when there is none.
     pub fn to_ior(&self) -> Option<Ior> {
         let profiles = self.addresses.iter().filter_map(|address| match address {
@@ -85,6 +86,7 @@ impl Corbaloc {
             }
             #[cfg(feature = "miop")]
             Address::Miop(group) => group.profile(),
+            #[cfg(feature = "uiop")]
             Address::Other { protocol, address } if protocol == "uiop" => {
                 let (version, path) = match address.split_once('@') {
                     Some(("1.0", path)) => (Version::V1_0, path),

@@ -179,8 +179,7 @@ impl Poa {
         let active = self.lock().objects.find(id).and_then(|active| active.priority);
         let published = rt.published(active.or_else(|| rt.given(id)));
         let components = [&published.components, &*self.0.components].concat();
-        let at = At { tcp: published.address, local: published.local };
-        Ok(orb.make_reference(interface_id, key, at, &components))
+        Ok(orb.make_reference(interface_id, key, published.at, &components))
     }
 }
 

@@ -7,6 +7,8 @@ use super::pool::{PoolLane, Threadpool};
 use super::priorities::checked;
 use crate::poa::ObjectId;
 use crate::poa::policies::PoaPolicies;
+use crate::server::listens_by;
+use crate::transports::At;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::component::{Component, TaggedComponent, TaoEndpoint};
 use isorb_giop::profile::TAG_INTERNET_IOP;
@@ -63,15 +65,19 @@ impl Adapter {
                 RtPolicy::ThreadPool(id) => {
                     pool = Some(orb.rt_state().pools.find(*id).ok_or(unfit)?);
                 }
-                RtPolicy::ServerProtocol(protocols) => {
-                    if !protocols.iter().all(is_served) {
-                        return Err(unfit);
-                    }
-                }
+                // Once the pool is known.
+                RtPolicy::ServerProtocol(_) => {}
                 RtPolicy::PriorityBands(list) => bands = list.clone(),
                 RtPolicy::ClientProtocol(_) => {}
                 // A client's, and of no meaning here; so are types that are not known.
                 _ => return Err(unfit),
+            }
+        }
+        for policy in set {
+            if let RtPolicy::ServerProtocol(protocols) = policy
+                && !protocols.iter().all(|protocol| is_served(orb, pool.as_deref(), protocol))
+            {
+                return Err(Unfit(policy.policy_type()));
             }
         }
         check(model, pool.as_deref(), &bands)?;
@@ -226,21 +232,45 @@ impl Adapter {
             })
             .collect();
         // Only a file name with a zero octet in it cannot be written; such a protocol stays unsaid.
-        let mut components: Vec<TaggedComponent> =
-            to_component(&policies).ok().flatten().into_iter().collect();
-        let Some(pool) = &self.pool else { return Published { address: None, local: true, components } };
+        let components: Vec<TaggedComponent> = to_component(&policies).ok().flatten().into_iter().collect();
+        let tags = self.policies.iter().find_map(|policy| match policy {
+            RtPolicy::ServerProtocol(protocols) => {
+                Some(protocols.iter().map(|protocol| protocol.tag).collect())
+            }
+            _ => None,
+        });
+        let Some(pool) = &self.pool else {
+            return Published { at: At { tags, ..At::default() }, components };
+        };
         let home = pool.lane_for(priority);
-        if pool.has_lanes {
-            let declared = matches!(self.model, Some((PriorityModel::ServerDeclared, _)));
-            let others = pool.lanes.iter().filter(|lane| !declared && lane.priority != home.priority);
-            let lanes = std::iter::once(home).chain(others).map(endpoint).collect();
-            components.extend(Component::TaoEndpoints(lanes).to_tagged());
-        }
-        // Lanes listen at TCP endpoints. Who comes in by another transport tells its band and is moved to the lane of it; without
-        // bands it would be served outside the pool. A POA that says which protocols it serves has TCP only.
-        let says = self.policies.iter().any(|policy| matches!(policy, RtPolicy::ServerProtocol(_)));
-        let local = pool.has_lanes && !self.bands.is_empty() && !says;
-        Published { address: Some(home.address.clone()), local, components }
+        let declared = matches!(self.model, Some((PriorityModel::ServerDeclared, _)));
+        let others = || pool.lanes.iter().filter(|lane| !declared && lane.priority != home.priority);
+        let lanes = |endpoint: &dyn Fn(&PoolLane) -> Option<TaoEndpoint>| -> Vec<TaggedComponent> {
+            if !pool.has_lanes {
+                return Vec::new();
+            }
+            let lanes = std::iter::once(home).chain(others()).filter_map(endpoint).collect();
+            Component::TaoEndpoints(lanes).to_tagged().into_iter().collect()
+        };
+        let local = home.local.iter().map(|way| {
+            let tag = way.route.tag;
+            let at = |lane: &PoolLane| {
+                let way = lane.local.iter().find(|way| way.route.tag == tag)?;
+                Some(TaoEndpoint { host: way.route.address.clone(), port: 0, priority: lane.priority.get() })
+            };
+            (way.clone(), lanes(&at))
+        });
+        let local: Vec<_> = local.collect();
+        // A pool whose lanes have no such doors: who comes to the ORB's tells its band and is moved to the lane of it. Without bands
+        // it would be served outside the pool.
+        let moved = local.is_empty() && pool.has_lanes && !self.bands.is_empty();
+        let at = At {
+            tcp: Some(home.address.clone()),
+            of_tcp: lanes(&|lane| Some(endpoint(lane))),
+            tags,
+            local: (!moved).then_some(local),
+        };
+        Published { at, components }
     }
 }
 
@@ -252,10 +282,9 @@ impl Drop for Adapter {
 
 /// What the references to an object say.
 pub(crate) struct Published {
-    /// The address in the profile; `None` for that of the ORB.
-    pub address: Option<(String, u16)>,
-    /// Whether they name the ORB's endpoints of other transports than TCP too.
-    pub local: bool,
+    /// The addresses.
+    pub at: At,
+    /// What all profiles say.
     pub components: Vec<TaggedComponent>,
 }
 
@@ -264,9 +293,14 @@ fn endpoint(lane: &PoolLane) -> TaoEndpoint {
     TaoEndpoint { host, port, priority: lane.priority.get() }
 }
 
-/// Which protocols of a POA anybody here answers to.
-fn is_served(protocol: &Protocol) -> bool {
-    protocol.tag == TAG_INTERNET_IOP
+/// Whether anybody here answers to a protocol of a POA: the lanes of its pool, or the ORB's endpoints.
+fn is_served(orb: &Orb, pool: Option<&Threadpool>, protocol: &Protocol) -> bool {
+    let at = |lane: &PoolLane| lane.local.iter().any(|way| way.route.tag == protocol.tag);
+    match pool {
+        _ if protocol.tag == TAG_INTERNET_IOP => true,
+        Some(pool) => pool.lanes.iter().all(at),
+        None => listens_by(orb, protocol.tag),
+    }
 }
 
 fn covered(bands: &[PriorityBand], priority: Priority) -> bool {

@@ -4,7 +4,7 @@ use super::overrides::Overrides;
 use super::policy::{PriorityBand, Protocol, RtPolicy};
 use super::reference::{Facts, Model};
 use crate::peer::{Peer, Routes};
-use crate::transports::{self, Route, TAG_TCP};
+use crate::transports;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::priority::{NetworkPriority, Priority};
@@ -99,39 +99,55 @@ impl Plan {
             let private = if overrides.private() { *reference } else { 0 };
             orb.peer_by(routes, Setup { band, private, protocols: protocols.clone(), marks })
         };
-        // Lanes are at addresses of one protocol; where another one is wanted they cannot be told apart.
-        let lanes = facts.lanes.iter().filter(|(_, lane)| own.iter().any(|route| route.tag == lane.tag));
-        let lanes: Vec<&(Priority, Route)> = lanes.collect();
-        // What is preferred to TCP has no lanes of its own: there the server moves a connection to the lane of the band that it is for.
-        let first = own.iter().position(|route| route.tag == TAG_TCP).unwrap_or(own.len());
-        let (local, rest) = own.split_at(first);
+        // Only lanes at addresses of protocols that are used, the preferred ones first.
+        let mut tags: Vec<u32> = Vec::new();
+        own.iter().for_each(|route| {
+            if !tags.contains(&route.tag) {
+                tags.push(route.tag);
+            }
+        });
+        let of_tag = |tag: u32| facts.lanes.iter().filter(move |(_, lane)| lane.tag == tag);
+        let has_lanes = |tag: &u32| of_tag(*tag).next().is_some();
+        let laned: Vec<u32> = tags.iter().copied().filter(has_lanes).collect();
         let lanes_within = |band: &PriorityBand| -> Option<Routes> {
-            let mut inside: Vec<_> = lanes.iter().filter(|(priority, _)| holds(band, *priority)).collect();
-            // No request of the band is to run below its own lane, so the most urgent one takes them.
-            inside.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
-            let found: Routes = inside.into_iter().map(|(_, route)| route.clone()).collect();
+            let inside = |tag: u32| {
+                let mut inside: Vec<_> = of_tag(tag).filter(|(priority, _)| holds(band, *priority)).collect();
+                // No request of the band is to run below its own lane, so the most urgent one takes them.
+                inside.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
+                inside.into_iter().map(|(_, route)| route.clone())
+            };
+            let found: Routes = laned.iter().flat_map(|tag| inside(*tag)).collect();
             (!found.is_empty()).then_some(found)
+        };
+        // Where a protocol has no lanes of its own, the server moves a connection to the lane of the band that it is for.
+        let with_moved = |lanes: Routes| -> Routes {
+            let of = |tag: &u32| match laned.contains(tag) {
+                true => lanes.iter().filter(|route| route.tag == *tag).cloned().collect::<Vec<_>>(),
+                false => own.iter().filter(|route| route.tag == *tag).cloned().collect(),
+            };
+            tags.iter().flat_map(of).collect()
         };
         let ways = match (bands, facts.model) {
             (Some(bands), _) => {
                 let way = |band: &PriorityBand| {
-                    let at = lanes_within(band).map_or_else(
-                        || own.clone(),
-                        |lanes| {
-                            let others = rest.iter().filter(|route| route.tag != TAG_TCP);
-                            local.iter().cloned().chain(lanes).chain(others.cloned()).collect()
-                        },
-                    );
+                    let at = lanes_within(band).map_or_else(|| own.clone(), with_moved);
                     // The most urgent call of the band must not travel below its class.
                     (*band, peer(at, Some(*band), Priority::new(band.high)))
                 };
                 Ways::Bands(bands.iter().map(way).collect())
             }
-            (None, Model::Propagated(server)) if !lanes.is_empty() => {
-                let way = |(priority, route): &&(Priority, Route)| {
-                    (*priority, peer(vec![route.clone()], None, Some(*priority)))
+            (None, Model::Propagated(server)) if !laned.is_empty() => {
+                let mut priorities: Vec<Priority> = Vec::new();
+                for (priority, _) in laned.iter().flat_map(|tag| of_tag(*tag)) {
+                    if !priorities.contains(priority) {
+                        priorities.push(*priority);
+                    }
+                }
+                let way = |priority: &Priority| {
+                    let exactly = PriorityBand { low: priority.get(), high: priority.get() };
+                    (*priority, peer(lanes_within(&exactly).unwrap_or_default(), None, Some(*priority)))
                 };
-                let ways: Box<[_]> = lanes.iter().map(way).collect();
+                let ways: Box<[_]> = priorities.iter().map(way).collect();
                 let usual = ways.iter().find(|(priority, _)| *priority == server);
                 let usual =
                     usual.map_or_else(|| peer(own.clone(), None, Some(server)), |(_, peer)| peer.clone());

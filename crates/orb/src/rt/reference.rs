@@ -31,29 +31,37 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// What a reference says in the first of its profiles that says anything; `None` when none does. Profiles that nobody can read are
-    /// left to who looks for addresses.
+    /// What a reference says in the first of its profiles that says anything, and the lanes of the others; `None` when none does.
+    /// Profiles that nobody can read are left to who looks for addresses.
     ///
     /// # Errors
     /// INV_OBJREF when policies are malformed: who ignored them would call at any priority.
     pub fn of(ior: &Ior) -> Result<Option<Facts>> {
+        let mut first: Option<Facts> = None;
         for profile in &ior.profiles {
             let components = match profile.tag {
                 TAG_INTERNET_IOP => IiopProfile::parse(&profile.data).map(|profile| profile.components),
                 _ => address_profile(profile).map(|profile| profile.components),
             };
-            if let Some(facts) = Facts::read(&components.unwrap_or_default())? {
-                return Ok(Some(facts));
+            let facts = Facts::read(profile.tag, &components.unwrap_or_default())?;
+            match (&mut first, facts) {
+                (None, facts) => first = facts,
+                (Some(first), Some(facts)) => {
+                    let more = facts.lanes.into_iter().filter(|lane| !first.lanes.contains(lane));
+                    let more: Vec<_> = more.collect();
+                    first.lanes.extend(more);
+                }
+                (Some(_), None) => {}
             }
         }
-        Ok(None)
+        Ok(first)
     }
 
     /// Reads a profile's components.
     ///
     /// # Errors
     /// INV_OBJREF.
-    fn read(components: &[TaggedComponent]) -> Result<Option<Facts>> {
+    fn read(tag: u32, components: &[TaggedComponent]) -> Result<Option<Facts>> {
         let malformed = |error: isorb_cdr::Error| {
             SystemException::from(Kind::InvObjref)
                 .minor(minor::INV_OBJREF_MALFORMED)
@@ -81,7 +89,12 @@ impl Facts {
                 // TAO says a negative priority where an endpoint has none.
                 let lanes = endpoints.into_iter().filter_map(|endpoint| {
                     let priority = Priority::new(endpoint.priority)?;
-                    Some((priority, Route::tcp(&endpoint.host, endpoint.port)))
+                    let route = match tag {
+                        TAG_INTERNET_IOP => Route::tcp(&endpoint.host, endpoint.port),
+                        // Other transports' addresses are one text, and have no ports.
+                        tag => Route { tag, address: endpoint.host },
+                    };
+                    Some((priority, route))
                 });
                 facts.lanes.extend(lanes);
             }
@@ -120,6 +133,22 @@ mod tests {
             lanes: vec![(p(7), Route::tcp("h", 1)), (p(9), Route::tcp("h", 2))],
         };
         assert_eq!(facts, expected);
+        // Profiles of other transports add where the lanes are by these.
+        let mut both = ior(vec![policies.clone(), lanes.to_tagged().unwrap()]);
+        let path = |path: &str, priority| TaoEndpoint { host: path.into(), port: 0, priority };
+        let local = Component::TaoEndpoints(vec![path("/run/a", 7), path("/run/b", 9)]).to_tagged().unwrap();
+        let way = isorb_giop::AddressProfile {
+            tag: 0x4953_4f10,
+            version: Version::V1_2,
+            address: "/run/a".into(),
+            key: b"k".into(),
+            components: vec![policies.clone(), local],
+        };
+        both.profiles.push(way.to_tagged().unwrap());
+        let at = |address: &str| Route { tag: 0x4953_4f10, address: address.into() };
+        let mut more = expected;
+        more.lanes.extend([(p(7), at("/run/a")), (p(9), at("/run/b"))]);
+        assert_eq!(Facts::of(&both), Ok(Some(more)));
         let cut = TaggedComponent { data: policies.data[..18].into(), ..policies };
         assert_eq!(Facts::of(&ior(vec![cut])).unwrap_err().kind, Kind::InvObjref);
     }

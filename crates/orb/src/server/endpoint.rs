@@ -9,7 +9,7 @@ use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use isorb_transport::{Listener, Wait};
+use isorb_transport::{Listener, Transport, Wait};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,14 +146,61 @@ pub(crate) fn open_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listen
     let Endpoint { protocol, address, publish, .. } = config.endpoint(endpoint)?;
     let transport = orb.transports().by_name(&protocol).filter(|found| found.profile_tag() == TAG_TCP);
     let transport = transport.ok_or_else(|| {
-        SystemException::from(Kind::BadParam)
-            .detail(format!("endpoint {endpoint}: the lanes of thread pools listen at TCP endpoints"))
+        SystemException::from(Kind::BadParam).detail(format!(
+            "endpoint {endpoint}: a lane listens at a TCP endpoint; unix sockets and segments come beside (local_endpoint)"
+        ))
     })?;
     let listener = transport.listen(&address).map_err(|error| {
         SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
     })?;
     let at = public_address(listener.address(), publish, config.publish.as_ref(), endpoint)?;
     Ok((listener, at))
+}
+
+/// Listens at an endpoint of a lane that only this host reaches; also gives what references name.
+///
+/// # Errors
+/// BAD_PARAM for an endpoint that others reach, COMM_FAILURE when it cannot be opened.
+pub(crate) fn open_local_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listener>, Published)> {
+    let Endpoint { protocol, address, .. } = orb.config().endpoint(endpoint)?;
+    let transport = orb.transports().by_name(&protocol).filter(|found| is_local(&***found));
+    let transport = transport.ok_or_else(|| {
+        SystemException::from(Kind::BadParam).detail(format!(
+            "endpoint {endpoint}: a lane listens at one TCP endpoint, and besides at unix sockets and segments"
+        ))
+    })?;
+    let listener = transport.listen(&address).map_err(|error| {
+        SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
+    })?;
+    let address = listener.address().to_string();
+    let place = transport.place(&address);
+    Ok((listener, Published { route: Route { tag: transport.profile_tag(), address }, place }))
+}
+
+fn is_local(transport: &dyn Transport) -> bool {
+    !transport.capabilities().crosses_hosts
+}
+
+/// An endpoint for each transport of this host alone that the ORB listens at, at whatever address is free.
+pub(crate) fn beside_the_local(orb: &Orb) -> Vec<String> {
+    let config = orb.config();
+    let mut all: Vec<String> = Vec::new();
+    for endpoint in config.endpoints.iter().flat_map(|endpoint| config.endpoint(endpoint)) {
+        let local = orb.transports().by_name(&endpoint.protocol).is_some_and(|found| is_local(&**found));
+        let free = format!("{}:", endpoint.protocol);
+        if local && !all.contains(&free) {
+            all.push(free);
+        }
+    }
+    all
+}
+
+/// Whether one of the ORB's endpoints is of the transport with this profile tag.
+pub(crate) fn listens_by(orb: &Orb, tag: u32) -> bool {
+    let config = orb.config();
+    let endpoints = config.endpoints.iter().flat_map(|endpoint| config.endpoint(endpoint));
+    let mut tags = endpoints.filter_map(|endpoint| orb.transports().by_name(&endpoint.protocol));
+    tags.any(|transport| transport.profile_tag() == tag)
 }
 
 /// Host and port that references name for a TCP endpoint: its own option's, else the ORB's, else its own.

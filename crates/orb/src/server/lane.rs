@@ -37,7 +37,7 @@ struct Members {
     free: Vec<usize>,
 }
 
-/// The token of a station's door; no connection has it, since there are not that many.
+/// The token of a station's doors; no connection has it, since there are not that many.
 const DOOR: u64 = u64::MAX - 1;
 
 pub(crate) struct Member {
@@ -64,7 +64,9 @@ impl Lane {
     pub fn with_station(station: Station) -> std::io::Result<Lane> {
         let lane = Lane { station: Some(station), ..Lane::new()? };
         if let Some(station) = &lane.station {
-            lane.poller.add(station.listener().fd(), DOOR, Interest::READ, Trigger::Edge)?;
+            for door in station.doors() {
+                lane.poller.add(door.listener.fd(), DOOR, Interest::READ, Trigger::Edge)?;
+            }
         }
         Ok(lane)
     }
@@ -182,7 +184,7 @@ impl Lane {
     /// Stops accepting, closes all connections in order, ends all threads. For a lane with a station.
     pub fn end(&self) {
         if let Some(station) = &self.station {
-            station.listener().close();
+            station.doors().iter().for_each(|door| door.listener.close());
             let left = station.crew.close();
             let connections: Vec<_> = {
                 let members = self.members.lock();

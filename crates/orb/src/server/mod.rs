@@ -16,12 +16,12 @@ mod station;
 mod warden;
 
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
-pub(crate) use endpoint::{Endpoints, open_listener};
+pub(crate) use endpoint::{Endpoints, beside_the_local, listens_by, open_listener, open_local_listener};
 #[cfg(feature = "miop")]
 pub(crate) use group::{Joined, Membership};
 pub(crate) use lane::Lane;
 pub(crate) use seen::Seen;
-pub(crate) use station::{Blueprint, Station};
+pub(crate) use station::{Blueprint, Door, Station};
 
 use crate::Orb;
 use crate::connection::{Arrived, Connection, ReadError};

@@ -9,7 +9,6 @@ use super::lane::{Lane, Member};
 use super::{Next, guarded, on_message};
 use crate::connection::{Arrived, Connection, Side};
 use crate::rt::{Setup, ThreadPlan, prepare, thread};
-use crate::transports::TAG_TCP;
 use crate::workspace::{Memory, Work};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
@@ -28,7 +27,7 @@ use std::time::Duration;
 pub(crate) struct Station {
     pub crew: Crew<Parcel>,
     /// Where its clients connect.
-    listener: Box<dyn Listener>,
+    doors: Vec<Door>,
     accepting: Turn,
     /// Less urgent lanes that lend to this one, the nearest first.
     lenders: Vec<Arc<Lane>>,
@@ -42,10 +41,17 @@ pub(crate) struct Station {
     spare: PiMutex<Vec<Buffer>>,
 }
 
+/// Where clients connect by one transport.
+pub(crate) struct Door {
+    pub listener: Box<dyn Listener>,
+    /// The transport's profile tag.
+    pub tag: u32,
+}
+
 /// What a station is made of.
 pub(crate) struct Blueprint {
     pub crew: Crew<Parcel>,
-    pub listener: Box<dyn Listener>,
+    pub doors: Vec<Door>,
     pub lenders: Vec<Arc<Lane>>,
     pub plan: ThreadPlan,
     pub memory: Memory,
@@ -106,27 +112,16 @@ impl Drop for Place<'_> {
 
 impl Station {
     pub fn new(blueprint: Blueprint) -> Station {
-        let Blueprint { crew, listener, lenders, plan, memory, idle_timeout, max_connections } = blueprint;
+        let Blueprint { crew, doors, lenders, plan, memory, idle_timeout, max_connections } = blueprint;
         let spare = crew.rules().room.map_or(0, |room| room.requests.min(MOST_SPARE));
         let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
         let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
         let setup = OnceLock::new();
-        Station {
-            crew,
-            listener,
-            accepting,
-            lenders,
-            plan,
-            memory,
-            idle_timeout,
-            max_connections,
-            setup,
-            spare,
-        }
+        Station { crew, doors, accepting, lenders, plan, memory, idle_timeout, max_connections, setup, spare }
     }
 
-    pub fn listener(&self) -> &dyn Listener {
-        &*self.listener
+    pub fn doors(&self) -> &[Door] {
+        &self.doors
     }
 
     /// What the sockets of those who connect from now on are told. The first POA that says anything is heard.
@@ -171,10 +166,27 @@ impl Station {
             return;
         }
         loop {
-            match self.listener.accept(Wait::No) {
+            // All of them are tried: each that comes is an event, and says not where.
+            let all = self.doors.iter().map(|door| self.accept_at(door, lane, orb));
+            let failed = all.fold(false, |failed, fails| failed | fails);
+            if failed {
+                // The next to connect, or a connection that ends, brings a thread here again.
+                while !self.accepting.pass() {}
+                return;
+            }
+            if self.accepting.pass() {
+                return;
+            }
+        }
+    }
+
+    /// Takes in those who wait at a door; whether it was left before they were all in.
+    fn accept_at(&self, door: &Door, lane: &Lane, orb: &Orb) -> bool {
+        loop {
+            match door.listener.accept(Wait::No) {
                 Ok(stream) => {
                     if let Some(setup) = self.setup.get()
-                        && let Err(exception) = prepare(&*stream, TAG_TCP, setup)
+                        && let Err(exception) = prepare(&*stream, door.tag, setup)
                     {
                         crate::log::note(format_args!(
                             "{}: turned away by a lane: {exception}",
@@ -193,18 +205,16 @@ impl Station {
                         connection.close();
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.accepting.pass() {
-                        return;
-                    }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                // A peer that may not connect: its own affair, and no reason to keep others waiting.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    crate::log::note(format_args!("accept: {error}"));
                 }
                 Err(error) => {
                     if !self.crew.is_closed() {
                         crate::log::note(format_args!("accept: {error}"));
                     }
-                    // The next to connect, or a connection that ends, brings a thread here again.
-                    while !self.accepting.pass() {}
-                    return;
+                    return true;
                 }
             }
         }

@@ -7,6 +7,7 @@ pub(crate) mod secure;
 pub use config::TransportConfig;
 pub(crate) use route::{Published, Route, address_profile, find};
 
+use isorb_giop::component::TaggedComponent;
 #[cfg(feature = "udp")]
 use isorb_giop::{Header, MessageKind};
 use isorb_transport::{DatagramCounts, Tcp, Transport};
@@ -21,18 +22,23 @@ pub(crate) const TAG_UDP: u32 = isorb_giop::profile::TAG_TAO_DIOP;
 /// Profile tag of TCP.
 pub(crate) const TAG_TCP: u32 = isorb_giop::profile::TAG_INTERNET_IOP;
 
-/// Which addresses a reference names.
-#[derive(Clone, Debug)]
+/// Which addresses a reference names. The default: all of the ORB's.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct At {
     /// A host and port of its own instead of all the ORB's.
     pub tcp: Option<(String, u16)>,
-    /// Whether it names the ORB's endpoints of other transports too.
-    pub local: bool,
+    /// What only the profile with that says.
+    pub of_tcp: Vec<TaggedComponent>,
+    /// The transports that it names, by profile tag; `None` for all.
+    pub tags: Option<Vec<u32>>,
+    /// Addresses of its own by other transports instead of the ORB's, and what only their profiles say.
+    pub local: Option<Vec<(Published, Vec<TaggedComponent>)>>,
 }
 
-impl Default for At {
-    fn default() -> At {
-        At { tcp: None, local: true }
+impl At {
+    /// Whether it names addresses of this transport.
+    pub fn names(&self, tag: u32) -> bool {
+        self.tags.as_ref().is_none_or(|tags| tags.contains(&tag))
     }
 }
 

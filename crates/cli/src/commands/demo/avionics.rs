@@ -53,7 +53,13 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     println!(
         "mission computer   process {}, {}",
         std::process::id(),
-        if machine.one_processor { "real-time threads on one processor" } else { "ordinary threads" }
+        if machine.one_processor {
+            "real-time threads on one processor"
+        } else if args.real_time == "off" {
+            "ordinary threads"
+        } else {
+            "ordinary threads: deadlines may be missed (isorb doctor says what real-time threads need)"
+        }
     );
     let url = neighbourhood.object().to_string();
     let seconds = args.seconds.to_string();

@@ -70,9 +70,6 @@ fn threads(mode: &str, first: bool) -> Result<(ThreadSetup, bool), Box<dyn Error
     let mode: RealTime = mode.parse()?;
     let need = Need { native_priority: MOST, lock_memory: None };
     let granted = mode.resolve(need).map_err(|missing| missing.to_string())?;
-    for missing in granted.missing() {
-        eprintln!("isorb: warning: {missing}");
-    }
     let all: Vec<usize> = current_cpus()?.iter().collect();
     let own = if first { all.last() } else { all.first() };
     match own {

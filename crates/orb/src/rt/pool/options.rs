@@ -27,6 +27,9 @@ pub struct ThreadpoolLane {
     /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a free port at the host of the
     /// first of those. Objects that outlive the process need a port that stays.
     pub endpoint: Option<String>,
+    /// Where the lane listens besides, for clients of this host, as in [`Config::endpoints`](crate::Config::endpoints): `unix:PATH`,
+    /// `segment:PATH`. None for a free address of each such transport that the ORB listens at.
+    pub local_endpoints: Vec<String>,
     /// Processor time that each thread of the lane is guaranteed (`SCHED_DEADLINE`), in place of the priority's scheduling class. The
     /// kernel takes the one whose deadline is next, before all threads with priorities.
     pub reservation: Option<Reservation>,
@@ -40,6 +43,7 @@ impl ThreadpoolLane {
             static_threads,
             dynamic_threads: 0,
             endpoint: None,
+            local_endpoints: Vec::new(),
             reservation: None,
         }
     }
@@ -55,6 +59,13 @@ impl ThreadpoolLane {
     #[must_use]
     pub fn endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
         self.endpoint = Some(endpoint.into());
+        self
+    }
+
+    /// Adds a place where the lane listens for clients of this host.
+    #[must_use]
+    pub fn local_endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
+        self.local_endpoints.push(endpoint.into());
         self
     }
 

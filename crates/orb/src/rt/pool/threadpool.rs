@@ -7,10 +7,11 @@ use super::{
     DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolId, ThreadpoolLane,
     ThreadpoolOptions,
 };
-use crate::server::{Blueprint, Lane, Station, open_listener};
+use crate::server::{Blueprint, Door, Lane, Station, beside_the_local, open_listener, open_local_listener};
+use crate::transports::{Published, TAG_TCP};
 use crate::workspace::Memory;
 use crate::{Orb, Result, SystemException};
-use isorb_giop::{Kind, minor};
+use isorb_giop::{Kind, TaggedProfile, minor};
 use isorb_rt::crew::{Crew, Room, Rules};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::{Cpus, RealTime, Reservation, SchedClass, SchedError, SpawnError, ThreadSpec};
@@ -64,6 +65,8 @@ pub(crate) struct PoolLane {
     pub class: SchedClass,
     /// Host and port that references name.
     pub address: (String, u16),
+    /// Where clients of this host connect, by other transports.
+    pub local: Vec<Published>,
     lane: Arc<Lane>,
 }
 
@@ -145,6 +148,18 @@ impl Threadpool {
         let priority = checked(wanted.lane_priority)?;
         let said = wanted.endpoint.clone().unwrap_or_else(|| beside_the_first(&config.endpoints));
         let (listener, address) = open_listener(orb, &said)?;
+        let mut doors = vec![Door { listener, tag: TAG_TCP }];
+        let mut local = Vec::new();
+        let wanted_local = if wanted.local_endpoints.is_empty() {
+            beside_the_local(orb)
+        } else {
+            wanted.local_endpoints.clone()
+        };
+        for endpoint in wanted_local {
+            let (listener, published) = open_local_listener(orb, &endpoint)?;
+            doors.push(Door { listener, tag: published.route.tag });
+            local.push(published);
+        }
         let plan = ThreadPlan {
             pool: id,
             priority,
@@ -162,7 +177,7 @@ impl Threadpool {
         };
         let station = Station::new(Blueprint {
             crew: Crew::new(rules),
-            listener,
+            doors,
             lenders,
             plan,
             memory: self.region_bytes.map_or(Memory::Heap(config.memory_limit), Memory::Region),
@@ -172,7 +187,7 @@ impl Threadpool {
         let lane = Lane::with_station(station)
             .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
         let lane = Arc::new(lane);
-        self.lanes.push(PoolLane { priority, class, address, lane: lane.clone() });
+        self.lanes.push(PoolLane { priority, class, address, local, lane: lane.clone() });
         let Some(station) = lane.station() else { return Ok(()) };
         for _ in 0..rules.initial_threads() {
             station.staff(&lane, orb).map_err(|error| not_started(wanted, error))?;
@@ -382,6 +397,13 @@ impl Pools {
         let known = self.0.lock();
         let mut lanes = known.pools.values().flat_map(|pool| &pool.lanes);
         lanes.any(|lane| lane.address.1 == port && lane.address.0 == host)
+    }
+
+    /// The object key in `profile`, if a lane listens at its address for clients of this host.
+    pub fn key_of_local(&self, profile: &TaggedProfile) -> Option<Vec<u8>> {
+        let known = self.0.lock();
+        let mut all = known.pools.values().flat_map(|pool| &pool.lanes).flat_map(|lane| &lane.local);
+        all.find_map(|way| way.key(profile))
     }
 
     /// Ends all pools, for good.

@@ -1,0 +1,253 @@
+//! Peers that die, stop, scribble, lie and starve leave nothing behind: descriptors, mappings and threads are counted before and after.
+//!
+//! The test starts itself again as the peer (`ISORB_HOSTILE`). A process of its own, since it counts the process's.
+
+use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
+use isorb_transport::{Segments, Stream, Transport, Unix, Wait};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use std::io::{self, BufRead, BufReader, IoSlice, Seek, SeekFrom, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// Times that each of them comes.
+const ROUNDS: usize = 20;
+/// Octets that a peer sends before it turns bad.
+const OCTETS: usize = 5000;
+/// Larger than what a starved process may still map.
+const LARGE: usize = 16 << 20;
+
+/// Open descriptors, mappings of segments, threads.
+fn held() -> [usize; 3] {
+    let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
+    [count("/proc/self/fd"), segments().len(), count("/proc/self/task")]
+}
+
+/// The mapped segments of this process, first and last octet.
+fn segments() -> Vec<(u64, u64)> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let of = maps.lines().filter(|line| line.contains("isorb-segment"));
+    let range = |line: &str| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+    };
+    of.filter_map(range).collect()
+}
+
+/// What the other process does.
+#[test]
+fn the_peer() {
+    let Ok(orders) = std::env::var("ISORB_HOSTILE") else { return };
+    let parts: Vec<&str> = orders.split('|').collect();
+    let [what, transport, address] = parts[..] else { panic!("what|transport|address") };
+    if what == "starve" {
+        return starve();
+    }
+    let stream = by_name(transport).connect(address, Some(PATIENCE)).unwrap();
+    send_all(&*stream, &pattern(OCTETS, 3)).unwrap();
+    // All of it has been received.
+    assert_eq!(receive(&*stream, 1, 1).unwrap(), b"!");
+    if what == "scribble" {
+        scribble();
+    }
+    println!("ready");
+    // Longer than any test; whoever started it kills it.
+    std::thread::sleep(2 * PATIENCE);
+}
+
+fn by_name(name: &str) -> Box<dyn Transport> {
+    if name == "unix" { Box::new(Unix::default()) } else { Box::new(Segments::default()) }
+}
+
+/// Nonsense all over both segments, heads and credits included.
+fn scribble() {
+    let mut memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
+    let mut seed = std::process::id();
+    for (start, end) in segments() {
+        memory.seek(SeekFrom::Start(start)).unwrap();
+        let nonsense: Vec<u8> = (start..end)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            })
+            .collect();
+        memory.write_all(&nonsense).unwrap();
+    }
+}
+
+/// Serves, first without the memory for a segment, then with it.
+fn starve() {
+    let listener = Segments { bytes: LARGE, ..Segments::default() }.listen("").unwrap();
+    println!("at {}", listener.address());
+    let refused = || {
+        let stream = listener.accept(Wait::Block).unwrap();
+        let error = stream.recv(&mut [0; 8], Wait::Block).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
+    };
+    let usual = getrlimit(Resource::As);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: u64 = line.trim_end_matches("kB").trim().parse().unwrap();
+    let little = (kib << 10) + (LARGE as u64) / 2;
+    setrlimit(Resource::As, Rlimit { current: Some(little), ..usual }).unwrap();
+    refused();
+    let before = held();
+    (0..ROUNDS).for_each(|_| refused());
+    assert_eq!(held(), before);
+    setrlimit(Resource::As, usual).unwrap();
+    let stream = listener.accept(Wait::Block).unwrap();
+    assert_eq!(receive(&*stream, 4, 4).unwrap(), b"fine");
+    println!("as before");
+}
+
+struct Peer {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(what: &str, transport: &str, address: &str) -> Peer {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "the_peer", "--nocapture"]).stdout(Stdio::piped());
+        let mut child =
+            command.env("ISORB_HOSTILE", format!("{what}|{transport}|{address}")).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Peer { child, output }
+    }
+
+    /// The rest of the line that begins so, among those of the test's own.
+    fn expect(&mut self, word: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the peer said {said}");
+            // The harness's own words may stand before it.
+            if let Some((_, rest)) = line.trim_end().split_once(word) {
+                return rest.trim().to_owned();
+            }
+            said.push_str(&line);
+        }
+    }
+
+    fn stop(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection from a peer that has sent its octets and then did `what`.
+fn from(what: &str, transport: &str) -> (Box<dyn Stream>, Peer) {
+    let listener = by_name(transport).listen("").unwrap();
+    let mut peer = Peer::start(what, transport, listener.address());
+    let stream = listener.accept(Wait::Block).unwrap();
+    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    assert!(receive(&*stream, OCTETS, 999).unwrap() == pattern(OCTETS, 3));
+    send_all(&*stream, b"!").unwrap();
+    peer.expect("ready");
+    (stream, peer)
+}
+
+/// Receives and sends until an error or the end; a time-out counts, since who waits is let go.
+fn until_it_ends(stream: &dyn Stream) {
+    let brief = Some(Duration::from_millis(20));
+    stream.set_recv_timeout(brief).unwrap();
+    stream.set_send_timeout(brief).unwrap();
+    let mut block = vec![1; 1 << 20];
+    // What a scribbled head pretends to have is at most a segment.
+    let received = (0..1000).any(|_| !matches!(stream.recv(&mut block, Wait::Block), Ok(n) if n > 0));
+    let sent = (0..1000).any(|_| stream.send(&[IoSlice::new(&block)], Wait::Block).is_err());
+    assert!(received && sent, "it goes on for ever");
+}
+
+fn killed(transport: &str) {
+    let (stream, peer) = from("stay", transport);
+    drop(peer);
+    until_it_ends(&*stream);
+}
+
+fn frozen(transport: &str) {
+    let (stream, peer) = from("stay", transport);
+    peer.stop();
+    until_it_ends(&*stream);
+}
+
+fn scribbled(_: &str) {
+    let (stream, _peer) = from("scribble", "segment");
+    until_it_ends(&*stream);
+}
+
+/// A greeting that names a length which its segment has not, with a file that is no segment, and none at all.
+fn lied(_: &str) {
+    let listener = Segments::default().listen("").unwrap();
+    for length in [0, 1, 4096, 1 << 16, u32::MAX] {
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        rustix::net::connect(&socket, &SocketAddrUnix::new(listener.address()).unwrap()).unwrap();
+        let mut greeting = *b"isorbseg\x01\0\0\0\0\0\0\0";
+        greeting[12..].copy_from_slice(&u32::to_ne_bytes(length));
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let fds = [std::os::fd::AsFd::as_fd(&file)];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
+        control.push(rustix::net::SendAncillaryMessage::ScmRights(&fds));
+        let pieces = [IoSlice::new(&greeting)];
+        rustix::net::sendmsg(&socket, &pieces, &mut control, SendFlags::empty()).unwrap();
+        let stream = listener.accept(Wait::Block).unwrap();
+        assert_eq!(stream.recv(&mut [0; 8], Wait::Block).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
+
+/// The other side has no memory for its segment: this side's connect is an error, until it has some.
+fn starved() {
+    let mut peer = Peer::start("starve", "segment", "");
+    let address = peer.expect("at ");
+    let ours = Segments { bytes: LARGE, ..Segments::default() };
+    for _ in 0..=ROUNDS {
+        assert!(ours.connect(&address, Some(PATIENCE)).is_err());
+    }
+    let stream = ours.connect(&address, Some(PATIENCE)).unwrap();
+    send_all(&*stream, b"fine").unwrap();
+    peer.expect("as before");
+}
+
+/// Waits until no more is held than before: threads of the test's harness end when they like.
+fn settles(what: &str, before: [usize; 3]) {
+    for _ in 0..3000 {
+        if held().iter().zip(before).all(|(now, before)| *now <= before) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what}: descriptors, segments, threads: {:?} are left, there were {before:?}", held());
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    type Case = (&'static str, fn(&str), &'static str);
+    let cases: [Case; 6] = [
+        ("killed", killed, "segment"),
+        ("killed", killed, "unix"),
+        ("frozen", frozen, "segment"),
+        ("frozen", frozen, "unix"),
+        ("scribbled", scribbled, "segment"),
+        ("lied", lied, "segment"),
+    ];
+    for (what, case, transport) in cases {
+        case(transport);
+        let before = held();
+        (0..ROUNDS).for_each(|_| case(transport));
+        settles(what, before);
+        assert_eq!(before[1], 0, "{what}: no segment stays mapped");
+    }
+    starved();
+    let before = held();
+    starved();
+    settles("starved", before);
+}
