@@ -29,13 +29,21 @@ mod memory;
 mod rate;
 mod request;
 mod server;
+mod together;
 
 pub use channel::ChannelSource;
 pub use memory::MemorySource;
 pub use server::{Admin, Options};
+pub use together::{OtherPage, Together};
 
 /// Where the numbers come from.
 pub trait Source: Send + 'static {
     /// The numbers now, as one JSON object in one line. `kind` in it says to the page which tables it has.
     fn sample(&mut self) -> String;
+}
+
+impl Source for Box<dyn Source> {
+    fn sample(&mut self) -> String {
+        (**self).sample()
+    }
 }

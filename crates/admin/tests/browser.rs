@@ -6,7 +6,7 @@
 mod chromium;
 
 use chromium::Browser;
-use isorb_admin::{Admin, ChannelSource, Options};
+use isorb_admin::{Admin, ChannelSource, MemorySource, Options, OtherPage, Source, Together};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality};
 use serde_json::Value;
 use std::sync::Arc;
@@ -95,4 +95,29 @@ fn the_numbers_change_while_one_looks() {
     until("the page says that it is alone", || {
         browser.run("return document.getElementById('link').className") == "lost"
     });
+}
+
+#[test]
+fn other_services_are_shown_below() {
+    let channel = Channel::new(Config { id: 7, ..Config::default() }).unwrap();
+    let quick = ConsumerQos::of("quick", Filter::of(20, 1));
+    let _quick = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), quick).unwrap();
+    let start =
+        |source: Box<dyn Source>| Admin::start("127.0.0.1:0".parse().unwrap(), Options::default(), source);
+    let memory = start(Box::new(MemorySource::new(std::sync::Weak::new()))).unwrap();
+    let own: Box<dyn Source> = Box::new(ChannelSource::new(&channel, 1024));
+    let other = Box::new(OtherPage::new(memory.address()));
+    let admin = start(Box::new(Together::new(vec![own, other]))).unwrap();
+    let Some(mut browser) = Browser::start() else {
+        return println!("{}", chromium::MISSING);
+    };
+    browser.open(&format!("http://{}/", admin.address()));
+    let titles = "return [...document.querySelectorAll('h1')].map((h) => h.textContent).join('; ')";
+    until("both are there", || browser.run(titles) == "Event channel 7; The service has ended");
+    assert_eq!(field(&mut browser, "quick", "pushed"), "0");
+    drop(memory);
+    until("one cannot be read", || {
+        browser.run(titles).as_str().is_some_and(|titles| titles.ends_with("cannot be read"))
+    });
+    assert_eq!(browser.complaints(), Vec::<Value>::new());
 }

@@ -62,17 +62,34 @@ fn timer_resolution() {
 
 #[test]
 fn cremes_latency() {
-    check("cremes-latency", &["memory-udp", "memory-orb", "event-channel", "bare"], 2);
+    check(
+        "cremes-latency",
+        &["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare"],
+        2,
+    );
 }
 
 #[test]
 fn cremes_jitter() {
-    check("cremes-jitter", &["memory-udp", "memory-orb", "event-channel", "bare"], 2);
+    check(
+        "cremes-jitter",
+        &["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare"],
+        2,
+    );
 }
 
 #[test]
 fn cremes_size() {
-    check("cremes-size", &["memory-udp", "memory-orb", "event-channel", "bare"], 3);
+    check(
+        "cremes-size",
+        &["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare"],
+        3,
+    );
+}
+
+#[test]
+fn crm_cost() {
+    check("crm-cost", &["guaranteed", "within"], 10);
 }
 
 #[test]

@@ -193,6 +193,16 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
             && replica["lost"].is_u64()
             && replica["worst_age_ns"].is_u64()
     });
+    // The page of an event channel shows them below its own numbers.
+    let channel = ["event-channel", "--real-time", "off", "--admin", "0", "--admin-also", &near_page];
+    let mut child = Command::new(ISORB).args(channel).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let page = lines.by_ref().nth(1).unwrap();
+    let _channel = Process(child, String::new());
+    until("both services", page.strip_prefix("ADMIN http://").unwrap().trim_end_matches('/'), &|state| {
+        let [channel, memory] = [&state["parts"][0], &state["parts"][1]];
+        channel["kind"] == "event-channel" && memory["areas"][0]["name"] == "plant/1"
+    });
     // A look does not keep what nobody reads.
     drop(watch);
     until("the replica goes with its reader", &far_page, &|state| {

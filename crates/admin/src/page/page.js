@@ -144,14 +144,15 @@ function table(id, heading, columns, rows) {
   return section;
 }
 
-function facts(pairs) {
-  $('facts').replaceChildren(
+function facts(list, pairs) {
+  list.replaceChildren(
     ...pairs.map(([name, value]) => {
       const pair = make('div');
       pair.append(make('dt', name), make('dd', value));
       return pair;
     }),
   );
+  return list;
 }
 
 const PAGES = {
@@ -183,15 +184,22 @@ const PAGES = {
       table('replicas', 'Read from other nodes', REPLICAS, s.replicas),
     ],
   }),
+  unreachable: (s) => ({ title: `The page at ${s.address} cannot be read`, facts: [['why', s.why]], tables: [] }),
   ended: () => ({ title: 'The service has ended', facts: [], tables: [] }),
 };
 
+// A process may show what pages of other processes say below its own.
 function show(state) {
-  const page = PAGES[state.kind](state);
+  const [page, ...others] = (state.kind === 'together' ? state.parts : [state]).map((s) => PAGES[s.kind](s));
   document.title = `${page.title} – isorb`;
   $('title').textContent = page.title;
-  facts(page.facts);
-  $('tables').replaceChildren(...page.tables);
+  facts($('facts'), page.facts);
+  const below = others.flatMap((other) => [
+    make('h1', other.title, { class: 'other' }),
+    facts(make('dl'), other.facts),
+    ...other.tables,
+  ]);
+  $('tables').replaceChildren(...page.tables, ...below);
 }
 
 function link(text, lost) {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -46,8 +47,11 @@ impl Browser {
             .lines()
             .map_while(Result::ok)
             .find_map(|line| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
-        let profile =
-            Profile(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}", std::process::id())));
+        // Tests of one program run side by side, and two browsers in one folder end each other.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("browser-{}-{number}", std::process::id());
+        let profile = Profile(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
         let folder = format!("--user-data-dir={}", profile.0.display());
         let mut browser = Browser { driver, port: port?, session: String::new(), _profile: profile };
         // Tests may run as root, where Chromium has no sandbox.

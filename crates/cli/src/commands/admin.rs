@@ -1,6 +1,6 @@
 //! The live page that services have with `--admin`.
 
-use isorb_admin::{Admin, Options, Source};
+use isorb_admin::{Admin, Options, OtherPage, Source, Together};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,6 +14,9 @@ pub struct AdminArgs {
     /// A host name that the page may be asked for under, besides localhost and addresses; repeatable.
     #[arg(long, value_name = "NAME", requires = "admin")]
     admin_host: Vec<String>,
+    /// Shows what another process's page says below, too, such as a server's of reflective memory; repeatable.
+    #[arg(long, value_name = "[ADDRESS:]PORT", requires = "admin", value_parser = place)]
+    admin_also: Vec<SocketAddr>,
 }
 
 impl AdminArgs {
@@ -26,7 +29,14 @@ impl AdminArgs {
     pub fn start(&self, source: impl Source) -> Result<Option<Admin>, Box<dyn Error>> {
         let Some(address) = self.admin else { return Ok(None) };
         let options = Options { hosts: self.admin_host.clone(), ..Options::default() };
-        match Admin::start(address, options, source) {
+        let started = if self.admin_also.is_empty() {
+            Admin::start(address, options, source)
+        } else {
+            let mut sources: Vec<Box<dyn Source>> = vec![Box::new(source)];
+            sources.extend(self.admin_also.iter().map(|other| Box::new(OtherPage::new(*other)) as _));
+            Admin::start(address, options, Together::new(sources))
+        };
+        match started {
             Ok(admin) => Ok(Some(admin)),
             Err(error) => Err(format!("the page at {address}: {error}").into()),
         }

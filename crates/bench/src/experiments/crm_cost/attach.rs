@@ -19,8 +19,8 @@ pub const BETWEEN: &str = "between";
 /// A reader of another node, admitted.
 pub const GUARANTEED: &str = "guaranteed";
 
-const AREAS: usize = 1_000;
-const READERS: usize = 10_000;
+const AREAS: u32 = 1_000;
+const READERS: u32 = 10_000;
 const PERIOD_NS: u64 = 1_000_000_000;
 
 pub const WISH: ReaderQoS = ReaderQoS {
@@ -34,31 +34,33 @@ pub const WISH: ReaderQoS = ReaderQoS {
 };
 
 pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    allow_files();
     let nodes = Nodes::start(cx)?;
     let (near, far) = (&nodes.near.1, &nodes.far.1);
-    cx.step(format!("crm-cost: {AREAS} areas, an admitted reader each"));
-    let mut writers = Vec::with_capacity(AREAS);
+    let (areas, many) = (cx.ms(AREAS, AREAS) as usize, cx.ms(READERS, READERS) as usize);
+    cx.step(format!("crm-cost: {areas} areas, an admitted reader each"));
+    let mut writers = Vec::with_capacity(areas);
     let mut readers = Vec::new();
     let mut samples = Samples::new();
     let admitted = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 10 * 9, ..WISH };
-    for number in 1..=AREAS {
+    for number in 1..=areas {
         let name = name(number);
         writers.push(area(near, &name)?);
         readers.push(timed(&mut samples, || far.attach_reader(&name, admitted))?);
-        if number.is_multiple_of(AREAS / 10) {
+        if number.is_multiple_of(areas / 10) {
             rows.push(row("attach", GUARANTEED, number as f64, &samples));
             samples = Samples::new();
         }
     }
-    refusals(cx, near, far, rows)?;
+    refusals(cx, near, far, areas, rows)?;
     cx.step("crm-cost: best effort among them");
     for number in 0..cx.pick(100, 200) {
         // Another parity each time, so that no replica is shared.
         let wish = ReaderQoS { parity: number, ..WISH };
         readers.push(timed(&mut samples, || far.attach_reader(&name(1), wish))?);
     }
-    rows.push(row("attach", BETWEEN, AREAS as f64, &samples));
-    cx.step(format!("crm-cost: {READERS} readers of one node"));
+    rows.push(row("attach", BETWEEN, areas as f64, &samples));
+    cx.step(format!("crm-cost: {many} readers of one node"));
     let writes = |writer: &mut AreaWriter| {
         let mut samples = Samples::new();
         for _ in 0..2_000 {
@@ -68,19 +70,26 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         }
         samples
     };
-    let watched = &name(READERS);
+    let watched = &name(0);
     let mut writer = area(near, watched)?;
     readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
     rows.push(row("many", MEMORY, 1.0, &writes(&mut writer)));
     for part in 1..=10 {
         samples = Samples::new();
-        for _ in 0..READERS / 10 {
+        for _ in 0..many / 10 {
             readers.push(timed(&mut samples, || near.attach_reader(watched, WISH))?);
         }
-        rows.push(row("attach", WITHIN, (part * READERS / 10) as f64, &samples));
+        rows.push(row("attach", WITHIN, (part * many / 10) as f64, &samples));
     }
-    rows.push(row("many", MEMORY, READERS as f64, &writes(&mut writer)));
+    rows.push(row("many", MEMORY, many as f64, &writes(&mut writer)));
     Ok(())
+}
+
+/// As many open files as the system grants: each reader has one. Where that is not enough, attaching says so.
+fn allow_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 fn name(number: usize) -> String {
@@ -107,6 +116,7 @@ fn refusals(
     cx: &mut Context<'_>,
     near: &Library,
     far: &Library,
+    areas: usize,
     rows: &mut Vec<Row>,
 ) -> Result<(), BenchError> {
     cx.step("crm-cost: refusals");
@@ -126,7 +136,7 @@ fn refusals(
             Ok(_) => return Err(BenchError::Memory("what cannot be admitted was".into())),
         }
     }
-    rows.push(row("refuse", GUARANTEED, AREAS as f64, &samples));
+    rows.push(row("refuse", GUARANTEED, areas as f64, &samples));
     Ok(())
 }
 
