@@ -19,17 +19,20 @@
 //! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
 
 mod config;
+mod error;
 mod groups;
 mod health;
 mod paths;
 mod push;
 mod queue;
 mod receive;
+mod step;
 #[cfg(test)]
 mod tests;
 mod trace;
 
 pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec, SecondPath, Via};
+pub use error::PlaneError;
 pub use groups::GROUP;
 pub(crate) use health::Health;
 pub use push::PushStats;
@@ -38,11 +41,10 @@ pub use receive::ReceiveStats;
 pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
-use core::fmt;
-use isorb_event::trace::{Record, Track, What};
-use isorb_rt::timers::{TimerHandle, TimerHeap};
+use isorb_event::trace::{Record, What};
+use isorb_rt::timers::TimerHeap;
+use push::Push;
 pub(crate) use push::WIRE_OVERHEAD;
-use push::{Advance, Push};
 use queue::DualQueue;
 use receive::Receive;
 use std::collections::{HashMap, VecDeque};
@@ -176,18 +178,6 @@ pub enum Step {
         /// None: there is no timer.
         until_ns: Option<u64>,
     },
-}
-
-/// Why an agent cannot be added.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlaneError {
-    /// There are as many as there may be.
-    Full {
-        /// So many.
-        capacity: usize,
-    },
-    /// The channel cannot be.
-    Channel(ChannelError),
 }
 
 impl Plane {
@@ -333,76 +323,6 @@ impl Plane {
         Some(outcome)
     }
 
-    /// Sets the timer of a receive agent, unless one stands that is early enough.
-    fn watch(&mut self, channel: u32) {
-        let Some(receive) = self.receives.get_mut(channel as usize).and_then(|slot| slot.agent.as_mut())
-        else {
-            return;
-        };
-        let Some(at) = receive.look_at() else { return };
-        match receive.watch {
-            Some(timer) if at < receive.watch_at => {
-                receive.watch_at = at;
-                self.timers.reschedule(timer, at);
-            }
-            Some(_) => {}
-            None => {
-                receive.watch_at = at;
-                self.set(Timer::Watch(channel), at);
-            }
-        }
-    }
-
-    /// Does what is due and makes at most one datagram.
-    ///
-    /// # Real-time
-    /// Neither allocates nor blocks. The first datagram of a push copies its value.
-    pub fn step(&mut self, now_ns: u64, out: &mut [u8]) -> Step {
-        self.tick(now_ns);
-        if let Some(step) = self.choice(out) {
-            return step;
-        }
-        if !self.queue.holds(Band::Upper)
-            && let Some(step) = self.heartbeat(now_ns, out)
-        {
-            return step;
-        }
-        let free_at = self.link.ready_at(now_ns);
-        if free_at > now_ns && self.queue.holds_any() {
-            let until = self.timers.next_at().map_or(free_at, |timer| timer.min(free_at));
-            return Step::Idle { until_ns: Some(until) };
-        }
-        while let Some((index, band)) = self.queue.pop() {
-            let slot = &mut self.pushes[index];
-            let Some(push) = &mut slot.agent else { continue };
-            let key = PushKey { index: index as u32, generation: slot.generation };
-            match push.advance(now_ns, out) {
-                Advance::Datagram { len, last } => {
-                    let (to, via) = push.to();
-                    self.queue.charge(index, len);
-                    self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                    if last {
-                        self.finish(index as u32, now_ns);
-                    } else {
-                        self.requeue(index as u32);
-                    }
-                    return Step::Send { to, via, len, push: key, band };
-                }
-                Advance::WaitUntil(at) => {
-                    let handle = self.timers.insert(at, Timer::Pace(index as u32)).ok();
-                    if let Some(push) = &mut self.pushes[index].agent {
-                        push.pace = handle;
-                    }
-                }
-                Advance::Nothing => self.finish(index as u32, now_ns),
-            }
-        }
-        if let Some(step) = self.heartbeat(now_ns, out) {
-            return step;
-        }
-        Step::Idle { until_ns: self.timers.next_at() }
-    }
-
     /// From the next release on, a push stays in the lower band for so long: another was admitted, and all take longer.
     pub fn set_promotion(&mut self, key: PushKey, promotion_ns: u64) {
         if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
@@ -414,34 +334,6 @@ impl Plane {
     /// most [`INTAKE`].
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
-    }
-
-    /// From now on keeps the last so many records of what push agents do; 0 for none. Allocates.
-    pub fn record(&mut self, records: usize) {
-        self.trace = Trace::new(records);
-    }
-
-    /// Are records kept?
-    pub fn is_recording(&self) -> bool {
-        self.trace.is_on()
-    }
-
-    /// What was recorded, as of a thread of this name. Allocates.
-    pub fn recorded(&self, thread: &str) -> Track {
-        self.trace.track(thread)
-    }
-
-    /// The driver made and sent a datagram in this time; for the record only.
-    pub fn sent(&mut self, key: PushKey, band: Band, begun_ns: u64, ended_ns: u64) {
-        let released_ns = self.push(key).map_or(begun_ns, Push::released_ns);
-        let waited_ns = begun_ns.saturating_sub(released_ns);
-        self.note(begun_ns, What::Begin, band, key.index, waited_ns);
-        self.note(ended_ns, What::End, band, key.index, ended_ns.saturating_sub(begun_ns));
-    }
-
-    /// A record in an agent's row for a band.
-    fn note(&mut self, at: u64, what: What, band: Band, agent: u32, a: u64) {
-        self.trace.add(Record { at, what, level: band as u8, who: Recorded::row(agent, band), a, b: 0 });
     }
 
     /// The driver measured that the last datagram of an agent cost so much processor time.
@@ -507,146 +399,6 @@ impl Plane {
     fn agent(&mut self, index: u32) -> Option<&mut Push> {
         self.pushes.get_mut(index as usize)?.agent.as_mut()
     }
-
-    fn tick(&mut self, now_ns: u64) {
-        while let Some((at, timer)) = self.timers.pop_due(now_ns) {
-            match timer {
-                Timer::Release(index) => {
-                    let Some(push) = self.agent(index) else { continue };
-                    push.release = None;
-                    // A periodic release counts from when it was due: a late look does not shift the next.
-                    self.release(index, at);
-                }
-                Timer::Promote(index) => {
-                    let Some(push) = self.agent(index) else { continue };
-                    push.promote = None;
-                    let was_ready = push.is_ready();
-                    push.promoted();
-                    if was_ready {
-                        self.queue.remove(index as usize);
-                        self.requeue(index);
-                    }
-                    self.note(at, What::Timeout, Band::Upper, index, now_ns.saturating_sub(at));
-                }
-                Timer::Pace(index) => {
-                    let Some(push) = self.agent(index) else { continue };
-                    push.pace = None;
-                    self.requeue(index);
-                }
-                Timer::Heartbeat(index) => {
-                    let Some(push) = self.agent(index) else { continue };
-                    push.heartbeat = None;
-                    push.heartbeat_due = true;
-                    self.queue.remind(index as usize);
-                }
-                Timer::Watch(index) => {
-                    let Some(receive) = self.receives.get_mut(index as usize).and_then(|s| s.agent.as_mut())
-                    else {
-                        continue;
-                    };
-                    receive.watch = None;
-                    receive.look(now_ns);
-                    self.choose(index, now_ns);
-                    self.watch(index);
-                }
-            }
-        }
-    }
-
-    /// Heartbeats go before everything that can wait: they are as long as a head, and a node that does not get them takes this one for dead.
-    /// What was promoted goes before them, because there may be one an agent; it has a bounded share of the link.
-    fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Step> {
-        while let Some(index) = self.queue.reminded() {
-            let slot = &mut self.pushes[index];
-            let Some(push) = &mut slot.agent else { continue };
-            let key = PushKey { index: index as u32, generation: slot.generation };
-            if !core::mem::take(&mut push.heartbeat_due) {
-                // The path that is not used: whatever went on the other says nothing about this one.
-                if let Some((to, via)) = push.other_path()
-                    && let Some(len) = push.plain_heartbeat(now_ns, out)
-                {
-                    self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                    return Some(Step::Send { to, via, len, push: key, band: Band::Middle });
-                }
-                continue;
-            }
-            if push.spec.second.is_some() {
-                self.queue.remind(index);
-            }
-            let made = push.heartbeat_datagram(now_ns, self.config.heartbeat_ns, out);
-            let refresh = push.wants_refresh(now_ns, self.config.refresh_ns);
-            let (to, via) = push.to();
-            self.set(Timer::Heartbeat(index as u32), now_ns + self.config.heartbeat_ns);
-            if refresh && self.agent(index as u32).is_some_and(Push::refreshed) {
-                self.requeue(index as u32);
-            }
-            if let Some(len) = made {
-                self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                return Some(Step::Send { to, via, len, push: key, band: Band::Middle });
-            }
-        }
-        None
-    }
-
-    /// A job begins, unless one is under way; then the newest value follows it.
-    fn release(&mut self, index: u32, at_ns: u64) {
-        let Some(push) = self.agent(index) else { return };
-        let next = push.released(at_ns);
-        if let Some(at) = next.again_at
-            && push.release.is_none()
-        {
-            self.set(Timer::Release(index), at);
-        }
-        if !next.begins {
-            return;
-        }
-        let level = self.agent(index).map_or(0, |push| push.band() as u8);
-        self.trace.add(Record { at: at_ns, what: What::Push, level, who: index, a: 0, b: 0 });
-        if let Some(at) = next.promote_at {
-            self.set(Timer::Promote(index), at);
-        }
-        // Where the pacer holds it, it queues when that lets it go.
-        if self.agent(index).is_some_and(|push| push.is_ready()) {
-            self.requeue(index);
-        }
-    }
-
-    fn requeue(&mut self, index: u32) {
-        let Some(push) = self.agent(index) else { return };
-        let (band, level) = (push.band(), push.level());
-        self.queue.push(index as usize, band, level);
-    }
-
-    fn finish(&mut self, index: u32, now_ns: u64) {
-        let Some(push) = self.agent(index) else { return };
-        let again = push.finished(now_ns);
-        if let Some(timer) = push.promote.take() {
-            self.timers.cancel(timer);
-        }
-        if again {
-            self.release(index, now_ns);
-        }
-    }
-
-    fn set(&mut self, timer: Timer, at: u64) {
-        // There is room: four a push agent, one a receive agent, and each is set once at a time.
-        let Ok(handle) = self.timers.insert(at, timer) else { return };
-        let keep = |slot: Option<&mut Option<TimerHandle>>| {
-            if let Some(slot) = slot {
-                *slot = Some(handle);
-            }
-        };
-        match timer {
-            Timer::Release(index) => keep(self.agent(index).map(|push| &mut push.release)),
-            Timer::Promote(index) => keep(self.agent(index).map(|push| &mut push.promote)),
-            Timer::Pace(index) => keep(self.agent(index).map(|push| &mut push.pace)),
-            Timer::Heartbeat(index) => keep(self.agent(index).map(|push| &mut push.heartbeat)),
-            Timer::Watch(index) => {
-                let agent = self.receives.get_mut(index as usize).and_then(|slot| slot.agent.as_mut());
-                keep(agent.map(|receive| &mut receive.watch));
-            }
-        }
-    }
 }
 
 /// How many bytes a link may be ahead of its rate when the next datagram goes: what a thread of the ordinary class may oversleep (50 us).
@@ -672,14 +424,3 @@ fn take<T>(slots: &mut [Slot<T>], index: u32, generation: u32) -> Option<T> {
     slot.generation = slot.generation.wrapping_add(1);
     slot.agent.take()
 }
-
-impl fmt::Display for PlaneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlaneError::Full { capacity } => write!(f, "there are {capacity} agents, and no more may be"),
-            PlaneError::Channel(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for PlaneError {}

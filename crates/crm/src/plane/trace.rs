@@ -3,8 +3,9 @@
 //! An agent has a row for its releases and one for each band: a run there is a datagram that was sent in it. So a promotion is seen as the
 //! place where an agent's runs go on in the row of the upper band; a mark says when it was.
 
-use super::Band;
-use isorb_event::trace::{Record, Track};
+use super::push::Push;
+use super::{Band, Plane, PushKey};
+use isorb_event::trace::{Record, Track, What};
 
 /// A ring of records; the newest overwrite the oldest.
 #[derive(Debug, Default)]
@@ -80,6 +81,36 @@ impl Recorded {
             }
         }
         rows
+    }
+}
+
+impl Plane {
+    /// From now on keeps the last so many records of what push agents do; 0 for none. Allocates.
+    pub fn record(&mut self, records: usize) {
+        self.trace = Trace::new(records);
+    }
+
+    /// Are records kept?
+    pub fn is_recording(&self) -> bool {
+        self.trace.is_on()
+    }
+
+    /// What was recorded, as of a thread of this name. Allocates.
+    pub fn recorded(&self, thread: &str) -> Track {
+        self.trace.track(thread)
+    }
+
+    /// The driver made and sent a datagram in this time; for the record only.
+    pub fn sent(&mut self, key: PushKey, band: Band, begun_ns: u64, ended_ns: u64) {
+        let released_ns = self.push(key).map_or(begun_ns, Push::released_ns);
+        let waited_ns = begun_ns.saturating_sub(released_ns);
+        self.note(begun_ns, What::Begin, band, key.index, waited_ns);
+        self.note(ended_ns, What::End, band, key.index, ended_ns.saturating_sub(begun_ns));
+    }
+
+    /// A record in an agent's row for a band.
+    pub(super) fn note(&mut self, at: u64, what: What, band: Band, agent: u32, a: u64) {
+        self.trace.add(Record { at, what, level: band as u8, who: Recorded::row(agent, band), a, b: 0 });
     }
 }
 
