@@ -5,6 +5,7 @@ mod commands;
 mod typed;
 
 use clap::{Parser, Subcommand};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// isorb: an isochronous object request broker.
@@ -106,6 +107,12 @@ fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
 fn report(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output has seen enough.
+        Err(error)
+            if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("isorb: {error}");
             ExitCode::FAILURE

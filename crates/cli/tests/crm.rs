@@ -92,6 +92,13 @@ fn values_go_from_node_to_node() {
     assert_eq!(output.trim(), json, "{error}");
     let (_, output, error) = crm(&[&["--socket", &a, "watch", "tank", "--count", "1"][..], &of[..]].concat());
     assert!(output.contains(json), "{output}{error}");
+    // Whoever reads the list may go before its end.
+    let mut list = Command::new(ISORB);
+    let list = list.args(["crm", "--socket", &a, "ls"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut list = list.spawn().unwrap();
+    drop(list.stdout.take());
+    let ended = list.wait_with_output().unwrap();
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
     let (good, _, error) = crm(&[&dump[..], &["--idl", &idl, "--type", "Tink"]].concat());
     assert!(!good && error.contains("no type Tink"), "{error}");
     let (good, _, error) = crm(&["--socket", &a, "write", "tank", "00 ff 7", "--hex"]);

@@ -108,10 +108,13 @@ fn list(library: &Library) -> Result<(), Box<dyn Error>> {
         let mut reader = library.attach_reader(&area.name, PLAIN)?;
         let state = reader.state().map_or("damaged".into(), |state| state.to_string());
         let values = reader.statistics()?.values;
-        println!(
+        writeln!(
+            std::io::stdout(),
             "{:<30} {:>10} bytes {:>5} histories {values:>10} values  {state}",
-            area.name, area.size, area.histories
-        );
+            area.name,
+            area.size,
+            area.histories
+        )?;
     }
     Ok(())
 }
@@ -119,11 +122,20 @@ fn list(library: &Library) -> Result<(), Box<dyn Error>> {
 fn list_all(coordinator: &Glob_CommRef) -> Result<(), Box<dyn Error>> {
     for place in coordinator.list_areas()? {
         let Area { name, size, histories } = place.what;
-        println!("{name:<30} {size:>10} bytes {histories:>5} histories  on {}", place.node);
+        writeln!(
+            std::io::stdout(),
+            "{name:<30} {size:>10} bytes {histories:>5} histories  on {}",
+            place.node
+        )?;
     }
     for node in coordinator.list_nodes()? {
         let lives = node.server.is_some_and(|server| server.ping().is_ok());
-        println!("node {:<25} {}", node.name, if lives { "answers" } else { "does not answer" });
+        writeln!(
+            std::io::stdout(),
+            "node {:<25} {}",
+            node.name,
+            if lives { "answers" } else { "does not answer" }
+        )?;
     }
     Ok(())
 }
@@ -142,7 +154,7 @@ fn watch(
             Ok(()) => {}
             Err(WaitError::TimedOut) => continue,
             Err(WaitError::Changed(state)) => {
-                println!("-- the area is {state}");
+                writeln!(std::io::stdout(), "-- the area is {state}")?;
                 if state.is_final() {
                     break;
                 }
@@ -155,14 +167,15 @@ fn watch(
         let rate = shown as f64 / start.elapsed().as_secs_f64().max(1e-9);
         let age = sample.age_ns() as f64 / 1e3;
         let Sample { source, len, missed, .. } = sample;
-        println!(
+        writeln!(
+            std::io::stdout(),
             "{source:>8}  {len:>7} bytes  age {age:>10.1} us  {rate:>8.1}/s  missed {missed:<5} {}",
             match typed {
                 // A value that is none of the type is no reason to end: the next may be.
                 Some(typed) => typed.show(&value[..len]).unwrap_or_else(|error| format!("({error})")),
                 None => hex(&value[..len.min(16)]),
             }
-        );
+        )?;
         std::io::stdout().flush()?;
     }
     Ok(())
@@ -229,7 +242,7 @@ fn write(library: &Library, name: &str, value: &[u8], create: Option<u32>) -> Re
         library.create_area(&Area { name: name.into(), size, histories: 1 })?;
     }
     let mut writer = library.map_writer(name, WriterQoS { period: 0 })?;
-    println!("{}", writer.write(value)?);
+    writeln!(std::io::stdout(), "{}", writer.write(value)?)?;
     Ok(())
 }
 
