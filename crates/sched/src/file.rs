@@ -99,6 +99,12 @@ impl ScheduleFile {
             if graph.resources.iter().any(|other| other.name == name) {
                 return Err(error(at, format!("{name}: there is a resource of this name already")));
             }
+            if let Some(ceiling) = resource.ceiling.filter(|ceiling| *ceiling > 32767) {
+                return Err(error(
+                    at,
+                    format!("{name}: its ceiling is a CORBA priority, at most 32767, not {ceiling}"),
+                ));
+            }
             graph.resources.push(Resource { name, ceiling: resource.ceiling });
         }
         for operation in &read.operation {

@@ -48,6 +48,8 @@ pub struct Schedule {
     pub analysis: Analysis,
     /// What does not prevent it but should be looked at.
     pub anomalies: Vec<Anomaly>,
+    /// The ceiling of each resource, as [`Schedule::ceiling`] says.
+    ceilings: Vec<Option<u32>>,
 }
 
 /// A task of a schedule.
@@ -208,7 +210,7 @@ impl Graph {
             Err(_) if tasks.is_empty() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        self.block(&mut tasks, &sources, &queues)?;
+        let ceilings = self.block(&mut tasks, &sources, &queues)?;
         let levels: Vec<(u32, Order)> = queues.iter().map(|queue| (queue.level, queue.order)).collect();
         let analysis = hand_on(&mut tasks, &sources, &levels, &config)?;
         let anomalies = anomalies(&tasks, &analysis);
@@ -228,7 +230,7 @@ impl Graph {
                 static_subpriority,
             })
             .collect();
-        Ok(Schedule { config, tasks, queues: all, analysis, anomalies })
+        Ok(Schedule { config, tasks, queues: all, analysis, anomalies, ceilings })
     }
 }
 

@@ -220,6 +220,48 @@ fn ceilings_block() {
         error.to_string(),
         "s.toml:4: fast: its priority of 3 is over the ceiling of 2 of map, which it holds"
     );
+    assert_eq!(schedule.ceiling(0), Some(3), "its most urgent user's");
+    assert_eq!(schedule.ceiling(1), None, "there is none");
+    assert_eq!(scheduled(&text("ceiling = 7")).ceiling(0), Some(7), "as declared");
+    let unused = scheduled(&text("[[resource]]\nname = 'unused'\n[[resource]]\nname = 'said'\nceiling = 5"));
+    assert_eq!([0, 1, 2].map(|place| unused.ceiling(place)), [Some(3), None, Some(5)]);
+    let error = ScheduleFile::parse("s.toml", &text("ceiling = 32768")).unwrap_err();
+    assert!(
+        error.message.contains("map: its ceiling is a CORBA priority, at most 32767, not 32768"),
+        "{error}"
+    );
+}
+
+#[test]
+fn who_calls_holds_what_the_callee_holds() {
+    let schedule = scheduled(
+        r#"
+        priorities = [1, 3]
+        [[operation]]
+        name = "fast"
+        cost = "1 ms"
+        period = "10 ms"
+        calls = ["outer"]
+        [[operation]]
+        name = "slow"
+        cost = "9 ms"
+        period = "100 ms"
+        holds = [{ resource = "map", for = "4 ms" }]
+        [[operation]]
+        name = "outer"
+        cost = "0.5 ms"
+        calls = ["inner"]
+        [[operation]]
+        name = "inner"
+        cost = "0.5 ms"
+        holds = [{ resource = "map", for = "0.5 ms" }]
+        [[resource]]
+        name = "map"
+        "#,
+    );
+    let blocking: Vec<Nanos> = schedule.analysis.verdicts.iter().map(|verdict| verdict.blocking).collect();
+    assert_eq!(blocking, [ms(4), ms(0)]);
+    assert_eq!(schedule.ceiling(0), Some(3), "the caller's, which runs the callee");
 }
 
 #[test]

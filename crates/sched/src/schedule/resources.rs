@@ -1,26 +1,29 @@
 //! What shared resources add to blocking, under the priority ceiling protocol.
 
-use super::ScheduleError;
+use super::{Schedule, ScheduleError};
 use crate::demand::Order;
-use crate::graph::{Graph, OperationId, Stream};
+use crate::graph::{Call, Graph, Kind, OperationId, Stream};
 use crate::{Nanos, QueueConfig, Task};
 
 impl Graph {
     /// Adds to each task's blocking the longest time that one less urgent task may hold a resource that is of use to this one or to a more
     /// urgent one: under a ceiling protocol it waits for one such time at most (Sha, Rajkumar and Lehoczky 1990; for deadlines
-    /// Baker 1991, where the relative deadline says who is more urgent).
+    /// Baker 1991, where the relative deadline says who is more urgent). Says the ceiling of each resource, by place.
     pub(super) fn block(
         &self,
         tasks: &mut [Task],
         sources: &[(OperationId, Stream)],
         queues: &[QueueConfig],
-    ) -> Result<(), ScheduleError> {
+    ) -> Result<Vec<Option<u32>>, ScheduleError> {
         // Less is more urgent.
         let urgency = |place: usize, tasks: &[Task]| {
             let inside = if queues[place].order == Order::Arrival { 0 } else { tasks[place].deadline.ns() };
             (queues[place].level, inside)
         };
-        let holds = |place: usize| &self.operations()[sources[place].0].holds;
+        let held: Vec<_> = sources.iter().map(|(operation, _)| self.held(*operation)).collect();
+        let holds = |place: usize| &held[place];
+        let mut priorities: Vec<Option<u32>> =
+            self.resources.iter().map(|resource| resource.ceiling).collect();
         let mut ceilings: Vec<Option<(u32, u64)>> = vec![None; self.resources.len()];
         for place in 0..tasks.len() {
             for (resource, _) in holds(place) {
@@ -37,6 +40,9 @@ impl Graph {
                         task: tasks[place].name.clone(),
                         priority,
                     });
+                }
+                if let Some(ceiling) = priorities.get_mut(*resource) {
+                    *ceiling = Some(ceiling.map_or(priority, |ceiling| ceiling.max(priority)));
                 }
             }
         }
@@ -57,6 +63,31 @@ impl Graph {
         for (task, blocking) in tasks.iter_mut().zip(blocking) {
             task.blocking = task.blocking.plus(blocking);
         }
-        Ok(())
+        Ok(priorities)
+    }
+
+    /// What an operation holds: by itself, and by what it calls, which runs on its thread.
+    fn held(&self, operation: OperationId) -> Vec<(usize, Nanos)> {
+        let mut reached = vec![operation];
+        let mut next = 0;
+        while let Some(id) = reached.get(next) {
+            let calls = self.operations()[*id].dependencies.iter().filter(|on| on.call == Call::TwoWay);
+            let new: Vec<_> = calls.map(|on| on.on).filter(|on| !reached.contains(on)).collect();
+            reached.extend(new);
+            next += 1;
+        }
+        let here = reached.iter().map(|id| &self.operations()[*id]);
+        here.filter(|operation| operation.kind != Kind::RemoteDependant)
+            .flat_map(|operation| operation.holds.iter().copied())
+            .collect()
+    }
+}
+
+impl Schedule {
+    /// The CORBA priority that holders of a resource, by its place in [`Graph::resources`], must run at: the declared ceiling, else that of its
+    /// most urgent user. `None` where there is no such resource, or it has neither a user nor a declared ceiling.
+    #[must_use]
+    pub fn ceiling(&self, resource: usize) -> Option<u32> {
+        self.ceilings.get(resource).copied().flatten()
     }
 }
