@@ -4,10 +4,12 @@ use isorb::poa::{ActivateError, CreateError, PoaManager, PoaPolicies};
 use isorb::rt::policy::{PRIORITY_BANDED_CONNECTION, PRIORITY_MODEL, PriorityModel, THREAD_POOL};
 use isorb::rt::{ThreadpoolId, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{IntoServant, Kind, Orb, Poa, Reference, SystemException};
-use isorb_rt::sync::PiMutex;
-use isorb_sched::file::ScheduleFile;
+use isorb_rt::priority::Priority;
+use isorb_rt::sync::{CeilingMutex, PiMutex};
+use isorb_sched::file::{FileError, ScheduleFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// `RTCosScheduling::ClientScheduler`: a client's thread says what it is about to do, and gets the priority for it.
 #[derive(Debug)]
@@ -23,17 +25,22 @@ pub struct ClientScheduler {
 #[derive(Debug)]
 pub struct ServerScheduler {
     orb: Orb,
-    objects: BTreeMap<String, u16>,
+    file: ScheduleFile,
     threads: u32,
     options: ThreadpoolOptions,
     pool: PiMutex<Option<ThreadpoolId>>,
+    resources: PiMutex<BTreeMap<String, Arc<CeilingMutex<()>>>>,
 }
 
-/// Why there is no priority by a name.
+/// Why there is no priority, or no mutex, by a name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameError {
     /// The schedule file does not have it (`RTCosScheduling::UnknownName`).
     UnknownName(String),
+    /// The schedule file has a resource of this name that no operation holds, and declares no ceiling for it.
+    NoCeiling(String),
+    /// What the schedule file says cannot be scheduled, so that there are no ceilings.
+    Schedule(FileError),
     /// The ORB refused the priority.
     System(SystemException),
     /// The POA refused the object.
@@ -44,6 +51,13 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NameError::UnknownName(name) => write!(f, "the schedule file has no priority for {name}"),
+            NameError::NoCeiling(name) => {
+                write!(
+                    f,
+                    "{name}: no operation of the schedule file holds it; give its [[resource]] a ceiling"
+                )
+            }
+            NameError::Schedule(error) => error.fmt(f),
             NameError::System(error) => error.fmt(f),
             NameError::Activate(error) => error.fmt(f),
         }
@@ -75,10 +89,11 @@ impl ServerScheduler {
     pub fn new(orb: &Orb, file: &ScheduleFile) -> ServerScheduler {
         ServerScheduler {
             orb: orb.clone(),
-            objects: file.objects.clone(),
+            file: file.clone(),
             threads: 1,
             options: ThreadpoolOptions::default(),
             pool: PiMutex::default(),
+            resources: PiMutex::default(),
         }
     }
 
@@ -121,7 +136,7 @@ impl ServerScheduler {
 
     /// The pool of the POAs, made the first time, and its lowest priority.
     fn pool(&self) -> Result<(ThreadpoolId, i16), SystemException> {
-        let priorities: BTreeSet<i16> = self.objects.values().map(|priority| corba(*priority)).collect();
+        let priorities: BTreeSet<i16> = self.file.objects.values().map(|priority| corba(*priority)).collect();
         let Some(&lowest) = priorities.first() else {
             return Err(SystemException::from(Kind::BadInvOrder)
                 .detail("the schedule file has no [[object]], so there is no priority to serve one at"));
@@ -142,7 +157,7 @@ impl ServerScheduler {
     /// # Errors
     /// [`NameError::UnknownName`].
     pub fn priority(&self, name: &str) -> Result<i16, NameError> {
-        find(&self.objects, name)
+        find(&self.file.objects, name)
     }
 
     /// Activates a servant at the priority of that name (`schedule_object`), in a POA whose priorities are declared by the server.
@@ -155,9 +170,50 @@ impl ServerScheduler {
         servant: impl IntoServant<R>,
         name: &str,
     ) -> Result<R, NameError> {
-        let priority = find(&self.objects, name)?;
+        let priority = find(&self.file.objects, name)?;
         poa.activate_with_priority(servant, priority).map_err(NameError::Activate)
     }
+
+    /// The mutex of a `[[resource]]` of the schedule: who holds it runs at its ceiling, which is the declared one, else the priority of
+    /// the most urgent operation that holds it, as the ORB's priority mapping has it at the first call. The same mutex at every call.
+    ///
+    /// A holder makes no calls: a request may change its thread's priority.
+    ///
+    /// # Errors
+    /// [`NameError::UnknownName`]; [`NameError::NoCeiling`]; [`NameError::Schedule`]; [`NameError::System`] with DATA_CONVERSION
+    /// (OMG|2) where the mapping has no native priority for the ceiling.
+    ///
+    /// # Real-time
+    /// Computes the whole schedule the first time: for the start of a process. What the mutex costs, [`CeilingMutex`] says.
+    pub fn resource(&self, name: &str) -> Result<Arc<CeilingMutex<()>>, NameError> {
+        let mut resources = self.resources.lock();
+        if let Some(mutex) = resources.get(name) {
+            return Ok(mutex.clone());
+        }
+        let mutex = Arc::new(CeilingMutex::new(self.ceiling(name)?, ()).map_err(|_| unmappable(name))?);
+        resources.insert(name.to_string(), mutex.clone());
+        Ok(mutex)
+    }
+
+    /// The native priority that is the ceiling of a resource.
+    fn ceiling(&self, name: &str) -> Result<u8, NameError> {
+        let place = self.file.graph.resources.iter().position(|resource| resource.name == name);
+        let place = place.ok_or_else(|| NameError::UnknownName(name.to_string()))?;
+        let schedule = self.file.schedule().map_err(NameError::Schedule)?;
+        let ceiling = schedule.ceiling(place).ok_or_else(|| NameError::NoCeiling(name.to_string()))?;
+        i16::try_from(ceiling)
+            .ok()
+            .and_then(Priority::new)
+            .and_then(|ceiling| self.orb.rt().priority_mapping().to_native(ceiling))
+            .ok_or_else(|| unmappable(name))
+    }
+}
+
+fn unmappable(resource: &str) -> NameError {
+    let error = SystemException::from(Kind::DataConversion).minor(isorb::minor::DATA_CONVERSION_PRIORITY);
+    NameError::System(
+        error.detail(format!("the priority mapping has no native priority for the ceiling of {resource}")),
+    )
 }
 
 fn find(names: &BTreeMap<String, u16>, name: &str) -> Result<i16, NameError> {

@@ -3,8 +3,10 @@
 use isorb::poa::policies::IdUniqueness;
 use isorb::poa::{CreateError as PoaError, PoaPolicies};
 use isorb::rt::policy::{PriorityBand, PriorityModel};
-use isorb::rt::{RequestBuffering, ThreadpoolOptions};
+use isorb::rt::{Continuous, NativeRange, RequestBuffering, ThreadpoolOptions};
 use isorb::{Config, Kind, Orb, Reference};
+use isorb_rt::sched::SchedClass;
+use isorb_rt::sync::CeilingError;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::Config as ScheduleConfig;
 use isorb_sched_service::rtec_scheduler::scheduler::{
@@ -154,6 +156,55 @@ fn priorities_by_name() {
     // A POA whose priorities come with the requests gives objects none.
     let refused: Result<SchedulerRef, _> = server.schedule_object(&orb.root_poa().unwrap(), servant(), "gps");
     assert!(matches!(refused.map(|_| ()), Err(NameError::Activate(_))));
+}
+
+#[test]
+fn resources_by_name() {
+    let text = "priorities = [10, 12]\n\
+        [[operation]]\nname = 'fast'\ncost = '1 ms'\nperiod = '10 ms'\nholds = [{ resource = 'map', for = '1 ms' }]\n\
+        [[operation]]\nname = 'middle'\ncost = '1 ms'\nperiod = '20 ms'\n\
+        [[operation]]\nname = 'slow'\ncost = '1 ms'\nperiod = '40 ms'\n\
+        holds = [{ resource = 'map', for = '1 ms' }, { resource = 'log', for = '1 ms' }]\n\
+        [[resource]]\nname = 'map'\n[[resource]]\nname = 'log'\nceiling = 15\n\
+        [[resource]]\nname = 'unused'\n[[resource]]\nname = 'beyond'\nceiling = 32767";
+    let orb = Orb::with_config(Config::default());
+    orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 40 })));
+    let server = ServerScheduler::new(&orb, &ScheduleFile::parse("s.toml", text).unwrap());
+    let (map, log) = (server.resource("map").unwrap(), server.resource("log").unwrap());
+    assert!(Arc::ptr_eq(&map, &server.resource("map").unwrap()), "one mutex for all");
+    // Native priorities are one more under this mapping.
+    assert_eq!((map.ceiling(), log.ceiling()), (13, 16), "the most urgent user's, and as declared");
+    assert_eq!(server.resource("lunch").unwrap_err(), NameError::UnknownName("lunch".into()));
+    assert_eq!(server.resource("unused").unwrap_err(), NameError::NoCeiling("unused".into()));
+    let beyond = server.resource("beyond").unwrap_err();
+    assert!(matches!(&beyond, NameError::System(error) if error.kind == Kind::DataConversion), "{beyond}");
+    let low = text.replace("name = 'map'\n[[", "name = 'map'\nceiling = 11\n[[");
+    let low = ServerScheduler::new(&orb, &ScheduleFile::parse("s.toml", &low).unwrap());
+    let refused = low.resource("log").unwrap_err();
+    assert!(matches!(&refused, NameError::Schedule(error) if error.line == 3), "{refused}");
+
+    // Threads at the priorities of the slow operation, and of one that the schedule does not know to use the map.
+    std::thread::spawn(move || {
+        let class = || SchedClass::current().unwrap();
+        orb.rt_current().set_the_priority(10).unwrap();
+        if class().native_priority().is_none() {
+            drop(map.lock().unwrap());
+            return println!("skipped in part: this process may not schedule in real time");
+        }
+        let own = class();
+        let held = map.lock().unwrap();
+        assert_eq!(class().native_priority(), Some(13));
+        let inner = log.lock().unwrap();
+        assert_eq!(class().native_priority(), Some(16));
+        drop(inner);
+        assert_eq!(class().native_priority(), Some(13));
+        drop(held);
+        assert_eq!(class(), own);
+        orb.rt_current().set_the_priority(13).unwrap();
+        assert!(matches!(map.lock().unwrap_err(), CeilingError::AboveCeiling { ceiling: 13, .. }));
+    })
+    .join()
+    .unwrap();
 }
 
 #[test]
