@@ -26,9 +26,42 @@ fn lines(name: &str) -> Option<Vec<Value>> {
     Some(lines.lines().map(|line| serde_json::from_str(line).expect("each line is an object")).collect())
 }
 
+/// The parts of a call, ours and the raw socket's.
+const LAYERS: [&str; 10] = [
+    "client-send",
+    "to-server",
+    "server-before",
+    "upcall",
+    "server-after",
+    "to-client",
+    "client-receive",
+    "raw-to-server",
+    "raw-server",
+    "raw-to-client",
+];
+
+/// In these figures each part stands at two places, and takes time unless there may be nothing to do.
+fn check_layers(lines: &[Value], figures: &[&str]) {
+    for (figure, part) in figures.iter().flat_map(|figure| LAYERS.map(|part| (*figure, part))) {
+        let of = lines.iter().filter(|row| row["figure"] == figure && row["subject"] == part);
+        let of: Vec<&Value> = of.collect();
+        assert_eq!(of.len(), 2, "{figure}: {part}");
+        for row in of {
+            let value = |name: &str| row[name].as_f64().unwrap_or_default();
+            assert!(value("n") > 0.0 && value("p99_ns") >= value("p50_ns"), "{row}");
+            assert!(value("mean_ns") > 0.0 || ["upcall", "raw-server"].contains(&part), "{row}");
+        }
+    }
+}
+
 /// Every row names its experiment, the last line is a verdict, and these subjects were measured at so many places.
 fn check(name: &str, subjects: &[&str], places: usize) {
-    let Some(mut lines) = lines(name) else { return };
+    checked(name, subjects, places);
+}
+
+/// As [`check`]; the rows, none where the machine cannot run it.
+fn checked(name: &str, subjects: &[&str], places: usize) -> Option<Vec<Value>> {
+    let mut lines = lines(name)?;
     let verdict = lines.pop().expect("there is a last line");
     assert_eq!(verdict["experiment"], name);
     assert!(verdict["shape_holds"].is_boolean() && verdict.get("control_fails").is_some(), "{verdict}");
@@ -43,6 +76,7 @@ fn check(name: &str, subjects: &[&str], places: usize) {
         of.dedup();
         assert_eq!(of.len(), places, "{subject}");
     }
+    Some(lines)
 }
 
 #[test]
@@ -146,12 +180,19 @@ fn event_cost() {
 
 #[test]
 fn low_threads() {
-    check("low-threads", &["lanes", "one-pool-control", "raw-socket"], 3);
+    if let Some(lines) = checked("low-threads", &["lanes", "one-pool-control", "raw-socket"], 3) {
+        check_layers(&lines, &["layers-empty", "layers"]);
+        let upcalls = lines.iter().filter(|row| row["subject"] == "upcall");
+        assert!(upcalls.clone().all(|row| row["mean_ns"].as_f64() > Some(0.0)), "they work");
+    }
 }
 
 #[test]
 fn network_load() {
-    check("network-load", &["by-priority", "by-priority-raw", "one-queue-control", "one-queue-raw"], 3);
+    let subjects = ["by-priority", "by-priority-raw", "one-queue-control", "one-queue-raw"];
+    if let Some(lines) = checked("network-load", &subjects, 3) {
+        check_layers(&lines, &["layers", "layers-one-queue"]);
+    }
 }
 
 #[test]

@@ -12,15 +12,16 @@ use isorb::rt::policy::{Protocol, ProtocolProperties, RtPolicy, TcpProperties};
 use isorb::{Kind, Orb, Reference, Result, SystemException};
 use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
+use super::layers;
 use super::order::{Call, Order, Role};
 use super::probe::Probe;
 use super::server::limit_spinning;
 use super::setup::Setup;
-use crate::subjects::isorb::generated::bench::{MessageView, TargetRef};
+use crate::subjects::isorb::generated::bench::{LayeredRef, MessageView, TargetRef};
 use crate::subjects::isorb::{failed, readings};
 
 /// Samples that a thread keeps at most; a thread that calls without a pause makes more.
-const KEPT: usize = 20_000;
+pub(super) const KEPT: usize = 20_000;
 /// Between the barrier and the first call: all threads have slept by then.
 const HEAD_START_NS: u64 = 20_000_000;
 
@@ -33,6 +34,8 @@ pub struct ClientArgs {
     reference: String,
     /// The address of its raw socket
     probe_address: Option<String>,
+    /// The reference of the object that says where time goes
+    layered: Option<String>,
 }
 
 /// Whom the threads call.
@@ -41,13 +44,20 @@ struct Callee {
     target: TargetRef,
     /// Of the raw socket, and whether its packets are marked.
     probe: Option<(String, bool)>,
+    layered: Option<LayeredRef>,
+    /// Does the raw socket stamp?
+    stamped: bool,
 }
 
 /// What a thread calls through.
 enum Line<'a> {
     Orb(&'a Callee),
-    Raw(Probe),
+    Raw(Probe, Stamped),
+    Layers(layers::Caller<'a>),
 }
+
+/// Where the time of raw calls went, if their server says so.
+type Stamped = Option<Vec<u64>>;
 
 /// What a thread did.
 #[derive(Default)]
@@ -56,6 +66,8 @@ struct Done {
     due: u64,
     in_time: u64,
     latencies: Vec<u64>,
+    /// Where the time of calls went, those of one call after those of another.
+    parts: Vec<u64>,
 }
 
 /// Obeys orders until standard input ends.
@@ -73,7 +85,8 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
     }
     let target: TargetRef = orb.resolve(&args.reference).map_err(failed)?;
     let probe = args.probe_address.clone().map(|address| (address, args.setup.marked));
-    let callee = Callee { orb, target, probe };
+    let layered = args.layered.as_ref().map(|it| orb.resolve(it)).transpose().map_err(failed)?;
+    let callee = Callee { orb, target, probe, layered, stamped: args.setup.layers };
     let mut output = io::stdout().lock();
     writeln!(output, "ready")?;
     output.flush()?;
@@ -81,8 +94,9 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
         let order: Order = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
         let played = play(&callee, &order).map_err(failed)?;
         for done in played {
-            writeln!(output, "role {} {} {} {}", done.calls, done.due, done.in_time, done.latencies.len())?;
-            done.latencies.iter().try_for_each(|ns| output.write_all(&ns.to_ne_bytes()))?;
+            let Done { calls, due, in_time, latencies, parts } = &done;
+            writeln!(output, "role {calls} {due} {in_time} {} {}", latencies.len(), parts.len())?;
+            latencies.iter().chain(parts).try_for_each(|ns| output.write_all(&ns.to_ne_bytes()))?;
         }
         output.flush()?;
     }
@@ -103,11 +117,11 @@ fn play(callee: &Callee, order: &Order) -> Result<Vec<Done>> {
                 members.push((
                     i,
                     scope.spawn(move || {
-                        let ready = prepare(callee, role);
+                        let mut ready = prepare(callee, role);
                         everybody.wait();
                         everybody.wait();
                         sleep_until(Deadline::at_ns(rehearsal.load(Ordering::Acquire)));
-                        let rehearsed = ready.as_ref().map_or(Ok(()), Line::rehearse);
+                        let rehearsed = ready.as_mut().map_or(Ok(()), Line::rehearse);
                         everybody.wait();
                         everybody.wait();
                         let line = ready?;
@@ -133,6 +147,7 @@ fn play(callee: &Callee, order: &Order) -> Result<Vec<Done>> {
             all.due += done.due;
             all.in_time += done.in_time;
             all.latencies.extend(done.latencies);
+            all.parts.extend(done.parts);
         }
         Ok(played)
     })
@@ -146,7 +161,15 @@ fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
     if role.call == Call::Raw {
         let (address, marked) = callee.probe.as_ref().ok_or(Kind::BadParam)?;
         let probe = Probe::connect(address, role.payload, role.priority.filter(|_| *marked));
-        return probe.map(Line::Raw).map_err(broken);
+        let stamped = callee.stamped.then(Vec::new);
+        return probe.map(|probe| Line::Raw(probe, stamped)).map_err(broken);
+    }
+    if role.call == Call::Layers {
+        let missing =
+            || SystemException::from(Kind::BadParam).detail("the server was started without --layers");
+        let target = callee.layered.as_ref().ok_or_else(missing)?;
+        target.object().validate_connection()?;
+        return Ok(Line::Layers(layers::Caller::new(&callee.orb, target)));
     }
     callee.target.object().validate_connection()?;
     callee.target.ping()?;
@@ -154,11 +177,21 @@ fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
 }
 
 impl Line<'_> {
-    fn rehearse(&self) -> Result<()> {
+    fn rehearse(&mut self) -> Result<()> {
         match self {
             Line::Orb(callee) => callee.target.ping(),
             // It has its connection.
-            Line::Raw(_) => Ok(()),
+            Line::Raw(..) => Ok(()),
+            Line::Layers(caller) => caller.rehearse(),
+        }
+    }
+
+    /// Where the time of its calls went, if it asks.
+    fn parts(self) -> Result<Vec<u64>> {
+        match self {
+            Line::Orb(_) => Ok(Vec::new()),
+            Line::Raw(_, stamped) => Ok(stamped.unwrap_or_default()),
+            Line::Layers(caller) => caller.finish(),
         }
     }
 }
@@ -171,10 +204,20 @@ fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> 
     let payload = vec![1; role.payload as usize];
     let readings = match role.call {
         Call::Structures(count) => readings(count),
-        Call::Message | Call::Raw => Vec::new(),
+        Call::Message | Call::Raw | Call::Layers => Vec::new(),
     };
     let mut call = || match &mut line {
-        Line::Raw(probe) => probe.call().map_err(broken),
+        Line::Raw(probe, None) => probe.call().map_err(broken),
+        Line::Raw(probe, Some(parts)) => {
+            let begun = now_ns();
+            probe.call().map_err(broken)?;
+            let ([arrived, left], ended) = (probe.stamps(), now_ns());
+            if parts.len() < KEPT * layers::RAW.len() {
+                parts.extend(layers::parts([begun, arrived, left, ended]));
+            }
+            Ok(())
+        }
+        Line::Layers(caller) => caller.call(role.work, &payload),
         Line::Orb(Callee { orb, target, .. }) => orb.scope(|scope| match role.call {
             Call::Structures(_) => target.structs_in(scope, &readings).map(drop),
             _ => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
@@ -191,6 +234,7 @@ fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> 
         }
         done.due = done.calls;
         done.in_time = done.calls;
+        done.parts = line.parts()?;
         return Ok(done);
     }
     let (start, period) = (start + delay, NS_PER_S / u64::from(role.hz));
@@ -205,6 +249,7 @@ fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> 
         done.in_time += u64::from(finished <= release + period);
         release = next_release(start, period, release, finished);
     }
+    done.parts = line.parts()?;
     Ok(done)
 }
 

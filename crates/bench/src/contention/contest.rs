@@ -7,6 +7,7 @@ use std::time::Duration;
 use isorb_netlab::{Lab, tool_place};
 use isorb_rt::time::now_ns;
 
+use super::layers::ORB;
 use super::order::Order;
 use super::setup::Setup;
 use crate::experiments::{BenchError, Context};
@@ -50,6 +51,8 @@ pub struct Played {
     pub in_time: u64,
     /// How long calls took, in nanoseconds; of very many, those that came first.
     pub latencies: Vec<u64>,
+    /// Where the time of calls went (see [`layers`](super::layers)), those of one call after those of another.
+    pub parts: Vec<u64>,
 }
 
 impl Played {
@@ -135,12 +138,13 @@ fn played(client: &mut Peer, within: Duration) -> Result<Played, PeerError> {
     let line = client.expect("role", within)?;
     let mut numbers = line.split(' ').map(|word| word.parse::<u64>().ok());
     let mut number = || numbers.next().flatten().ok_or(client.error(Fault::Garbled));
-    let (calls, due, in_time, kept) = (number()?, number()?, number()?, number()?);
-    if kept > calls {
+    let (calls, due, in_time, kept, parts) = (number()?, number()?, number()?, number()?, number()?);
+    if kept > calls || parts > calls * ORB.len() as u64 {
         return Err(client.error(Fault::Garbled));
     }
-    let latencies = client.numbers(usize::try_from(kept).unwrap_or(usize::MAX), within)?;
-    Ok(Played { calls, due, in_time, latencies })
+    let mut numbers = |count| client.numbers(usize::try_from(count).unwrap_or(usize::MAX), within);
+    let (latencies, parts) = (numbers(kept)?, numbers(parts)?);
+    Ok(Played { calls, due, in_time, latencies, parts })
 }
 
 /// The program, in a network namespace if there is one.

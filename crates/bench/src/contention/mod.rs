@@ -13,6 +13,7 @@ mod busy;
 pub mod client;
 mod contest;
 pub mod flood;
+pub mod layers;
 mod order;
 mod probe;
 pub mod server;

@@ -31,6 +31,8 @@ pub enum Call {
     Structures(u32),
     /// The octets of a message without an ORB, over the probe's connection.
     Raw,
+    /// As a message, and where its time goes. One thread of one role.
+    Layers,
 }
 
 /// One run: its length, and who takes part.
@@ -53,6 +55,7 @@ impl Order {
                 Call::Message => "message".to_owned(),
                 Call::Structures(count) => count.to_string(),
                 Call::Raw => "raw".to_owned(),
+                Call::Layers => "layers".to_owned(),
             };
             line += &format!(" {threads}:{hz}:{work}:{payload}:{priority}:{delay_us}:{call}");
         }
@@ -90,6 +93,7 @@ fn role(word: &str) -> Option<Role> {
         call: match numbers.next()? {
             "message" => Call::Message,
             "raw" => Call::Raw,
+            "layers" => Call::Layers,
             count => Call::Structures(count.parse().ok()?),
         },
     };
@@ -107,10 +111,11 @@ mod tests {
         let low =
             Role { threads: 50, work: 100, payload: 10_240, call: Call::Structures(64), ..Role::default() };
         let raw = Role { threads: 1, call: Call::Raw, ..Role::default() };
-        let order = Order { ms: 4000, roles: vec![high, low, raw] };
+        let layers = Role { threads: 1, call: Call::Layers, ..Role::default() };
+        let order = Order { ms: 4000, roles: vec![high, low, raw, layers] };
         assert_eq!(
             order.line(),
-            "run 4000 1:20:100:0:30000:7:message 50:0:100:10240:-1:0:64 1:0:0:0:-1:0:raw"
+            "run 4000 1:20:100:0:30000:7:message 50:0:100:10240:-1:0:64 1:0:0:0:-1:0:raw 1:0:0:0:-1:0:layers"
         );
         assert_eq!(order.line().parse(), Ok(order));
         for bad in [

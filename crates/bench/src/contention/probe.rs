@@ -7,17 +7,19 @@ use isorb::Orb;
 use isorb_rt::net::set_dscp;
 use isorb_rt::priority::{ClassSelectors, NetworkPriorityMapping, Priority};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
+use isorb_rt::time::now_ns;
 
 use crate::cases::{Case, Kind};
 
 /// The longest message that the server has room for.
 const LONGEST: usize = (1 << 20) + 4096;
 
-/// Starts the server's thread, at a CORBA priority of `orb`, listening at a port of `host`; its address.
+/// Starts the server's thread, at a CORBA priority of `orb`, listening at a port of `host`; its address. `stamped`: replies begin with
+/// the moments at which a request had arrived and its reply left.
 ///
 /// # Errors
 /// Those of the socket and of the thread.
-pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool) -> io::Result<String> {
+pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) -> io::Result<String> {
     let listener = TcpListener::bind((host, 0))?;
     let address = listener.local_addr()?.to_string();
     let orb = orb.clone();
@@ -27,14 +29,14 @@ pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool) -> io::Result<S
         }
         // One client at a time. That it has gone is an error, and no reason to end.
         for stream in listener.incoming().flatten() {
-            let _ = answer(stream, marked.then_some(priority));
+            let _ = answer(stream, marked.then_some(priority), stamped);
         }
     });
     thread.map_err(io::Error::other)?;
     Ok(address)
 }
 
-fn answer(mut stream: TcpStream, marked: Option<i16>) -> io::Result<()> {
+fn answer(mut stream: TcpStream, marked: Option<i16>, stamped: bool) -> io::Result<()> {
     prepare(&stream, marked)?;
     let mut lengths = [0; 8];
     stream.read_exact(&mut lengths)?;
@@ -45,9 +47,15 @@ fn answer(mut stream: TcpStream, marked: Option<i16>) -> io::Result<()> {
     if request.max(reply) > LONGEST {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let (mut request, reply) = (vec![0; request], vec![1; reply]);
+    let (mut request, mut reply) = (vec![0; request], vec![1; reply]);
     loop {
         stream.read_exact(&mut request)?;
+        if stamped && let Some((stamp, reply)) = reply.split_first_chunk_mut::<8>() {
+            *stamp = now_ns().to_le_bytes();
+            if let Some(stamp) = reply.first_chunk_mut::<8>() {
+                *stamp = now_ns().to_le_bytes();
+            }
+        }
         stream.write_all(&reply)?;
     }
 }
@@ -93,6 +101,12 @@ impl Probe {
         self.stream.write_all(&self.request)?;
         self.stream.read_exact(&mut self.reply)
     }
+
+    /// When the server had read the last request and began to send the reply, if it stamps them.
+    pub fn stamps(&self) -> [u64; 2] {
+        let (stamps, _) = self.reply.as_chunks::<8>();
+        [0, 1].map(|i| stamps.get(i).map_or(0, |&octets| u64::from_le_bytes(octets)))
+    }
 }
 
 #[cfg(test)]
@@ -106,13 +120,21 @@ mod tests {
         let mut config = Config::default();
         config.real_time.mode = RealTime::Off;
         let orb = Orb::with_config(config);
-        let address = serve(&orb, "127.0.0.1", 30_000, true).unwrap();
+        let address = serve(&orb, "127.0.0.1", 30_000, true, false).unwrap();
         for payload in [0, 10 << 10] {
             let mut probe = Probe::connect(&address, payload, Some(30_000)).unwrap();
             for _ in 0..3 {
                 probe.call().unwrap();
             }
             assert!(probe.reply.len() >= payload as usize && probe.reply.iter().all(|&octet| octet == 1));
+        }
+        let stamping = serve(&orb, "127.0.0.1", 30_000, false, true).unwrap();
+        let mut probe = Probe::connect(&stamping, 0, None).unwrap();
+        for _ in 0..3 {
+            let begun = now_ns();
+            probe.call().unwrap();
+            let [arrived, left] = probe.stamps();
+            assert!(begun < arrived && arrived <= left && left < now_ns());
         }
         let mut liar = Probe::connect(&address, u32::MAX, None).unwrap();
         assert!(liar.stream.read_exact(&mut [0]).is_err(), "it is longer than anybody has room for");

@@ -12,10 +12,10 @@ use isorb::{Orb, Reference};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::probe;
 use super::setup::Setup;
+use super::{layers, probe};
 use crate::protocol::{exit_at_end_of_input, ready};
-use crate::subjects::isorb::generated::bench::TargetRef;
+use crate::subjects::isorb::generated::bench::{LayeredRef, TargetRef};
 use crate::subjects::isorb::{Echo, failed};
 
 /// Arguments of the server.
@@ -32,18 +32,26 @@ pub struct ServerArgs {
 pub fn serve(args: &ServerArgs) -> io::Result<()> {
     limit_spinning()?;
     let setup = &args.setup;
-    let orb = Orb::with_config(setup.config());
+    let (orb, layered) = if setup.layers {
+        let (orb, servant) = layers::server(setup.config()).map_err(failed)?;
+        (orb, Some(servant))
+    } else {
+        (Orb::with_config(setup.config()), None)
+    };
     let root = orb.root_poa().map_err(failed)?;
     let policies = policies(&orb, setup).map_err(failed)?;
     let poa = root.create_poa("contest", Some(&root.manager()), policies).map_err(io::Error::other)?;
     let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
+    let layered: Option<LayeredRef> =
+        layered.map(|servant| poa.activate(Arc::new(servant))).transpose().map_err(io::Error::other)?;
     exit_at_end_of_input();
     (0..setup.allocating).try_for_each(allocate)?;
     root.manager().activate().map_err(io::Error::other)?;
-    if setup.probe {
+    if setup.probe || setup.layers {
         let highest = setup.lanes.last().copied().unwrap_or(0);
-        let probe = probe::serve(&orb, &setup.host, highest, setup.marked)?;
-        ready(format_args!("{} {probe}", target.object()))?;
+        let probe = probe::serve(&orb, &setup.host, highest, setup.marked, setup.layers)?;
+        let layered = layered.map_or_else(String::new, |it| format!(" {}", it.object()));
+        ready(format_args!("{} {probe}{layered}", target.object()))?;
     } else {
         ready(target.object())?;
     }

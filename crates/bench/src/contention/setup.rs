@@ -27,6 +27,9 @@ pub struct Setup {
     /// A raw socket beside the ORB, at the highest lane's priority
     #[arg(long)]
     pub probe: bool,
+    /// Client and server stamp their ends of calls that ask for it, and the raw socket does (see [`layers`](super::layers))
+    #[arg(long)]
+    pub layers: bool,
     /// Memory of upcalls from the heap instead of scopes
     #[arg(long)]
     pub heap: bool,
@@ -57,6 +60,7 @@ impl Setup {
             transport: "tcp".to_owned(),
             marked: false,
             probe: false,
+            layers: false,
             heap: false,
             allocating: 0,
             ordinary_below: 0,
@@ -75,6 +79,7 @@ impl Setup {
             (self.propagated, "--propagated"),
             (self.marked, "--marked"),
             (self.probe, "--probe"),
+            (self.layers, "--layers"),
             (self.heap, "--heap"),
             (self.no_real_time, "--no-real-time"),
         ];
@@ -142,6 +147,7 @@ mod tests {
                 propagated: true,
                 transport: "segment".to_owned(),
                 probe: true,
+                layers: true,
                 heap: true,
                 allocating: 3,
                 ordinary_below: 1000,

@@ -241,8 +241,8 @@ mod tests {
     fn a_spread_is_the_median_of_those_of_the_rounds() {
         let mut rounds = Rounds::default();
         for longest in [30, 1000, 20] {
-            let high = Played { calls: 2, due: 2, in_time: 2, latencies: vec![10, longest] };
-            let low = Played { calls: 500, due: 500, in_time: 500, latencies: vec![] };
+            let high = Played { calls: 2, due: 2, in_time: 2, latencies: vec![10, longest], parts: vec![] };
+            let low = Played { calls: 500, due: 500, in_time: 500, latencies: vec![], parts: vec![] };
             rounds.add(&[high, low]);
         }
         let values = rounds.values(1000);

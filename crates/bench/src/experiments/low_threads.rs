@@ -1,7 +1,7 @@
 //! One high periodic client beside more and more low ones that call without a pause, all on one processor.
 
 use super::catalogue::Experiment;
-use super::{BenchError, Context};
+use super::{BenchError, Context, split};
 use crate::contention::{Call, Contest, Order, Role, Setup};
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
 
@@ -11,7 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Latency of one high periodic client beside 0 to 50 low continuous ones",
     source: "Zou, Levy, Liu: figures 8 and 9",
     paper: PAPER,
-    seconds: (50, 400),
+    seconds: (60, 440),
     run,
 };
 
@@ -29,6 +29,11 @@ const CONTROL: &str = "one-pool-control";
 /// A raw socket at the high client's priority, beside the lanes: what the kernel alone does to whoever is urgent.
 const RAW: &str = "raw-socket";
 const PAYLOADS: [(&str, u32); 2] = [("empty", 0), ("loaded", 10 << 10)];
+/// Figures of layers: name, title, payload.
+const LAYERS: [(&str, &str, u32); 2] = [
+    ("layers-empty", "Layers of a call without payload", 0),
+    ("layers", "Layers of a call with 10 KiB", 10 << 10),
+];
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     let lows: &[u32] = cx.pick(&[0, 10, 50], &[0, 10, 20, 30, 40, 50]);
@@ -37,7 +42,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     let sorted = Setup { ordinary_below: 1000, probe: true, ..Setup::lanes(&[LOW, HIGH]) };
     let control = Setup { sorted: false, probe: false, ..sorted.clone() };
     let mut contests = Vec::new();
-    for (subject, setup) in [(SORTED, sorted), (CONTROL, control)] {
+    for (subject, setup) in [(SORTED, sorted.clone()), (CONTROL, control)] {
         contests.push((subject, Contest::start(cx, subject, &setup, None)?));
     }
     let mut rows = Vec::new();
@@ -66,6 +71,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         }
     }
     contests.into_iter().for_each(|(_, contest)| contest.end());
+    rows.extend(layers(cx, lows, &sorted)?);
     let figure = |id, title| Figure {
         id,
         title,
@@ -75,13 +81,39 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         divide: 1000.0,
         log: true,
     };
-    let figures = vec![figure("empty", "Without payload"), figure("loaded", "With 10 KiB")];
-    let notes = vec![format!(
+    let mut figures = vec![figure("empty", "Without payload"), figure("loaded", "With 10 KiB")];
+    figures.extend(LAYERS.map(|(id, title, _)| split::figure(id, title, "low clients")));
+    let mut notes = vec![format!(
         "The high client calls {HZ} times a second (the paper does not say); each call is {WORK} units of work. The raw socket \
          is called as often, at the same priority and without work."
     )];
+    notes.push(split::NOTE.to_owned());
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
+}
+
+/// Of the urgent client in its lane: alone, and among the most low ones.
+fn layers(cx: &mut Context<'_>, lows: &[u32], sorted: &Setup) -> Result<Vec<Row>, BenchError> {
+    let mut contest = Contest::start(cx, SORTED, &split::stamped(sorted), None)?;
+    let ms = cx.ms(2_500, 10_000);
+    let mut rows = Vec::new();
+    for (figure, _, payload) in LAYERS {
+        for low in [lows.first(), lows.last()].into_iter().flatten().copied() {
+            cx.step(format!("{NAME}: layers, {low} low, {payload} B"));
+            let role = |threads, hz, priority| Role {
+                threads,
+                hz,
+                work: WORK,
+                payload,
+                priority: Some(priority),
+                ..Role::default()
+            };
+            let place = split::Place { experiment: NAME, figure, x: low.into() };
+            rows.extend(split::rows(&mut contest, place, ms, role(1, HZ, HIGH), &[role(low, 0, LOW)])?);
+        }
+    }
+    contest.end();
+    Ok(rows)
 }
 
 fn judge(rows: &[Row]) -> Vec<Claim> {

@@ -22,6 +22,7 @@ pub mod report;
 mod scope;
 mod seats;
 mod server_work;
+mod split;
 mod storm;
 pub mod syscalls;
 mod tao_overhead;

@@ -9,9 +9,10 @@
 use isorb_netlab::{Class, Lab, LinkSpec, Sorting};
 
 use super::catalogue::Experiment;
-use super::{BenchError, Context};
+use super::{BenchError, Context, split};
 use crate::contention::{Call, Contest, Order, Role, Setup, flood};
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, times};
+use crate::process::Peer;
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -19,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Latency of a high periodic client while another process floods the link",
     source: "Zou, Levy, Liu: figure 10",
     paper: PAPER,
-    seconds: (30, 200),
+    seconds: (45, 250),
     run,
 };
 
@@ -40,6 +41,19 @@ const SORTED_RAW: &str = "by-priority-raw";
 const CONTROL_RAW: &str = "one-queue-raw";
 /// Places in a queue: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
+const FLOOD_AXIS: &str = "flood, megabits a second, on a link of 100";
+/// Figures of layers, in the order of the set-ups: name, title.
+const LAYERS: [(&str, &str); 2] =
+    [("layers", "Layers of a call, by priority"), ("layers-one-queue", "Layers of a call over one queue")];
+const HIGH_ROLE: Role = Role {
+    threads: 1,
+    hz: HZ,
+    work: 0,
+    payload: PAYLOAD,
+    priority: Some(HIGH),
+    delay_us: 0,
+    call: Call::Message,
+};
 /// Megabits a second.
 const FLOODS: [u32; 6] = [0, 50, 90, 100, 150, 200];
 const QUICK_FLOODS: [u32; 3] = [0, 100, 200];
@@ -51,9 +65,11 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     let urgent = vec![Class { dscp: vec![DSCP], share: 50 }];
     let sorting = Sorting::ByDscp { classes: urgent, packets: QUEUE };
     let one_queue = Sorting::OneQueue { packets: QUEUE };
-    for (subject, probe, sorting, marked) in
-        [(SORTED, SORTED_RAW, sorting, true), (CONTROL, CONTROL_RAW, one_queue, false)]
-    {
+    let [(sorted_layers, _), (control_layers, _)] = LAYERS;
+    for (subject, probe, layers, sorting, marked) in [
+        (SORTED, SORTED_RAW, sorted_layers, sorting, true),
+        (CONTROL, CONTROL_RAW, control_layers, one_queue, false),
+    ] {
         let lab = Lab::build(&LinkSpec { rate_kbit: LINK_KBIT, sorting })?;
         let setup = Setup {
             marked,
@@ -65,18 +81,8 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         let mut contest = Contest::start(cx, subject, &setup, Some(&lab))?;
         for &mbit in floods {
             cx.step(format!("{NAME}: {subject}, flood of {mbit} Mbit/s"));
-            let flood = match mbit {
-                0 => None,
-                mbit => Some(flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
-            };
-            let high = Role {
-                threads: 1,
-                hz: HZ,
-                work: 0,
-                payload: PAYLOAD,
-                priority: Some(HIGH),
-                ..Role::default()
-            };
+            let flood = flood_of(cx, &lab, mbit)?;
+            let high = HIGH_ROLE;
             // Half a period later, so that the two do not meet on the link.
             let raw = Role { delay_us: 500_000 / HZ, call: Call::Raw, ..high };
             let played = contest.run(&Order { ms, roles: vec![high, raw] })?;
@@ -88,19 +94,40 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             }
         }
         contest.end();
+        let mut contest = Contest::start(cx, subject, &split::stamped(&setup), Some(&lab))?;
+        for mbit in [floods.first(), floods.last()].into_iter().flatten().copied() {
+            cx.step(format!("{NAME}: layers {subject}, flood of {mbit} Mbit/s"));
+            let flood = flood_of(cx, &lab, mbit)?;
+            let place = split::Place { experiment: NAME, figure: layers, x: mbit.into() };
+            rows.extend(split::rows(&mut contest, place, cx.ms(3_000, 10_000), HIGH_ROLE, &[])?);
+            drop(flood);
+        }
+        contest.end();
     }
-    let figures = vec![Figure {
+    let mut figures = vec![Figure {
         id: "latency",
         title: "Latency of the high client",
-        x: "flood, megabits a second, on a link of 100",
+        x: FLOOD_AXIS,
         y: "microseconds",
         draw: &["p50_ns", "p99_ns"],
         divide: 1000.0,
         log: true,
     }];
-    let notes = vec![format!("{HZ} calls a second with {} KiB there and back.", PAYLOAD >> 10)];
+    figures.extend(LAYERS.map(|(id, title)| split::figure(id, title, FLOOD_AXIS)));
+    let notes = vec![
+        format!("{HZ} calls a second with {} KiB there and back.", PAYLOAD >> 10),
+        split::NOTE.to_owned(),
+    ];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
+}
+
+/// The process that floods the link, if it does.
+fn flood_of(cx: &Context<'_>, lab: &Lab, mbit: u32) -> Result<Option<Peer>, BenchError> {
+    Ok(match mbit {
+        0 => None,
+        mbit => Some(flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
+    })
 }
 
 fn judge(rows: &[Row]) -> Vec<Claim> {
