@@ -184,8 +184,9 @@ impl Lane {
     /// Stops accepting, closes all connections in order, ends all threads. For a lane with a station.
     pub fn end(&self) {
         if let Some(station) = &self.station {
-            station.doors().iter().for_each(|door| door.listener.close());
+            // First, so that a thread which sees a door closed knows why.
             let left = station.crew.close();
+            station.doors().iter().for_each(|door| door.listener.close());
             let connections: Vec<_> = {
                 let members = self.members.lock();
                 let all = members.places.iter().filter_map(|(_, member)| member.as_ref());

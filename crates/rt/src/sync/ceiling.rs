@@ -121,7 +121,7 @@ impl<T: ?Sized> CeilingMutex<T> {
     ///
     /// # Real-time
     /// Does not allocate. Two system calls for a real-time thread (its class is read, and set where the ceiling is higher than what it runs at),
-    /// one for an ordinary thread; as many again at unlock. Blocks while another thread holds the lock: on one processor never, if
+    /// one for an ordinary thread; a real-time thread as many again at unlock, an ordinary one none. Blocks while another thread holds the lock: on one processor never, if
     /// holders do not sleep and all users are real-time threads; else bounded as [`PiMutex::lock`].
     pub fn lock(&self) -> Result<CeilingGuard<'_, T>, CeilingError> {
         self.lock_until(Deadline::NONE)
