@@ -125,7 +125,8 @@ impl Plane {
             let made = push.heartbeat_datagram(now_ns, self.config.heartbeat_ns, out);
             let refresh = push.wants_refresh(now_ns, self.config.refresh_ns);
             let (to, via) = push.to();
-            self.set(Timer::Heartbeat(index as u32), now_ns + self.config.heartbeat_ns);
+            let next = push.heartbeat_at(now_ns, self.config.heartbeat_ns);
+            self.set(Timer::Heartbeat(index as u32), next);
             if refresh && self.agent(index as u32).is_some_and(Push::refreshed) {
                 self.requeue(index as u32);
             }
