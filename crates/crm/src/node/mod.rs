@@ -11,6 +11,7 @@
 //! Set-up runs on the ORB's threads and may wait for other nodes; values run on the dispatching threads, which wait for nobody. A value
 //! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
 
+mod bells;
 mod channels;
 mod dead;
 mod dispatcher;

@@ -289,11 +289,13 @@ impl Plane {
         }
     }
 
-    /// One agent's area was written.
-    pub fn written_to(&mut self, key: PushKey, now_ns: u64) {
-        if self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new()) {
+    /// One agent's area may have been written; says whether it was, and the agent has a push now.
+    pub fn written_to(&mut self, key: PushKey, now_ns: u64) -> bool {
+        let written = self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new());
+        if written {
             self.release(key.index, now_ns);
         }
+        written
     }
 
     /// A datagram came in.
