@@ -363,7 +363,6 @@ fn promotion_shows_on_the_timeline() {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
-        apart: false,
     };
     let recording = Recording {
         name: "near".into(),
