@@ -1,22 +1,18 @@
 //! `isorb timeline` as a user runs it, and its page as a browser gets it.
 
+mod common;
+
+use common::{Folder, ISORB};
 use isorb_event::trace::{Record, Track, What};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
 use isorb_timeline::{Party, Recording, Role, encode};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-fn folder(name: &str) -> PathBuf {
-    let folder =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("timeline-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 fn timeline(arguments: &[&Path]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isorb")).arg("timeline").args(arguments).output().unwrap()
+    Command::new(ISORB).arg("timeline").args(arguments).output().unwrap()
 }
 
 /// A channel's recording in which one consumer cannot meet its deadline.
@@ -35,14 +31,14 @@ fn recorded(name: &str) -> Vec<u8> {
 
 #[test]
 fn trace_files_become_a_page_and_a_perfetto_trace() {
-    let folder = folder("page");
-    let (one, two) = (folder.join("one.trace"), folder.join("two.trace"));
+    let folder = Folder::new("timeline-page");
+    let (one, two) = (folder.path().join("one.trace"), folder.path().join("two.trace"));
     std::fs::write(&one, recorded("cockpit")).unwrap();
     std::fs::write(&two, recorded("tail")).unwrap();
-    let json = folder.join("trace.json");
+    let json = folder.path().join("trace.json");
     let output = timeline(&[&one, &two, Path::new("--perfetto"), &json]);
     assert!(output.status.success(), "{output:?}");
-    let page = folder.join("one.html");
+    let page = folder.path().join("one.html");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.lines().collect::<Vec<_>>(), [page.to_str().unwrap(), json.to_str().unwrap()]);
 
@@ -53,9 +49,8 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
 
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.contains("cockpit") && text.contains("tail"));
-    let Some(shown) = in_browser(&page, &folder) else {
+    let Some(shown) = in_browser(&page, folder.path()) else {
         println!("skipped: chromium is not installed (apt-get install chromium)");
-        std::fs::remove_dir_all(&folder).unwrap();
         return;
     };
     // The script reached its end, and drew the rows of both channels.
@@ -65,7 +60,6 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     for head in ["<th class=\"channel\" colspan=\"12\">cockpit</th>", " ms</td>"] {
         assert!(shown.contains(head), "{head}: {shown}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// A slow consumer that loses the processor to a fast one, then returns too late, and once more in time.
@@ -119,14 +113,14 @@ document.body.append(seen);
 
 #[test]
 fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
-    let folder = folder("hover");
-    let file = folder.join("flight.trace");
+    let folder = Folder::new("timeline-hover");
+    let file = folder.path().join("flight.trace");
     std::fs::write(&file, encode(&late_and_in_time())).unwrap();
     assert!(timeline(&[&file]).status.success());
-    let page = folder.join("flight.html");
+    let page = folder.path().join("flight.html");
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text + POINTER).unwrap();
-    if let Some(shown) = in_browser(&page, &folder) {
+    if let Some(shown) = in_browser(&page, folder.path()) {
         let shown = shown.rsplit("<pre>").next().unwrap();
         let seen: Vec<_> = shown.split(';').map(str::trim).take(4).collect();
         assert_eq!(
@@ -142,13 +136,12 @@ fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
     } else {
         println!("skipped: chromium is not installed (apt-get install chromium)");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn what_is_no_trace_is_refused_by_name() {
-    let folder = folder("bad");
-    let file = folder.join("letter.trace");
+    let folder = Folder::new("timeline-bad");
+    let file = folder.path().join("letter.trace");
     std::fs::write(&file, "Dear Sir").unwrap();
     let output = timeline(&[&file]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -158,8 +151,7 @@ fn what_is_no_trace_is_refused_by_name() {
     std::fs::write(&file, cut).unwrap();
     let said = String::from_utf8_lossy(&timeline(&[&file]).stderr).into_owned();
     assert!(said.contains("letter.trace: the trace file is cut off"), "{said}");
-    assert!(!folder.join("letter.html").exists());
-    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(!folder.path().join("letter.html").exists());
 }
 
 /// The document as the browser has it once its scripts have run; `None` without a browser. Fails where a script complained.
