@@ -36,6 +36,7 @@ fn pushing_and_receiving_allocate_nothing() {
             fresh_ns: Some(2_000_000),
             silence_ns: 5_000_000,
             second: None,
+            deadline_ns: (id % 2 == 1).then_some(90_000),
         };
         far.add_receive(ReceiveAgent::new(spec).unwrap(), 0).unwrap();
         let guarantee = (id % 2 == 0).then_some(Guarantee {

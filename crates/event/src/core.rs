@@ -47,6 +47,14 @@ pub(crate) struct Core<R: Rack> {
     rack: R,
 }
 
+/// How many processors a trace that so many threads write to must know; a model has none.
+fn processors(trace_threads: usize) -> usize {
+    #[cfg(not(loom))]
+    return if trace_threads > 0 { isorb_rt::sched::possible_cpus() } else { 0 };
+    #[cfg(loom)]
+    return trace_threads.min(1);
+}
+
 impl<R: Rack> Core<R> {
     pub(crate) fn start(config: Config, rack: R) -> Result<Arc<Core<R>>, StartError> {
         let levels = config.levels;
@@ -56,7 +64,13 @@ impl<R: Rack> Core<R> {
         let limits = config.limits;
         let kernel = Arc::new(Kernel::new(
             config.clock,
-            Trace::new(limits.trace_threads, limits.trace_records, config.trace),
+            Trace::new(
+                limits.trace_threads,
+                limits.trace_records,
+                processors(limits.trace_threads),
+                levels.len(),
+                config.trace,
+            ),
             EventPool::new(limits.events, limits.payload),
             sets(limits.sets),
             levels.into(),

@@ -147,7 +147,6 @@ fn recording(recorded: Recorded) -> Recording {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
-        apart: false,
     };
     Recording {
         name: recorded.track.thread.clone(),

@@ -52,8 +52,9 @@ impl Shared {
                 let dispatcher = channel.id as usize % self.dispatchers.len();
                 let second = (self.dispatchers[dispatcher].second_address().is_some()
                     && offer.second_port > 0)
-                    .then(|| address(offer.second_host, offer.second_port));
-                let to = address(offer.host, offer.port).and_then(|to| Ok((to, second.transpose()?)));
+                    .then(|| address(offer.second_host, own(offer.second_own_port, offer.second_port)));
+                let to = address(offer.host, own(offer.own_port, offer.port))
+                    .and_then(|to| Ok((to, second.transpose()?)));
                 to.and_then(|(to, second)| {
                     let way = Way { dispatcher, to, second };
                     self.start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
@@ -236,6 +237,10 @@ impl Shared {
         if matches!(qos.through, Path::PathOrb | Path::PathOneway) {
             return Err(refuse("path", "the ORB's path guarantees no time".into(), None, None));
         }
+        if !pushes && self.config.publish_port.is_some() {
+            let reason = "a guaranteed channel has a port of its own, which other nodes do not see: publish_port is set";
+            return Err(refuse("port", reason.into(), None, None));
+        }
         let period_ns = interval(qos, writer_period);
         if period_ns == 0 || qos.deadline == 0 {
             let reason = format!(
@@ -291,6 +296,11 @@ pub(super) struct Way {
     pub dispatcher: usize,
     pub to: SocketAddr,
     pub second: Option<SocketAddr>,
+}
+
+/// A channel's own port, where it has one.
+fn own(own: u16, common: u16) -> u16 {
+    if own > 0 { own } else { common }
 }
 
 /// No push comes more often than this.

@@ -16,6 +16,7 @@ mod channels;
 mod dead;
 mod dispatcher;
 mod groups;
+mod inlets;
 mod multicast;
 mod orb_path;
 mod replicas;
@@ -59,7 +60,7 @@ pub struct ServerConfig {
     /// What other nodes send datagrams to; none: the address that the sockets are bound to.
     pub publish: Option<IpAddr>,
     /// The port of the first dispatching thread's datagrams as other nodes see it (behind a router that translates addresses), the
-    /// others' follow; none: those that the sockets are bound to.
+    /// others' follow; none: those that the sockets are bound to. With it no channel can be guaranteed at its reader's end: those have ports of their own.
     pub publish_port: Option<u16>,
     /// Dispatching threads.
     pub dispatchers: usize,

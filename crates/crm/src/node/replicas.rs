@@ -1,6 +1,7 @@
 //! The reader's end of channels between nodes: replicas, and what fills them.
 
 use super::channels::interval;
+use super::inlets::Inlet;
 use super::orb_path::Target;
 use super::tables::{Replica, What};
 use super::{Shared, secret};
@@ -22,6 +23,8 @@ struct Opening<'a> {
     channel: Channel,
     target: Writer,
     fresh_ns: Option<u64>,
+    /// How urgent it is, where it was admitted.
+    deadline_ns: Option<u64>,
 }
 
 /// What came of it.
@@ -60,7 +63,8 @@ impl Shared {
         let writer = segment.writer().map_err(Error::unavailable);
         let opened = writer.and_then(|target| {
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
-            let opening = Opening { name, qos, server: &server, channel, target, fresh_ns };
+            let deadline_ns = grant.map(|grant| grant.guarantee.deadline_ns);
+            let opening = Opening { name, qos, server: &server, channel, target, fresh_ns, deadline_ns };
             match qos.through {
                 Path::PathUdp => self.open_datagrams(opening),
                 Path::PathMulticast => self.open_group(opening),
@@ -93,8 +97,10 @@ impl Shared {
     }
 
     fn open_datagrams(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, mut channel, target, fresh_ns } = opening;
+        let Opening { name, qos, server, mut channel, target, fresh_ns, deadline_ns } = opening;
         let dispatcher = self.least_used();
+        let inlet = deadline_ns.map(|_| self.dispatchers[dispatcher].open_inlet()).transpose()?;
+        let own_ports = inlet.as_ref().map_or([0; 2], Inlet::ports);
         {
             let _reserved = self.reserving.lock();
             channel.id = self.dispatchers[dispatcher].next_channel().map_err(Error::unavailable)?;
@@ -106,18 +112,18 @@ impl Shared {
                 false => None,
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
-            let agent =
-                ReceiveAgent::new(ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second })
-                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-            self.dispatchers[dispatcher].add_receive(agent).map_err(Error::unavailable)?;
+            let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
+            let agent = ReceiveAgent::new(spec)
+                .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
+            self.dispatchers[dispatcher].add_receive(agent, inlet)?;
         }
-        let opened = self.ask_for_channel(name, qos, server, dispatcher, &channel);
+        let opened = self.ask_for_channel(name, qos, server, (dispatcher, own_ports), &channel);
         let handle = opened.inspect_err(|_| self.remove_receive(dispatcher, channel.id, true))?;
         Ok(Opened { dispatcher, datagrams: true, channel: channel.id, group: None, handle })
     }
 
     fn open_calls(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, mut channel, target, fresh_ns } = opening;
+        let Opening { name, qos, server, mut channel, target, fresh_ns, .. } = opening;
         channel.id = self.orb_replicas.add(Target {
             token: channel.token,
             writer: target,
@@ -125,14 +131,14 @@ impl Shared {
             silence: self.config.silence,
             each: qos.how == IdlMode::PushOnWrite,
         });
-        let opened = self.ask_for_channel(name, qos, server, 0, &channel);
+        let opened = self.ask_for_channel(name, qos, server, (0, [0; 2]), &channel);
         let handle = opened.inspect_err(|_| self.remove_receive(0, channel.id, false))?;
         Ok(Opened { dispatcher: 0, datagrams: false, channel: channel.id, group: None, handle })
     }
 
     /// Joins what the writer's node sends to several.
     fn open_group(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, channel, target, fresh_ns } = opening;
+        let Opening { name, qos, server, channel, target, fresh_ns, deadline_ns } = opening;
         let dispatcher = self.least_used();
         let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
         let group = server.join_group(name, qos, &self.config.name, self.incarnation, self.me.get())?;
@@ -149,14 +155,12 @@ impl Shared {
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
             let second = None;
-            let agent =
-                ReceiveAgent::new(ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second })
-                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
+            let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
+            let agent = ReceiveAgent::new(spec)
+                .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
             groups.join(to)?;
-            let channel = self.dispatchers[dispatcher].join(agent).map_err(|error| {
-                groups.leave(*to.ip());
-                Error::unavailable(error)
-            })?;
+            let joined = self.dispatchers[dispatcher].join(agent, None);
+            let channel = joined.inspect_err(|_| groups.leave(*to.ip()))?;
             step(Step::ReplicaReady);
             Ok((channel, *to.ip()))
         })();
@@ -180,7 +184,7 @@ impl Shared {
         name: &str,
         qos: ReaderQoS,
         server: &CRM_CommRef,
-        dispatcher: usize,
+        (dispatcher, [own_port, second_own_port]): (usize, [u16; 2]),
         channel: &Channel,
     ) -> Result<u64, Error> {
         let to = self.published(dispatcher);
@@ -196,6 +200,8 @@ impl Shared {
             fragment: channel.fragment as u32,
             second_host,
             second_port,
+            own_port,
+            second_own_port,
         };
         step(Step::ReplicaReady);
         Ok(server.open_channel(name, qos, &offer, self.me.get())?)

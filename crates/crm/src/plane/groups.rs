@@ -85,7 +85,7 @@ impl Plane {
             let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
             let made = agent.and_then(|agent| agent.choice(wanted, via, out.first_chunk_mut::<HEADER>()?));
             if let Some(to) = made {
-                return Some(Step::Choose { to, via, len: HEADER });
+                return Some(Step::Choose { receive, to, via, len: HEADER });
             }
         }
         None

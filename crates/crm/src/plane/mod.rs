@@ -18,6 +18,7 @@
 //! An agent is held to what was declared for it: one whose writer writes more often than it said has its guarantee at the declared period, and
 //! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
 
+mod arrivals;
 mod config;
 mod error;
 mod groups;
@@ -41,6 +42,7 @@ pub use receive::ReceiveStats;
 pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
+use arrivals::Arrivals;
 use isorb_event::trace::{Record, What};
 use isorb_rt::timers::TimerHeap;
 use push::Push;
@@ -115,6 +117,8 @@ pub struct Plane {
     link: Pacer,
     strays: u64,
     trace: Trace,
+    /// Guaranteed receive agents whose datagrams wait.
+    arrivals: Arrivals,
     /// Receive agents of groups, by the sender and the number that it gave the channel.
     groups: HashMap<(SocketAddr, u32), u32>,
     /// Push agents with a second path, by channel and epoch.
@@ -166,6 +170,8 @@ pub enum Step {
     },
     /// Send the first `len` octets of the buffer: to a writer's node, which path is wanted.
     Choose {
+        /// Which receive agent says so.
+        receive: u32,
         /// Where to.
         to: SocketAddr,
         /// From which socket.
@@ -192,6 +198,7 @@ impl Plane {
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
             trace: Trace::default(),
+            arrivals: Arrivals::new(config.receives),
             groups: HashMap::with_capacity(config.receives),
             doubled: HashMap::with_capacity(config.pushes),
             choices: VecDeque::with_capacity(2 * config.receives),
@@ -267,6 +274,9 @@ impl Plane {
         let slot = self.receives.get_mut(channel as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
         let receive = slot.agent.take()?;
+        for via in [Via::First, Via::Second] {
+            self.arrivals.remove(channel, via);
+        }
         self.groups.retain(|_, index| *index != channel);
         self.choices.retain(|choice| choice.receive != channel);
         if let Some(timer) = receive.watch {
@@ -303,6 +313,20 @@ impl Plane {
     /// # Real-time
     /// Neither allocates nor blocks; a system call to wake readers when a value is complete.
     pub fn received(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64) -> Option<Outcome> {
+        self.received_for(None, from, octets, now_ns)
+    }
+
+    /// A datagram came in at the socket of receive agent `own`, and is a stray if it is for another.
+    ///
+    /// # Real-time
+    /// As [`received`](Self::received).
+    pub fn received_for(
+        &mut self,
+        own: Option<u32>,
+        from: SocketAddr,
+        octets: &[u8],
+        now_ns: u64,
+    ) -> Option<Outcome> {
         let found = Datagram::read(octets).ok().and_then(|datagram| {
             if datagram.kind == Kind::Choice {
                 return self.chosen(from, &datagram).then_some((Outcome::Alive, None));
@@ -311,6 +335,9 @@ impl Plane {
                 0 => datagram.channel,
                 _ => *self.groups.get(&(from, datagram.channel))?,
             };
+            if own.is_some_and(|own| own != index) {
+                return None;
+            }
             let receive = self.receives.get_mut(index as usize)?.agent.as_mut()?;
             Some((receive.accept(from, &datagram, now_ns), Some(index)))
         });
@@ -332,8 +359,8 @@ impl Plane {
         }
     }
 
-    /// Is there something that what comes in must not hold up? Then the driver takes in one datagram before the next goes out, else at
-    /// most [`INTAKE`].
+    /// Is there something that what comes in for others must not hold up? Then the driver takes in nothing but [arrivals](Self::next_arrival),
+    /// else at most [`INTAKE`] datagrams when it looks.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }

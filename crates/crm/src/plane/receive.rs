@@ -32,6 +32,8 @@ pub struct ReceiveStats {
 
 #[derive(Debug)]
 pub(super) struct Receive {
+    /// What its datagrams are served by; none for best effort.
+    pub deadline_ns: Option<u64>,
     pub watch: Option<TimerHandle>,
     /// When that is.
     pub watch_at: u64,
@@ -59,6 +61,7 @@ impl Receive {
             return Err(ChannelError { what: "the replica's size", asked: spec.channel.size, limit: size });
         }
         Ok(Receive {
+            deadline_ns: spec.deadline_ns,
             watch: None,
             watch_at: 0,
             receiver: Receiver::new(spec.channel, spec.peer)?,

@@ -57,7 +57,15 @@ impl World {
         let id = self.far.next_channel().unwrap();
         let channel = Channel { id, epoch: 1, token: 42, size, fragment: 1000, parity: 0 };
         let target = replica.writer().unwrap();
-        let spec = ReceiveSpec { channel, peer: FROM, target, fresh_ns, silence_ns: 350 * MS, second: None };
+        let spec = ReceiveSpec {
+            channel,
+            peer: FROM,
+            target,
+            fresh_ns,
+            silence_ns: 350 * MS,
+            second: None,
+            deadline_ns: None,
+        };
         assert_eq!(self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now), Ok(id));
         let source_reader = source.reader().unwrap();
         let spec = PushSpec {

@@ -170,8 +170,11 @@ impl Station {
             let all = self.doors.iter().map(|door| self.accept_at(door, lane, orb));
             let failed = all.fold(false, |failed, fails| failed | fails);
             if failed {
-                // The next to connect, or a connection that ends, brings a thread here again.
+                // A connection of the lane that ends, the next to connect, or the time brings a thread here again.
                 while !self.accepting.pass() {}
+                if !self.crew.is_closed() {
+                    lane.leave_waiting();
+                }
                 return;
             }
             if self.accepting.pass() {
@@ -198,7 +201,7 @@ impl Station {
                     let connection =
                         Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
                     let connection = Arc::new(connection);
-                    let full = lane.connections() >= self.max_connections
+                    let full = !lane.has_room(orb, self.max_connections)
                         || !orb.accepted().admit(&connection, usize::MAX);
                     if full || self.crew.is_closed() || lane.add(connection.clone()).is_err() {
                         crate::log::note(format_args!("{}: turned away by a lane", connection.peer()));

@@ -1,5 +1,7 @@
 //! A connected consumer: its queue, and how it is called.
 
+mod traced;
+
 use crate::batch::{Batch, Item, Queued};
 use crate::consumer::PushConsumer;
 use crate::counters::{Counters, Counts, Me, Tally, count, me};
@@ -8,7 +10,7 @@ use crate::event::{Current, Event, NoCopy};
 use crate::kernel::{Kernel, Leaving};
 use crate::latency::{Counted, Latencies};
 use crate::placement::{Containment, Placement, Quality, SubPriority};
-use crate::trace::{Record, What};
+use crate::trace::What;
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -377,12 +379,13 @@ impl Connection {
         }
         let since = if since == 0 { *now } else { since };
         let begin = *now;
-        self.record(What::Begin, begin, begin.saturating_sub(since), 0);
+        let trace = &self.kernel.trace;
+        let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
         let used = self.placement.worst_case.map(|worst| (worst, clock.cpu_ns()));
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
-        self.record(What::End, *now, now.saturating_sub(begin), u64::from(failed));
+        trace.end(run, self.note(What::End, *now, now.saturating_sub(begin), u64::from(failed)));
         if failed {
             self.failed();
         } else {
@@ -434,14 +437,6 @@ impl Connection {
         let failures = self.failures.fetch_add(1, Relaxed) + 1;
         if self.quality.failures != 0 && failures == self.quality.failures {
             self.quit();
-        }
-    }
-
-    #[inline]
-    pub(crate) fn record(&self, what: What, at: u64, a: u64, b: u64) {
-        if self.kernel.trace.is_on() {
-            let at = if at == 0 { self.kernel.clock.now_ns() } else { at };
-            self.kernel.trace.record(Record { at, what, level: self.level(), who: self.id, a, b });
         }
     }
 }
