@@ -29,7 +29,7 @@ mod tables;
 pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
-pub(crate) use setup::idl_state;
+pub(crate) use setup::{idl_state, largest};
 pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;

@@ -63,6 +63,8 @@ pub(super) enum Advance {
 
 #[derive(Debug)]
 pub(super) struct Push {
+    /// Its number in records.
+    pub number: u32,
     pub spec: PushSpec,
     pub stats: PushStats,
     pub running: bool,
@@ -96,6 +98,7 @@ pub(super) struct Push {
 impl Push {
     pub fn new(spec: PushSpec) -> Result<Push, ChannelError> {
         Ok(Push {
+            number: 0,
             sender: Sender::new(spec.channel)?,
             pacer: Pacer::new(spec.rate, spec.burst),
             spec,
