@@ -19,6 +19,7 @@ mod inlets;
 mod multicast;
 mod orb_path;
 mod replicas;
+mod report;
 mod servants;
 mod sessions;
 mod setup;

@@ -128,7 +128,9 @@ impl Shared {
     pub(super) fn declared(&self, object: &Object) -> Priority {
         let policy = object.priority_model().ok().flatten();
         let server = policy.filter(|policy| policy.model == PriorityModel::ServerDeclared);
-        server.and_then(|policy| Priority::new(policy.server_priority)).unwrap_or(self.options.quality.priority)
+        server
+            .and_then(|policy| Priority::new(policy.server_priority))
+            .unwrap_or(self.options.quality.priority)
     }
 
     /// A reference whose calls end in time.

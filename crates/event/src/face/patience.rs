@@ -59,6 +59,10 @@ mod tests {
         assert!(rests[7..].iter().all(|rest| *rest == 30_000));
         assert_eq!(seen(None), 0);
         assert_eq!(seen(Some(Kind::Timeout)), 500, "it begins anew");
-        assert_eq!(seen(Some(Kind::CommFailure)), 0, "a consumer that is gone is told from one that does not read");
+        assert_eq!(
+            seen(Some(Kind::CommFailure)),
+            0,
+            "a consumer that is gone is told from one that does not read"
+        );
     }
 }

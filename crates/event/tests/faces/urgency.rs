@@ -68,7 +68,9 @@ impl World {
         let here = client();
         let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
         let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
-        supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
+        supplier
+            .connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default())
+            .unwrap();
         World { _orb: orb, channel, face, here, far, supplier }
     }
 
@@ -76,7 +78,9 @@ impl World {
         let proxy = self.far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
         let dependency = |t: &i32| admin::Dependency { event: event(*t, 0), rt_info: 0 };
         let dependencies = types.iter().map(dependency).collect();
-        proxy.connect_push_consumer(consumer, &admin::ConsumerQOS { dependencies, is_gateway: false }).unwrap();
+        proxy
+            .connect_push_consumer(consumer, &admin::ConsumerQOS { dependencies, is_gateway: false })
+            .unwrap();
     }
 
     /// Whom a frozen process looks like: its system accepts connections, and nobody reads.
@@ -108,7 +112,12 @@ fn roomy() -> Quality {
 }
 
 /// The object of a servant whose pool says at which priority it serves.
-fn served_at(orb: &Orb, name: &str, policies: PoaPolicies, consumer: &Arc<Consumer>) -> comm::PushConsumerRef {
+fn served_at(
+    orb: &Orb,
+    name: &str,
+    policies: PoaPolicies,
+    consumer: &Arc<Consumer>,
+) -> comm::PushConsumerRef {
     let root = orb.root_poa().unwrap();
     let poa = root.create_poa(name, Some(&root.manager()), policies).unwrap();
     poa.activate(consumer.clone()).unwrap()
@@ -144,7 +153,11 @@ fn a_stuck_push_holds_up_nobody_at_another_level() {
         let world = World::new(levels, options);
         let frozen = world.connect_frozen(&[LARGE]);
         let consumer = Consumer::at(&world.here);
-        let pool = world.here.rt().create_threadpool(ThreadpoolLane::new(20_000, 1), &ThreadpoolOptions::default()).unwrap();
+        let pool = world
+            .here
+            .rt()
+            .create_threadpool(ThreadpoolLane::new(20_000, 1), &ThreadpoolOptions::default())
+            .unwrap();
         let declared = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 20_000);
         world.connect(&served_at(&world.here, "urgent", declared, &consumer), &[SMALL]);
         world.clog();
@@ -170,12 +183,13 @@ fn pushes_carry_the_level_s_priority_over_a_connection_of_its_band() {
     let lanes = [0, 12_000, 32_767].map(|priority| ThreadpoolLane::new(priority, 1));
     let pool = there.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
     let with = |model, priority| PoaPolicies::new().threadpool(pool).priority_model(model, priority);
-    let consumers = [(ServerDeclared, 0), (ServerDeclared, 12_000), (ServerDeclared, 32_767)].map(|(model, at)| {
-        let consumer = Consumer::at(&there);
-        let reference = served_at(&there, &format!("declared-{at}"), with(model, at), &consumer);
-        world.connect(&reference, &[SMALL]);
-        consumer
-    });
+    let consumers =
+        [(ServerDeclared, 0), (ServerDeclared, 12_000), (ServerDeclared, 32_767)].map(|(model, at)| {
+            let consumer = Consumer::at(&there);
+            let reference = served_at(&there, &format!("declared-{at}"), with(model, at), &consumer);
+            world.connect(&reference, &[SMALL]);
+            consumer
+        });
     let levels: Vec<u8> = world.channel.consumers().iter().map(|consumer| consumer.level).collect();
     assert_eq!(levels, [0, 1, 2], "references say how urgent their objects are");
     let follower = Consumer::at(&there);
