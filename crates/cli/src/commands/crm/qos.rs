@@ -55,6 +55,9 @@ pub(super) struct WriterArgs {
     /// Writes on, so often, in milliseconds, and promises it to guaranteed readers.
     #[arg(long, value_name = "MS")]
     pub period: Option<f64>,
+    /// Bytes of the largest value that it will write: guaranteed readers are admitted for no more [default: the area's size].
+    #[arg(long, value_name = "BYTES")]
+    largest: Option<u32>,
     /// Ends after so many values.
     #[arg(long, requires = "period")]
     pub count: Option<u64>,
@@ -89,7 +92,8 @@ impl WriterArgs {
     /// # Errors
     /// A time that is none.
     pub(super) fn qos(&self) -> Result<WriterQoS, String> {
-        Ok(WriterQoS { period: self.period.map_or(Ok(0), |ms| nanoseconds("--period", ms))? })
+        let period = self.period.map_or(Ok(0), |ms| nanoseconds("--period", ms))?;
+        Ok(WriterQoS { period, size: self.largest.unwrap_or(0) })
     }
 }
 
