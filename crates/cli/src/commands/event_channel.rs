@@ -60,7 +60,7 @@ pub struct Args {
     /// Threads for each level of priority (`--dispatching threads`).
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Threads that push to remote consumers; 0 lets the dispatching do it.
+    /// Threads that push to remote consumers, at each level of priority; 0 lets the dispatching do it.
     #[arg(long, default_value_t = 2)]
     push_threads: usize,
     /// How many pushes may wait for a consumer.
