@@ -78,7 +78,8 @@ impl Object {
     /// INV_OBJREF when its policies are malformed.
     pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>> {
         let model = Facts::of(self.ior())?.map_or(Model::None, |facts| facts.model);
-        let policy = |model, priority: Priority| PriorityModelPolicy { model, server_priority: priority.get() };
+        let policy =
+            |model, priority: Priority| PriorityModelPolicy { model, server_priority: priority.get() };
         Ok(match model {
             Model::None => None,
             Model::Propagated(priority) => Some(policy(PriorityModel::ClientPropagated, priority)),
