@@ -108,8 +108,15 @@ fn what_cannot_be_scheduled() {
         );
     }
     set(&scheduler, 1, 8 * MS, 100_000).unwrap();
-    let refused = scheduler.compute_scheduling(1, 9).unwrap_err();
-    assert!(matches!(refused, ComputeSchedulingError::UTILIZATION_BOUND_EXCEEDED(_)));
+    // The exception for it has no members: an anomaly names who asks for how much, and nothing is scheduled.
+    let (_, queues, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
+    assert!(queues.is_empty());
+    assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyFatal);
+    assert_eq!(
+        anomalies[0].description,
+        "the tasks ask for 121.6 % of the processor: o0 80.0 %, o1 25.0 %, o2 16.6 %"
+    );
+    assert!(matches!(scheduler.priority(1), Err(PriorityError::NOT_SCHEDULED(_))));
     // 90 %, and the least urgent is late.
     set(&scheduler, 1, 4 * MS, 100_000).unwrap();
     set(&scheduler, 2, 8 * MS, 200_000).unwrap();

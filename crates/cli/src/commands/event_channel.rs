@@ -4,10 +4,17 @@ use super::admin::{self, AdminArgs};
 use isorb::{Config, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
-use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
+use isorb_event::face::{
+    FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace,
+};
 use isorb_event::federation::Federation;
-use isorb_event::{Channel, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup, Undeclared};
+use isorb_event::{
+    Channel, Limits, Overflow, Priority, Quality, RunTimeScheduler, Strategy, ThreadSetup, Undeclared,
+};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
+use isorb_sched::Preemption;
+use isorb_sched::file::ScheduleFile;
+use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
@@ -91,6 +98,14 @@ pub struct Args {
     /// Real-time threads: require, prefer, off.
     #[arg(long, default_value = "prefer")]
     real_time: String,
+    /// Consumers are operations of this schedule file: admitted and placed by the handle that they connect with (`rt_info`), which
+    /// counts the file's operations from 1.
+    #[arg(long, value_name = "FILE", conflicts_with = "scheduler")]
+    schedule: Option<PathBuf>,
+    /// Consumers are operations that are registered with this scheduler (`isorb scheduler`): a URL such as
+    /// corbaloc::host/ScheduleService, or a reference.
+    #[arg(long, value_name = "URL")]
+    scheduler: Option<String>,
     /// Its number in a federation, unique there; 0 for none.
     #[arg(long, default_value_t = 0)]
     id: u64,
@@ -125,7 +140,20 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             vec![if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }];
     }
     let setup = setup(&args.real_time)?;
+    let orb = Orb::with_config(config);
+    let plain = isorb_event::Config::default();
+    let (scheduler, levels) = match scheduler(args, &orb)? {
+        None => (plain.scheduler.clone(), plain.levels.clone()),
+        Some(operations) => {
+            let levels = operations.levels()?;
+            (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
+        }
+    };
+    let admits = args.schedule.is_some() || args.scheduler.is_some();
+    let push_levels = if admits { levels.clone() } else { vec![Priority::MIN] };
     let channel = Channel::new(isorb_event::Config {
+        scheduler,
+        levels,
         strategy: match args.dispatching {
             Dispatching::None => Strategy::Direct,
             Dispatching::Single => Strategy::SingleThreaded,
@@ -142,9 +170,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         // The page shows how long events take.
         trace: args.admin.is_wanted(),
         latencies: args.admin.is_wanted(),
-        ..isorb_event::Config::default()
+        ..plain
     })?;
-    let orb = Orb::with_config(config);
     let quality = Quality {
         queue: args.queue,
         overflow: match args.full {
@@ -161,6 +188,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         push_timeout: Duration::from_millis(args.push_timeout),
         threads: args.push_threads,
         setup: setup.clone(),
+        levels: push_levels,
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
         ..FaceOptions::default()
     };
@@ -197,6 +225,27 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     }
     orb.run();
     Ok(())
+}
+
+/// Who admits consumers, where somebody is to.
+fn scheduler(args: &Args, orb: &Orb) -> Result<Option<RegisteredOperations>, Box<dyn Error>> {
+    let preemption = match args.dispatching {
+        // Remote consumers have threads of their own for each level.
+        _ if args.push_threads > 0 => Preemption::Full,
+        Dispatching::Threads => Preemption::Full,
+        Dispatching::Upcalls => Preemption::Deferred,
+        Dispatching::None | Dispatching::Single => Preemption::None,
+    };
+    if let Some(file) = &args.schedule {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+        let read = ScheduleFile::parse(&name, &text)?;
+        return Ok(Some(RegisteredOperations::of_file(&read, preemption)?));
+    }
+    let Some(url) = &args.scheduler else { return Ok(None) };
+    let failed = |error: isorb::SystemException| format!("no scheduler at {url}: {error}");
+    let scheduler: SchedulerRef = orb.resolve(url).map_err(failed)?;
+    Ok(Some(RegisteredOperations::of_scheduler(scheduler, 0..=32767, preemption)))
 }
 
 /// Joins the neighbours that are not joined, again and again, and says to all that this one is there.

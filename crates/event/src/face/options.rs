@@ -31,12 +31,13 @@ pub struct FaceOptions {
     pub quality: Quality,
     /// How long a push may wait for a consumer that does not read.
     pub push_timeout: Duration,
-    /// How many threads push to remote consumers; 0 lets the channel's own dispatching do it.
+    /// How many threads push to remote consumers of one level; 0 lets the channel's own dispatching do it.
     pub threads: usize,
     /// What these threads are, and at which priority.
     pub setup: ThreadSetup,
-    /// Their priority.
-    pub priority: Priority,
+    /// Their levels of priority, the least urgent first, with `threads` threads each. With one, all remote consumers are pushed to at that;
+    /// else these must be the channel's own.
+    pub levels: Vec<Priority>,
     /// How often consumers are asked whether they still exist; `None` is never.
     pub ping: Option<Duration>,
     /// How long the answer may take.
@@ -55,7 +56,7 @@ impl Default for FaceOptions {
             push_timeout: Duration::from_millis(500),
             threads: 2,
             setup: ThreadSetup::default(),
-            priority: Priority::MIN,
+            levels: vec![Priority::MIN],
             ping: Some(Duration::from_secs(10)),
             ping_timeout: Duration::from_secs(1),
             pings: 3,
@@ -90,7 +91,7 @@ impl Shared {
             0 => None,
             per_level => {
                 let strategy = Strategy::Threads { per_level };
-                let queued = Queued::alone(strategy, &[options.priority], &options.setup);
+                let queued = Queued::alone(strategy, &options.levels, &options.setup);
                 let queued = queued
                     .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
                 queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
