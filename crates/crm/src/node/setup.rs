@@ -31,7 +31,7 @@ impl Shared {
         step(Step::CreateAsked);
         if let Some(coordinator) = &self.coordinator {
             coordinator.register_area(&self.config.name, &what).map_err(|error| {
-                match Error::from(error) {
+                match self.unanswered("the coordinator", error) {
                     Error::UnknownNode(_) => {
                         Error::unavailable("the coordinator has just been restarted; try again")
                     }

@@ -112,6 +112,8 @@ pub struct Plane {
     config: PlaneConfig,
     pushes: Vec<Slot<Push>>,
     receives: Vec<Slot<Receive>>,
+    /// Numbers that were given out to channels that are being opened.
+    reserved: Vec<u32>,
     queue: DualQueue,
     timers: TimerHeap<Timer>,
     link: Pacer,
@@ -193,6 +195,7 @@ impl Plane {
             config,
             pushes: Vec::with_capacity(config.pushes),
             receives: Vec::with_capacity(config.receives),
+            reserved: Vec::new(),
             queue: DualQueue::new(config.pushes),
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
@@ -235,38 +238,55 @@ impl Plane {
         Some(push.stats)
     }
 
-    /// Which number the next receive agent's channel must have.
+    /// A number for the channel of a receive agent that will come, and nobody else's until [`add_receive`](Self::add_receive) or
+    /// [`unreserve`](Self::unreserve).
     ///
     /// # Errors
     /// When there are as many as there may be.
-    pub fn next_channel(&self) -> Result<u32, PlaneError> {
-        match self.receives.iter().position(|slot| slot.agent.is_none()) {
-            Some(index) => Ok(index as u32),
-            None if self.receives.len() < self.config.receives => Ok(self.receives.len() as u32),
-            None => Err(PlaneError::Full { capacity: self.config.receives }),
-        }
+    pub fn reserve(&mut self) -> Result<u32, PlaneError> {
+        let number = self.free_receive()?;
+        self.reserved.push(number);
+        Ok(number)
     }
 
-    /// Adds a receive agent for channel [`next_channel`](Self::next_channel).
+    /// The agent does not come.
+    pub fn unreserve(&mut self, channel: u32) {
+        self.reserved.retain(|other| *other != channel);
+    }
+
+    /// Adds a receive agent for a channel whose number was [reserved](Self::reserve).
     ///
     /// # Errors
-    /// [`PlaneError`]; also where the channel's number is another.
+    /// [`PlaneError`]; also where the channel's number was not.
     pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, PlaneError> {
-        let expected = self.next_channel()?;
         let id = agent.0.channel().id;
-        if id != expected {
-            let what = "the channel's number";
-            return Err(PlaneError::Channel(ChannelError {
-                what,
-                asked: id as usize,
-                limit: expected as usize,
-            }));
+        if !self.reserved.contains(&id) {
+            let (what, asked) = ("the channel's number", id as usize);
+            return Err(PlaneError::Channel(ChannelError { what, asked, limit: self.receives.len() }));
         }
+        self.unreserve(id);
         let mut receive = agent.0;
         receive.begin(now_ns);
-        let (index, _) = place(&mut self.receives, self.config.receives, receive)?;
+        self.enter_receive(id, receive);
+        Ok(id)
+    }
+
+    fn free_receive(&self) -> Result<u32, PlaneError> {
+        let is_free = |index: &u32| {
+            let slot = self.receives.get(*index as usize);
+            slot.is_none_or(|slot| slot.agent.is_none()) && !self.reserved.contains(index)
+        };
+        let capacity = self.config.receives;
+        (0..capacity as u32).find(is_free).ok_or(PlaneError::Full { capacity })
+    }
+
+    /// The number is within the capacity, so that nothing is allocated.
+    fn enter_receive(&mut self, index: u32, receive: Receive) {
+        while self.receives.len() <= index as usize {
+            self.receives.push(Slot { generation: 0, agent: None });
+        }
+        self.receives[index as usize].agent = Some(receive);
         self.watch(index);
-        Ok(index)
     }
 
     /// Takes a receive agent out and gives what it did.

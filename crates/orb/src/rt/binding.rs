@@ -186,6 +186,19 @@ impl Way {
     }
 }
 
+/// The priority that travels with a call to a group: none where its reference says that the members' servers declare theirs. Where it says
+/// nothing the caller's travels, since each member's POA knows whether it heeds it.
+///
+/// # Errors
+/// As [`local_priority`].
+#[cfg(feature = "miop")]
+pub(crate) fn group_priority(object: &Object, facts: Option<&Facts>) -> Result<Option<Priority>> {
+    match facts.map(|facts| facts.model) {
+        Some(Model::Declared(_)) => Ok(None),
+        _ => calling_priority(object.orb()),
+    }
+}
+
 /// The priority that travels with a call to an object of this ORB: no connection, but the same rules.
 ///
 /// # Errors

@@ -7,7 +7,7 @@
 //! A lane of a thread pool has a [`Station`] beside: it accepts its own connections, and lets a connection go before it runs a
 //! request of it, so that other threads can read what comes next.
 
-use super::station::Station;
+use super::station::{Caller, Station};
 use super::{Next, finish, guarded, on_message};
 use crate::Orb;
 use crate::connection::{Connection, GRACE_NS, ReadError};
@@ -386,7 +386,7 @@ impl Member {
                         // While it waits for a place, its client is not one who says nothing.
                         connection.hear();
                         self.let_go(lane, !done);
-                        station.serve(lane, orb, self, arrived, work);
+                        station.serve(lane, orb, Caller::Member(self), arrived, work);
                         return Drained::LetGo;
                     }
                     let mut send = |message: &Message<'_>| self.send(message);

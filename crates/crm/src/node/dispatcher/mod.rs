@@ -209,9 +209,14 @@ impl Dispatcher {
         self.shared.poller.add(bell, session, Interest::READ, Trigger::Edge)
     }
 
-    /// Reserves nothing: the caller holds the table's lock, so the number is still free when the agent comes.
-    pub fn next_channel(&self) -> Result<u32, PlaneError> {
-        self.shared.work.lock().plane.next_channel()
+    /// A number for a channel that is being opened.
+    pub fn reserve(&self) -> Result<u32, PlaneError> {
+        self.shared.work.lock().plane.reserve()
+    }
+
+    /// It will not be opened.
+    pub fn unreserve(&self, channel: u32) {
+        self.shared.work.lock().plane.unreserve(channel);
     }
 
     pub fn add_receive(&self, agent: ReceiveAgent, inlet: Option<Inlet>) -> Result<u32, Error> {

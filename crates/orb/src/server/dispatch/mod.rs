@@ -290,7 +290,7 @@ fn note_contexts(
 }
 
 /// The priority at which a request will run that lies in `work.block`, as far as that can be known before anybody serves it.
-pub(super) fn urgency_of(orb: &Orb, arrived: Arrived, work: &mut Work) -> Option<Priority> {
+pub(in crate::server) fn urgency_of(orb: &Orb, arrived: Arrived, work: &mut Work) -> Option<Priority> {
     let Work { region, block, .. } = work;
     let scope = region.enter();
     let (request, _) = Request::open(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope).ok()?;
