@@ -157,10 +157,7 @@ impl Compiled {
         let operation = &self.graph.operations()[place];
         let fatal = self.schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal);
         if let Some(fatal) = fatal {
-            return Err(NoPromise(format!(
-                "{} cannot be admitted: {}",
-                operation.name, fatal.description
-            )));
+            return Err(NoPromise(format!("{} cannot be admitted: {}", operation.name, fatal.description)));
         }
         let mut tasks = self.schedule.of(place).peekable();
         if tasks.peek().is_none() {
@@ -280,7 +277,8 @@ fn graph(infos: &[RT_Info], said: &[Option<(u16, u8, u32)>]) -> Result<Graph, Fe
                 times: u32::try_from(on.number_of_calls).unwrap_or(1),
             })
         });
-        let unknown = || FetchError::Unschedulable(format!("{}: it depends on nobody known", info.entry_point));
+        let unknown =
+            || FetchError::Unschedulable(format!("{}: it depends on nobody known", info.entry_point));
         let operation = Operation {
             kind: kind(info.info_type),
             worst: Nanos::from_100ns(info.worst_case_execution_time),
