@@ -96,7 +96,7 @@ fn a_node_that_hangs_delays_nobody_else() {
     let mut promised = near.map_writer("sound", QOS).unwrap_err();
     assert!(matches!(promised, Error::WriterExists(_)), "{promised}");
     drop(writer);
-    let mut writer = near.map_writer("sound", crate::idl::WriterQoS { period: 50_000_000 }).unwrap();
+    let mut writer = near.map_writer("sound", crate::idl::WriterQoS { period: 50_000_000, size: 0 }).unwrap();
     let mut new = far.attach_reader("sound", sure).expect("set-up goes on, too");
     let last = writer.write(b"new").unwrap();
     until("attached while one hangs", &mut new, last);

@@ -137,7 +137,7 @@ impl Drop for Folder {
     }
 }
 
-pub(crate) const QOS: WriterQoS = WriterQoS { period: 0 };
+pub(crate) const QOS: WriterQoS = WriterQoS { period: 0, size: 0 };
 
 pub(crate) fn by(through: Path) -> ReaderQoS {
     let (how, period, deadline, histories) = (Mode::PushOnWrite, 0, 0, 1);

@@ -241,7 +241,7 @@ fn write(library: &Library, name: &str, value: &[u8], create: Option<u32>) -> Re
     if let Some(size) = create {
         library.create_area(&Area { name: name.into(), size, histories: 1 })?;
     }
-    let mut writer = library.map_writer(name, WriterQoS { period: 0 })?;
+    let mut writer = library.map_writer(name, WriterQoS { period: 0, size: 0 })?;
     writeln!(std::io::stdout(), "{}", writer.write(value)?)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `isorb event-channel`: an event channel as a process.
 
 use super::admin::{self, AdminArgs};
-use isorb::{Config, Orb};
+use isorb::Orb;
 use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{
@@ -130,15 +130,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if args.id == 0 && !args.join.is_empty() {
         return Err("--join needs --id: a number of its own in the federation".into());
     }
-    let chosen = orb_arguments
-        .iter()
-        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
-    let (mut config, _) = Config::from_args(orb_arguments)?;
-    if !chosen {
-        let (host, port) = (&args.host, args.port);
-        config.endpoints =
-            vec![if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }];
-    }
+    let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
     let orb = Orb::with_config(config);
     let plain = isorb_event::Config::default();
@@ -149,8 +141,6 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
         }
     };
-    let admits = args.schedule.is_some() || args.scheduler.is_some();
-    let push_levels = if admits { levels.clone() } else { vec![Priority::MIN] };
     let channel = Channel::new(isorb_event::Config {
         scheduler,
         levels,
@@ -188,7 +178,6 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         push_timeout: Duration::from_millis(args.push_timeout),
         threads: args.push_threads,
         setup: setup.clone(),
-        levels: push_levels,
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
         ..FaceOptions::default()
     };

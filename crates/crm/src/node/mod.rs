@@ -11,6 +11,7 @@
 //! Set-up runs on the ORB's threads and may wait for other nodes; values run on the dispatching threads, which wait for nobody. A value
 //! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
 
+mod bells;
 mod channels;
 mod dead;
 mod dispatcher;
@@ -28,7 +29,7 @@ mod tables;
 pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
-pub(crate) use setup::idl_state;
+pub(crate) use setup::{idl_state, largest};
 pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;

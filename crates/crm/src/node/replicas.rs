@@ -60,7 +60,7 @@ impl Shared {
         };
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
-        let grant = self.admit(name, &channel, &qos, first.writer.period, false)?;
+        let grant = self.admit(name, &channel, &qos, first.writer, false)?;
         let writer = segment.writer().map_err(Error::unavailable);
         let opened = writer.and_then(|target| {
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));

@@ -145,11 +145,19 @@ impl NodeServer {
                 agents: Vec::new(),
             })
             .collect();
-        for channel in shared.tables.lock().channels.values() {
+        let tables = shared.tables.lock();
+        for channel in tables.channels.values() {
             if let Agent::Datagrams { dispatcher, key, .. } = &channel.agent {
-                let name = format!("{} to {}", channel.area, channel.to.node);
-                all[*dispatcher].agents.push((key.number(), name));
+                all[*dispatcher].agents.push((key.number(), channel.name()));
             }
+        }
+        for (number, recorded) in all.iter_mut().enumerate() {
+            let seen = recorded.seen();
+            let closed = tables
+                .closed
+                .iter()
+                .filter(|(dispatcher, agent, _)| *dispatcher == number && seen.contains(agent));
+            recorded.agents.extend(closed.map(|(_, agent, name)| (*agent, name.clone())));
         }
         all
     }
@@ -201,7 +209,7 @@ impl NodeServer {
                     histories: entry.what.histories,
                     value: ValueStatus::of(&entry.segment),
                     has_writer: entry.writer.is_some(),
-                    period_ns: entry.period_ns,
+                    period_ns: entry.promised.period,
                     readers: readers.get(name.as_str()).copied().unwrap_or(0),
                     pushed_to,
                 }

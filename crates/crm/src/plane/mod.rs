@@ -64,6 +64,8 @@ pub const INTAKE: usize = 4;
 pub struct PushKey {
     index: u32,
     generation: u32,
+    /// Another's never, unlike the index.
+    number: u32,
 }
 
 /// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a plane is locked.
@@ -75,9 +77,9 @@ pub struct PushAgent(Push);
 pub struct ReceiveAgent(Receive);
 
 impl PushKey {
-    /// The agent's number in records. Another's, once this one is gone.
+    /// The agent's number in records, of all that its plane had.
     pub fn number(self) -> u32 {
-        self.index
+        self.number
     }
 }
 
@@ -118,6 +120,8 @@ pub struct Plane {
     timers: TimerHeap<Timer>,
     link: Pacer,
     strays: u64,
+    /// Push agents that there have been.
+    numbers: u32,
     trace: Trace,
     /// Guaranteed receive agents whose datagrams wait.
     arrivals: Arrivals,
@@ -200,6 +204,7 @@ impl Plane {
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
+            numbers: 0,
             trace: Trace::default(),
             arrivals: Arrivals::new(config.receives),
             groups: HashMap::with_capacity(config.receives),
@@ -214,14 +219,17 @@ impl Plane {
     /// [`PlaneError`].
     pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, PlaneError> {
         let doubled = agent.0.spec.second.map(|_| (agent.0.spec.channel.id, agent.0.spec.channel.epoch));
-        let (index, generation) = place(&mut self.pushes, self.config.pushes, agent.0)?;
+        let mut push = agent.0;
+        self.numbers = self.numbers.wrapping_add(1);
+        push.number = self.numbers;
+        let (index, generation) = place(&mut self.pushes, self.config.pushes, push)?;
         if let Some(channel) = doubled {
             self.doubled.insert(channel, index);
         }
         self.queue.reset(index as usize);
         self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
         self.release(index, now_ns);
-        Ok(PushKey { index, generation })
+        Ok(PushKey { index, generation, number: self.numbers })
     }
 
     /// Takes a push agent out and gives what it did.
@@ -312,18 +320,20 @@ impl Plane {
     pub fn written(&mut self, now_ns: u64, mut which: impl FnMut(PushKey) -> bool) {
         for index in 0..self.pushes.len() {
             let Slot { generation, agent: Some(push) } = &self.pushes[index] else { continue };
-            let key = PushKey { index: index as u32, generation: *generation };
+            let key = PushKey { index: index as u32, generation: *generation, number: push.number };
             if push.waits_for_write() && which(key) && push.has_new() {
                 self.release(index as u32, now_ns);
             }
         }
     }
 
-    /// One agent's area was written.
-    pub fn written_to(&mut self, key: PushKey, now_ns: u64) {
-        if self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new()) {
+    /// One agent's area may have been written; says whether it was, and the agent has a push now.
+    pub fn written_to(&mut self, key: PushKey, now_ns: u64) -> bool {
+        let written = self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new());
+        if written {
             self.release(key.index, now_ns);
         }
+        written
     }
 
     /// A datagram came in.
@@ -390,7 +400,7 @@ impl Plane {
         let (a, b) = push.account();
         let ready = push.is_ready();
         if contained {
-            let who = Recorded::row(key.index, band);
+            let who = Recorded::row(key.number, band);
             // When the datagram that was too much had been sent.
             let (at, what) = (self.trace.latest(), What::Overrun);
             self.trace.add(Record { at, what, level: band as u8, who, a, b });

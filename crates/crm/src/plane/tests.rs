@@ -1,5 +1,7 @@
 //! Planes in virtual time: two nodes and a link between them that takes its time a byte.
 
+mod heartbeats;
+
 use super::*;
 use crate::memory::{Geometry, Reader, Segment, State, Writer};
 use crate::wire::Channel;

@@ -9,6 +9,7 @@ mod control;
 mod cos;
 mod link;
 mod options;
+mod patience;
 mod registered;
 mod udp;
 /// The generated modules of the standard Event Service.
