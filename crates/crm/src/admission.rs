@@ -93,6 +93,8 @@ pub struct Wish {
 pub struct Grant {
     /// What the push agent is held to; at the reader's end, what the receive agent costs.
     pub guarantee: Guarantee,
+    /// Bytes of the largest value that it was admitted with.
+    pub size: usize,
     cpu: TaskId,
     link: Option<TaskId>,
 }
@@ -251,6 +253,7 @@ impl NodeAdmission {
                 promotion_ns: cpu.promotion.ns(),
                 cost_ns,
             },
+            size: channel.size,
             cpu: cpu.id,
             link: None,
         };

@@ -21,6 +21,7 @@ use crate::table::Hit;
 use crate::timer::{Due, Timers};
 use crate::trace::{Record, Trace, What};
 use crate::view::View;
+use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -231,6 +232,10 @@ impl<R: Rack> Core<R> {
     pub(crate) fn reserve(&self, consumers: usize) {
         let view = self.view.read();
         self.rack.modules(&view).dispatch().reserve(consumers);
+    }
+
+    pub(crate) fn priority_of(&self, consumer: u32) -> Option<Priority> {
+        self.registry.lock().consumers.get(&consumer).map(|entry| entry.connection.priority())
     }
 
     pub(crate) fn status(&self) -> Vec<ConsumerStatus> {

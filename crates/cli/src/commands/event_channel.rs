@@ -1,7 +1,7 @@
 //! `isorb event-channel`: an event channel as a process.
 
 use super::admin::{self, AdminArgs};
-use isorb::{Config, Orb};
+use isorb::Orb;
 use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
@@ -60,7 +60,7 @@ pub struct Args {
     /// Threads for each level of priority (`--dispatching threads`).
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Threads that push to remote consumers; 0 lets the dispatching do it.
+    /// Threads that push to remote consumers, at each level of priority; 0 lets the dispatching do it.
     #[arg(long, default_value_t = 2)]
     push_threads: usize,
     /// How many pushes may wait for a consumer.
@@ -115,15 +115,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if args.id == 0 && !args.join.is_empty() {
         return Err("--join needs --id: a number of its own in the federation".into());
     }
-    let chosen = orb_arguments
-        .iter()
-        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
-    let (mut config, _) = Config::from_args(orb_arguments)?;
-    if !chosen {
-        let (host, port) = (&args.host, args.port);
-        config.endpoints =
-            vec![if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }];
-    }
+    let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
     let channel = Channel::new(isorb_event::Config {
         strategy: match args.dispatching {

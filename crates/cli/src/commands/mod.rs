@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod event_channel;
 pub mod idl;
 pub mod ior;
+pub mod listen;
 pub mod name;
 pub mod naming;
 pub mod ready;

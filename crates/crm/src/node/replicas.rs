@@ -4,7 +4,7 @@ use super::channels::interval;
 use super::inlets::Inlet;
 use super::orb_path::Target;
 use super::tables::{Replica, What};
-use super::{Shared, secret};
+use super::{Shared, secret, timed};
 use crate::Error;
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS};
 use crate::memory::{Geometry, Segment, Writer};
@@ -46,7 +46,8 @@ impl Shared {
         server: CRM_CommRef,
         before: Option<&Segment>,
     ) -> Result<Replica, Error> {
-        let first = server.describe(name, 0)?;
+        let unanswered = |error| self.unanswered(&format!("the node of {name}"), error);
+        let first = server.describe(name, 0).map_err(unanswered)?;
         step(Step::ReplicaDescribed);
         let size = first.what.size as usize;
         let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
@@ -59,7 +60,7 @@ impl Shared {
         };
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
-        let grant = self.admit(name, &channel, &qos, first.writer.period, false)?;
+        let grant = self.admit(name, &channel, &qos, first.writer, false)?;
         let writer = segment.writer().map_err(Error::unavailable);
         let opened = writer.and_then(|target| {
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
@@ -101,22 +102,22 @@ impl Shared {
         let dispatcher = self.least_used();
         let inlet = deadline_ns.map(|_| self.dispatchers[dispatcher].open_inlet()).transpose()?;
         let own_ports = inlet.as_ref().map_or([0; 2], Inlet::ports);
-        {
-            let _reserved = self.reserving.lock();
-            channel.id = self.dispatchers[dispatcher].next_channel().map_err(Error::unavailable)?;
-            let place = server.describe(name, channel.id)?;
-            let peer = address(&place.host, place.port)?;
-            let ours = self.dispatchers[dispatcher].second_address().is_some();
-            let second = match ours && place.second_port > 0 {
-                true => Some(self.second_path(address(&place.second_host, place.second_port)?)),
+        let place = &self.dispatchers[dispatcher];
+        // The writer's node may take its time; others are opened meanwhile.
+        channel.id = place.reserve().map_err(Error::unavailable)?;
+        let made = (|| {
+            let far = server.describe(name, channel.id)?;
+            let peer = address(&far.host, far.port)?;
+            let second = match place.second_address().is_some() && far.second_port > 0 {
+                true => Some(self.second_path(address(&far.second_host, far.second_port)?)),
                 false => None,
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
             let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
-            let agent = ReceiveAgent::new(spec)
-                .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-            self.dispatchers[dispatcher].add_receive(agent, inlet)?;
-        }
+            ReceiveAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))
+        })();
+        let agent = made.inspect_err(|_| place.unreserve(channel.id))?;
+        place.add_receive(agent, inlet)?;
         let opened = self.ask_for_channel(name, qos, server, (dispatcher, own_ports), &channel);
         let handle = opened.inspect_err(|_| self.remove_receive(dispatcher, channel.id, true))?;
         Ok(Opened { dispatcher, datagrams: true, channel: channel.id, group: None, handle })
@@ -212,11 +213,12 @@ impl Shared {
         SecondPath { peer, after_ns: self.config.silence.as_nanos() as u64 / 3 * 2 }
     }
 
-    /// The server of the node that holds an area.
+    /// The server of the node that holds an area; whoever calls it gets an answer in time, or none.
     pub(super) fn locate(&self, name: &str) -> Result<CRM_CommRef, Error> {
         let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
-        let node = coordinator.locate(name)?;
-        node.server.filter(|_| node.name != self.config.name).ok_or_else(|| Error::unknown_area(name))
+        let node = coordinator.locate(name).map_err(|error| self.unanswered("the coordinator", error))?;
+        let server = node.server.filter(|_| node.name != self.config.name);
+        Ok(timed(&server.ok_or_else(|| Error::unknown_area(name))?, self.config.answer))
     }
 
     /// A replica of this area with these wishes that another reader of this node has.

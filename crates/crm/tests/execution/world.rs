@@ -96,7 +96,7 @@ impl World {
         let geometry = Geometry::new(size, 1).unwrap();
         let (source, replica) =
             (Segment::create("near", geometry).unwrap(), Segment::create("far", geometry).unwrap());
-        let channel = Channel { id: self.far.next_channel().unwrap(), ..super::channel(size) };
+        let channel = Channel { id: self.far.reserve().unwrap(), ..super::channel(size) };
         let target = replica.writer().unwrap();
         let spec = ReceiveSpec {
             channel,

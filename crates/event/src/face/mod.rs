@@ -9,6 +9,7 @@ mod control;
 mod cos;
 mod link;
 mod options;
+mod patience;
 mod udp;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]

@@ -16,6 +16,8 @@ impl Shared {
     /// Waits until something was written, came in or is due. Of what came in for best effort, takes so much that nothing urgent waits for long,
     /// from another socket first each time.
     pub(super) fn look(&self, events: &mut Events<ROOM>, until: Deadline, first: usize, input: &mut [u8]) {
+        // Whoever looks late may have something to send.
+        let until = if self.settle() { Deadline::PAST } else { until };
         let mut incoming = [false; 3];
         let mut wait = until;
         // What does not fit is reported by the next wait, those that were there before after it.

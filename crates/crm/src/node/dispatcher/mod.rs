@@ -4,6 +4,7 @@ mod intake;
 #[cfg(test)]
 mod tests;
 
+use super::bells::Bells;
 use super::inlets::Inlet;
 use super::multicast::Groups;
 use crate::Error;
@@ -20,7 +21,6 @@ use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
 use rustix::fd::AsFd;
-use std::collections::HashMap;
 use std::fmt;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
@@ -72,8 +72,7 @@ struct Shared {
 
 struct Work {
     plane: Plane,
-    /// Whose bell means which agents.
-    bells: HashMap<u64, Vec<PushKey>>,
+    bells: Bells,
     /// By the receive agent's number; none for best effort.
     inlets: Vec<Option<Inlet>>,
 }
@@ -113,7 +112,7 @@ impl Dispatcher {
         let (second, second_address) = second.unzip();
         let work = Work {
             plane: Plane::new(config.plane),
-            bells: HashMap::new(),
+            bells: Bells::default(),
             inlets: Vec::with_capacity(config.plane.receives),
         };
         let shared = Arc::new(Shared {
@@ -174,12 +173,13 @@ impl Dispatcher {
 
     /// Adds a push agent that is rung for by session `bell`.
     pub fn add_push(&self, agent: PushAgent, bell: u64) -> Result<PushKey, PlaneError> {
-        if agent.is_guaranteed() {
+        let is_guaranteed = agent.is_guaranteed();
+        if is_guaranteed {
             self.shared.accounts.store(true, Ordering::Relaxed);
         }
         let mut work = self.shared.work.lock();
         let key = work.plane.add_push(agent, now_ns())?;
-        work.bells.entry(bell).or_default().push(key);
+        work.bells.add(bell, key, is_guaranteed);
         drop(work);
         self.shared.poller.wake();
         Ok(key)
@@ -187,20 +187,13 @@ impl Dispatcher {
 
     pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
         let mut work = self.shared.work.lock();
-        for keys in work.bells.values_mut() {
-            keys.retain(|other| *other != key);
-        }
-        work.bells.retain(|_, keys| !keys.is_empty());
+        work.bells.remove(key);
         work.plane.remove_push(key)
     }
 
     /// From now on session `bell` rings for these agents: its process became their area's writer.
     pub fn move_bell(&self, keys: &[PushKey], bell: u64) {
-        let mut work = self.shared.work.lock();
-        for others in work.bells.values_mut() {
-            others.retain(|key| !keys.contains(key));
-        }
-        work.bells.entry(bell).or_default().extend(keys);
+        self.shared.work.lock().bells.hand_over(keys, bell);
     }
 
     /// Watches the bell of a session. The descriptor may be closed by its owner; the poller forgets it then.
@@ -209,9 +202,14 @@ impl Dispatcher {
         self.shared.poller.add(bell, session, Interest::READ, Trigger::Edge)
     }
 
-    /// Reserves nothing: the caller holds the table's lock, so the number is still free when the agent comes.
-    pub fn next_channel(&self) -> Result<u32, PlaneError> {
-        self.shared.work.lock().plane.next_channel()
+    /// A number for a channel that is being opened.
+    pub fn reserve(&self) -> Result<u32, PlaneError> {
+        self.shared.work.lock().plane.reserve()
+    }
+
+    /// It will not be opened.
+    pub fn unreserve(&self, channel: u32) {
+        self.shared.work.lock().plane.unreserve(channel);
     }
 
     pub fn add_receive(&self, agent: ReceiveAgent, inlet: Option<Inlet>) -> Result<u32, Error> {
@@ -361,10 +359,13 @@ impl Shared {
         step(Step::Rung);
         let mut work = self.work.lock();
         let Work { plane, bells, .. } = &mut *work;
-        let now = now_ns();
-        for key in bells.get(&session).into_iter().flatten() {
-            plane.written_to(*key, now);
-        }
+        bells.rung(session, plane, now_ns());
+    }
+
+    fn settle(&self) -> bool {
+        let mut work = self.work.lock();
+        let Work { plane, bells, .. } = &mut *work;
+        bells.settle(plane, now_ns())
     }
 
     fn socket_of(&self, via: Via) -> &UdpSocket {

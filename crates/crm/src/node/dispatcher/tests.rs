@@ -31,7 +31,7 @@ fn a_value_crosses_real_sockets() {
     let geometry = Geometry::new(100_000, 2).unwrap();
     let source = Segment::create("source", geometry).unwrap();
     let replica = Segment::create("replica", geometry).unwrap();
-    let id = far.next_channel().unwrap();
+    let id = far.reserve().unwrap();
     let channel = Channel { id, epoch: 1, token: 77, size: 100_000, fragment: 8192, parity: 4 };
     let spec = ReceiveSpec {
         channel,
@@ -80,7 +80,7 @@ fn replica(
     own: bool,
 ) -> (Segment, Channel, SocketAddr) {
     let segment = Segment::create("replica", Geometry::new(64, MANY as usize).unwrap()).unwrap();
-    let id = far.next_channel().unwrap();
+    let id = far.reserve().unwrap();
     let channel = Channel { id, epoch: 1, token: 77, size: 64, fragment: 64, parity: 0 };
     let spec = ReceiveSpec {
         channel,
