@@ -1,6 +1,7 @@
 //! `isorb event-channel`: an event channel as a process.
 
 use super::admin::{self, AdminArgs};
+use super::event_control::{self, Dispatching, Modules};
 use isorb::Orb;
 use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
@@ -20,19 +21,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How the channel dispatches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Dispatching {
-    /// Not: events are sent on the thread that received them.
-    None,
-    /// One thread, the most urgent consumer first.
-    Single,
-    /// Threads for each level of priority.
-    Threads,
-    /// One thread, on which consumers may make way.
-    Upcalls,
-}
 
 /// What is done with an event for a consumer whose queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -64,10 +52,13 @@ pub struct Args {
     /// How it dispatches.
     #[arg(long, value_enum, default_value = "none")]
     dispatching: Dispatching,
+    /// Which modules it has. `isorb event-control` exchanges them later.
+    #[arg(long, value_enum, default_value = "full")]
+    configuration: Modules,
     /// Threads for each level of priority (`--dispatching threads`).
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Threads that push to remote consumers; 0 lets the dispatching do it.
+    /// Threads that push to remote consumers, at each level of priority; 0 lets the dispatching do it.
     #[arg(long, default_value_t = 2)]
     push_threads: usize,
     /// How many pushes may wait for a consumer.
@@ -118,6 +109,9 @@ pub struct Args {
     /// Writes the reference of the real-time channel to a file.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
+    /// Records what happens, from the start; `isorb event-control URL --trace FILE` gets it. With `--admin` it does so as well.
+    #[arg(long)]
+    trace: bool,
     #[command(flatten)]
     admin: AdminArgs,
 }
@@ -144,12 +138,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let channel = Channel::new(isorb_event::Config {
         scheduler,
         levels,
-        strategy: match args.dispatching {
-            Dispatching::None => Strategy::Direct,
-            Dispatching::Single => Strategy::SingleThreaded,
-            Dispatching::Threads => Strategy::Threads { per_level: args.threads },
-            Dispatching::Upcalls => Strategy::Upcalls,
-        },
+        strategy: args.dispatching.strategy(args.threads),
+        configuration: args.configuration.configuration(),
         limits: Limits { events: args.events, payload: args.payload, ..Limits::default() },
         threads: setup.clone(),
         undeclared: match args.undeclared {
@@ -158,7 +148,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         },
         id: args.id,
         // The page shows how long events take.
-        trace: args.admin.is_wanted(),
+        trace: args.trace || args.admin.is_wanted(),
         latencies: args.admin.is_wanted(),
         ..plain
     })?;
@@ -200,6 +190,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             Some((federation, neighbourhood))
         }
     };
+    let name = if args.id == 0 { "channel".to_owned() } else { format!("channel {}", args.id) };
+    event_control::serve(&orb, &channel, name)?;
     orb.root_poa()?.manager().activate()?;
     let page = args.admin.start(ChannelSource::new(&channel, args.events))?;
     let mut output = std::io::stdout();
