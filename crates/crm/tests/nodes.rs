@@ -3,10 +3,10 @@
 mod world;
 
 use isorb::Reference;
-use isorb_crm::idl::{Area, Mode, Path, RIORef, ReaderQoS, WriterQoS};
+use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::memory::{ReadError, State, WaitError};
-use isorb_crm::{AreaReader, Error, Rio};
-use isorb_rt::time::{Deadline, now_ns};
+use isorb_crm::{AreaReader, Error};
+use isorb_rt::time::Deadline;
 use std::time::Duration;
 use world::*;
 
