@@ -2,7 +2,6 @@
 
 mod world;
 
-use isorb::Reference;
 use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::memory::{ReadError, State, WaitError};
 use isorb_crm::{AreaReader, Error};
