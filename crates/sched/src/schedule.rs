@@ -255,7 +255,8 @@ fn subpriorities(tasks: &[Task], queues: &[QueueConfig]) -> Vec<u32> {
 fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
     let mut found = Vec::new();
     if analysis.utilisation > crate::Utilisation::ONE {
-        let description = format!("the tasks ask for {} of the processor", analysis.utilisation);
+        let description =
+            format!("the tasks ask for {} of the processor: {}", analysis.utilisation, askers(tasks));
         found.push(Anomaly { severity: Severity::Fatal, description });
     }
     for (task, verdict) in tasks.iter().zip(&analysis.verdicts) {
@@ -268,4 +269,18 @@ fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
         }
     }
     found
+}
+
+/// Who asks for how much, the largest first, as many as a message should have.
+fn askers(tasks: &[Task]) -> String {
+    const NAMED: usize = 8;
+    let mut asked: Vec<_> =
+        tasks.iter().map(|task| (crate::Utilisation::of(task.cost, task.period), &task.name)).collect();
+    asked.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
+    let named = asked.iter().take(NAMED).map(|(share, name)| format!("{name} {share}"));
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if asked.len() > NAMED {
+        text.push_str(&format!(", and {} others", asked.len() - NAMED));
+    }
+    text
 }

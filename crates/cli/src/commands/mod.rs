@@ -6,6 +6,7 @@ pub mod crm_server;
 pub mod demo;
 pub mod doctor;
 pub mod event_channel;
+pub mod event_control;
 pub mod idl;
 pub mod ior;
 pub mod listen;

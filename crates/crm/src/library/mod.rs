@@ -36,7 +36,7 @@ pub use notify::{EventSink, Notice, NoticeCounts, Notifier, RemoteChannel};
 pub use rio::Rio;
 
 use crate::Error;
-use crate::idl::{Area, Lib_CommRef, ReaderQoS, Statistics, WriterQoS};
+use crate::idl::{Area, Lib_CommRef, NodeReport, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::Segment;
 use attached::{Attachment, Role};
 use isorb::Orb;
@@ -126,6 +126,15 @@ impl Library {
     /// `Unavailable`.
     pub fn list_areas(&self) -> Result<Vec<Area>, Error> {
         Ok(self.session.server()?.0.list_areas()?)
+    }
+
+    /// What this node knows and counts: who writes and reads its areas, which areas of other nodes are read on it, ages, losses. Of at most
+    /// `limit` areas, and as many that are read.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn report(&self, limit: u32) -> Result<NodeReport, Error> {
+        Ok(self.session.server()?.0.report(limit)?)
     }
 
     fn enter(&self, name: &str, ticket: u64, segment: Segment, local: bool, role: Role) -> Arc<Attachment> {

@@ -20,6 +20,7 @@ mod inlets;
 mod multicast;
 mod orb_path;
 mod replicas;
+mod report;
 mod servants;
 mod sessions;
 mod setup;

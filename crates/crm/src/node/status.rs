@@ -1,7 +1,7 @@
 //! What a server knows and counts, for tools.
 
-use super::NodeServer;
 use super::tables::{Agent, Channel, Replica, What};
+use super::{NodeServer, Shared};
 use crate::memory::{Segment, State};
 use crate::plane::{Guarantee, PushStats, ReceiveStats, Recorded};
 use std::collections::HashMap;
@@ -169,7 +169,14 @@ impl NodeServer {
     /// A control path: allocates, and takes the locks that set-up takes. A dispatching thread is waited for as long as it looks after
     /// its agents, and may wait (with priority inheritance) for one agent's counters to be copied.
     pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
-        let shared = &self.shared;
+        self.shared.status(limit)
+    }
+}
+
+impl Shared {
+    /// See [`NodeServer::status`].
+    pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
+        let shared = self;
         let (guaranteed, cpu, link) = {
             let admission = shared.admission.lock();
             let (cpu, link) = admission.utilisation();

@@ -95,7 +95,7 @@ impl Control {
             for _ in 1..peers.len().min(ASKING) {
                 let helper = std::thread::Builder::new().name("event-control".into());
                 // Without it the others ask longer.
-                if helper.spawn_scoped(scope, &ask).is_err() {
+                if helper.spawn_scoped(scope, ask).is_err() {
                     break;
                 }
             }

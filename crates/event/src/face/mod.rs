@@ -10,6 +10,7 @@ mod cos;
 mod link;
 mod options;
 mod patience;
+mod registered;
 mod udp;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]
@@ -27,4 +28,5 @@ pub mod stamped;
 pub use cos::StandardFace;
 pub use link::{LinkError, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
+pub use registered::RegisteredOperations;
 pub use udp::{UdpGateway, UdpOptions};
