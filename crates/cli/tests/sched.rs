@@ -75,6 +75,39 @@ fn a_schedule_that_does_not() {
     assert_eq!(sched(&folder, GOOD, &["check", "--policy", "fifo", "s.toml"]).0, Some(2));
 }
 
+/// Each policy has a say in who comes first: these are in time by some and not by others.
+#[test]
+fn the_policy_decides() {
+    let folder = Folder::new("policies");
+    let operation = |(name, cost, period, deadline, criticality): (&str, u32, u32, u32, &str)| {
+        format!(
+            "[[operation]]\nname = \"{name}\"\ncost = \"{cost} ms\"\nperiod = \"{period} ms\"\n\
+             deadline = \"{deadline} ms\"\ncriticality = \"{criticality}\"\n"
+        )
+    };
+    let set = |operations: [_; 3]| format!("priorities = [1, 99]\n{}", operations.map(operation).concat());
+    // The slowest one has the nearest deadline. Who shares a thread waits for one other, not for both.
+    let near = set([("a", 3, 100, 15, "medium"), ("b", 8, 40, 40, "medium"), ("c", 8, 50, 50, "medium")]);
+    // The slower ones matter more, and together take the time that the faster one has.
+    let critical = set([("a", 15, 100, 100, "high"), ("b", 15, 100, 100, "high"), ("c", 15, 40, 40, "low")]);
+    let table = [
+        (&near, "rms", 1),
+        (&near, "dm", 0),
+        (&near, "edf", 0),
+        (&near, "mlf", 0),
+        (&critical, "criticality", 1),
+        (&critical, "muf", 1),
+        (&critical, "edf", 0),
+        (&critical, "rms", 0),
+    ];
+    for (text, policy, wanted) in table {
+        let (code, out, error) = sched(&folder, text, &["check", "--policy", policy, "s.toml"]);
+        assert_eq!((code, &*error), (Some(wanted), ""), "{policy}: {text}{out}");
+        assert!(out.contains(&format!("({policy}, full preemption)")), "{policy}: {out}");
+        assert_eq!(out.matches("  met").count() == 3, wanted == 0, "{policy}: {out}");
+    }
+}
+
 #[test]
 fn a_timeline_is_drawn() {
     let folder = Folder::new("plot");

@@ -3,6 +3,7 @@
 mod chains;
 mod common;
 mod dispatching;
+mod executed;
 mod federation;
 mod filtering;
 mod isolation;
