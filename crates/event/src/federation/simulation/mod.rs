@@ -108,7 +108,7 @@ fn nothing_is_lost_by_slowness() {
     for (nodes, edges) in [(3, line(3)), (3, ring(3)), (5, ring(5)), (6, mesh(6))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: LINES, history: 10_000 },
-            seeds(10),
+            seeds(4),
         );
     }
 }
@@ -118,7 +118,7 @@ fn nothing_is_lost_by_a_cut() {
     for (nodes, edges) in [(3, ring(3)), (5, ring(5)), (6, mesh(6))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: ALL, history: 10_000 },
-            seeds(10),
+            seeds(4),
         );
     }
 }
@@ -129,7 +129,7 @@ fn nothing_is_lost_when_a_channel_between_is_started_anew() {
     for (nodes, edges) in [(3, ring(3)), (5, ring(5)), (6, mesh(6))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: BETWEEN, history: 10_000 },
-            seeds(10),
+            seeds(4),
         );
     }
 }
@@ -139,7 +139,7 @@ fn a_channel_that_was_started_anew_is_heard_and_hears_nothing_twice() {
     for (nodes, edges) in [(2, line(2)), (3, ring(3)), (5, ring(5))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 5, faulty: ANY, history: 10_000 },
-            seeds(10),
+            seeds(4),
         );
     }
 }
@@ -149,7 +149,7 @@ fn datagrams_that_are_lost_doubled_and_overtaken_come_once_and_in_order() {
     for (nodes, edges) in [(2, line(2)), (4, line(4)), (5, ring(5))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Datagrams, faults: 3, faulty: ALL, history: 10_000 },
-            seeds(5),
+            seeds(3),
         );
     }
 }
@@ -159,7 +159,7 @@ fn datagrams_that_are_lost_doubled_and_overtaken_come_once_and_in_order() {
 fn what_the_history_does_not_reach_is_counted() {
     let plan = Plan { nodes: 3, edges: ring(3), kind: Kind::Calls, faults: 8, faulty: ALL, history: 20 };
     let mut lost = 0;
-    for seed in seeds(20) {
+    for seed in seeds(15) {
         let (missing, counted) = run(&plan, seed);
         assert!(missing <= counted, "seed {seed}: {missing} missing, {counted} counted");
         lost += missing;
