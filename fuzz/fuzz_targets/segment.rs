@@ -40,7 +40,9 @@ impl Inward for Segment {
         into.fill_with(|| self.0.next());
     }
     fn sleep(&self, _: Word, _: u32, _: Deadline) {}
-    fn rouse(&self, _: Word) {}
+    fn rouse(&self, _: Word) -> bool {
+        false
+    }
 }
 
 impl Outward for Segment {

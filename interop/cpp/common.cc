@@ -2,9 +2,9 @@
 
 static void usage(bool server) {
   if (server)
-    fprintf(stderr, "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
+    fprintf(stderr, "usage: server --ior-file FILE [--ns URL --name a/b] [--port N] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
   else
-    fprintf(stderr, "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
+    fprintf(stderr, "usage: client --ior IOR|URL [--ns URL] [--only CASE[,CASE]] [--tls DIR] [--unix PATH] [--giop 1.x] [--utf8] [--bidir] [ORB args]\n");
   exit(2);
 }
 
@@ -24,6 +24,7 @@ Options parse_options(int argc, char** argv, bool server) {
     else if (arg == "--giop") o.giop = value();
     else if (arg == "--port") o.port = value();
     else if (arg == "--tls") o.tls = value();
+    else if (arg == "--unix") o.unix_path = value();
     else if (arg == "--utf8") o.utf8 = true;
     else if (arg == "--bidir") o.bidir = true;
     else if (arg.compare(0, 2, "--") == 0) usage(server);
@@ -38,7 +39,12 @@ CORBA::ORB_ptr init_orb(const Options& o, bool server) {
   std::vector<std::string> args = {"peer", "-ORBgiopMaxMsgSize", "33554432"};
   auto add = [&](const char* key, const std::string& value) { args.push_back(key), args.push_back(value); };
   const char* protocol = o.tls.empty() ? "giop:tcp:127.0.0.1:" : "giop:ssl:127.0.0.1:";
-  if (server || o.bidir) add("-ORBendPoint", protocol + o.port);
+  if (!o.unix_path.empty()) {
+    if (server) add("-ORBendPoint", "giop:unix:" + o.unix_path);
+    add(server ? "-ORBserverTransportRule" : "-ORBclientTransportRule", "* unix");
+  } else if (server || o.bidir) {
+    add("-ORBendPoint", protocol + o.port);
+  }
   if (!o.tls.empty()) {
     add("-ORBsslCAFile", o.tls + "/authority.pem");
     add("-ORBsslKeyFile", o.tls + "/peer.both");

@@ -12,7 +12,7 @@
 #include "interop.hh"
 
 struct Options {
-  std::string ior_file, ns, name, ior, only, giop, port, tls;
+  std::string ior_file, ns, name, ior, only, giop, port, tls, unix_path;
   bool utf8 = false, bidir = false;
   std::vector<std::string> orb_args;  // in order, after the ones that come from the options above
 };

@@ -34,6 +34,8 @@ pub struct Options {
     pub port: String,
     /// The folder with certificates; empty for no TLS.
     pub tls: String,
+    /// The unix socket that a server listens at, and nowhere that is reached otherwise; a client then uses no other protocol.
+    pub unix: String,
     /// Whether UTF-8 is preferred on the wire, instead of ISO 8859-1; and whether case `utf8_strings` runs.
     pub utf8: bool,
     /// Whether connections are used both ways.
@@ -59,6 +61,7 @@ impl Options {
                 "--giop" => o.giop = args.next()?,
                 "--port" => o.port = args.next()?,
                 "--tls" => o.tls = args.next()?,
+                "--unix" => o.unix = args.next()?,
                 "--utf8" => o.utf8 = true,
                 "--bidir" => o.bidir = true,
                 "--rt" if role == Role::Server => o.rt = true,
@@ -82,7 +85,19 @@ impl Options {
         // The case large sends 12 MiB three times in one reply.
         let mut args = vec!["-ORBMessageLimit".to_owned(), "67108864".to_owned()];
         let protocol = if self.tls.is_empty() { "tcp" } else { "ssl" };
-        args.extend(["-ORBEndPoint".to_owned(), format!("giop:{protocol}:127.0.0.1:{port}")]);
+        if self.unix.is_empty() {
+            args.extend(["-ORBEndPoint".to_owned(), format!("giop:{protocol}:127.0.0.1:{port}")]);
+        } else {
+            // The profile that omniORB reads is IIOP's; its port is one where nobody listens. A client's addresses, for calls back, are others
+            // than a server's.
+            let (end, nobody) = if self.ior_file.is_empty() { (".client", 10) } else { ("", 9) };
+            args.extend([
+                "-ORBEndPoint".to_owned(),
+                format!("giop:tcp:127.0.0.1:0;publish=127.0.0.1:{nobody}"),
+            ]);
+            args.extend(["-ORBEndPoint".to_owned(), format!("unix:{}{end}", self.unix)]);
+            args.extend(["-ORBProtocols".to_owned(), "unix".to_owned()]);
+        }
         if !self.utf8 {
             args.extend(["-ORBNativeCharCodeSet".to_owned(), "ISO-8859-1".to_owned()]);
         }

@@ -153,7 +153,11 @@ fn tao_timeline() {
 
 #[test]
 fn tao_utilisation() {
-    check("tao-utilisation", &["channel-high", "channel-low", "federated-low", "bare-low"], 6);
+    check(
+        "tao-utilisation",
+        &["channel-high", "channel-low", "federated-low", "bare-low", "bare-again-low"],
+        9,
+    );
 }
 
 #[test]

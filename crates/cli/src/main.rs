@@ -36,6 +36,8 @@ enum Command {
     Name(commands::name::Args),
     /// Runs an event channel: TAO's real-time interfaces and the OMG's Event Service.
     EventChannel(commands::event_channel::Args),
+    /// Gives a running event channel other modules, or fetches its trace.
+    EventControl(commands::event_control::Args),
     /// Says what of this machine stands in the way of real time, and what to do about it.
     Doctor(commands::doctor::Args),
     /// Looks at reflective memory, and writes into it.
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Naming(args) => report(commands::naming::run(&args, orb)),
         Command::Name(args) => report(commands::name::run(&args, orb)),
         Command::EventChannel(args) => report(commands::event_channel::run(&args, orb)),
+        Command::EventControl(args) => report(commands::event_control::run(&args, orb)),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Crm(args) => report(commands::crm::run(&args, orb)),
         Command::CrmServer(args) => report(commands::crm_server::server(&args, orb)),

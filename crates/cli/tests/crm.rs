@@ -1,64 +1,26 @@
 //! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a server killed.
 
+mod common;
 mod page;
 
+use common::{Folder, ISORB, Process, Service, run};
 use page::state;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const ISORB: &str = env!("CARGO_BIN_EXE_isorb");
-
-/// A process of the service; killed at the end as `kill -9` does it.
-struct Process(Child, String);
-
-impl Process {
-    fn start(args: &[&str]) -> Process {
-        let mut child = Command::new(ISORB).args(args).stdout(Stdio::piped()).spawn().unwrap();
-        let mut ready = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        let what = ready.trim().strip_prefix("READY ").expect("it says READY").to_string();
-        Process(child, what)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn crm(args: &[&str]) -> (bool, String, String) {
-    let output = Command::new(ISORB).arg("crm").args(args).output().unwrap();
-    let text = |octets| String::from_utf8(octets).unwrap();
-    (output.status.success(), text(output.stdout), text(output.stderr))
+    let (code, output, error) = run(&[&["crm"], args].concat());
+    (code == Some(0), output, error)
 }
 
 #[test]
 fn values_go_from_node_to_node() {
-    let folder = Folder(std::env::temp_dir().join(format!("isorb-cli-crm-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new("crm");
     let (a, b, store) = (folder.file("a"), folder.file("b"), folder.file("store.redb"));
-    let coordinator = Process::start(&["crm-coordinator", "--port", "0", "--store", &store]);
-    let url = coordinator.1.clone();
-    let near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
-    let _far = Process::start(&["crm-server", "--name", "b", "--socket", &b, "--coordinator", &url]);
+    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--store", &store]);
+    let url = coordinator.url.clone();
+    let near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let _far = Service::start(&["crm-server", "--name", "b", "--socket", &b, "--coordinator", &url]);
 
     let (good, output, error) =
         crm(&["--socket", &a, "write", "plant/1", "pressure 3.2", "--create", "1024"]);
@@ -111,10 +73,10 @@ fn values_go_from_node_to_node() {
     assert!(!good && error.contains("no value of"), "{error}");
 
     // An area that nobody uses outlives its server in the holder.
-    let holder = Process::start(&["crm-holder", "--socket", &a]);
-    assert_eq!(holder.1, "2");
+    let holder = Service::start(&["crm-holder", "--socket", &a]);
+    assert_eq!(holder.url, "2");
     drop(near);
-    let near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
     let start = Instant::now();
     loop {
         let (good, output, error) = crm(&["--socket", &a, "dump", "plant/1", "--raw"]);
@@ -128,7 +90,7 @@ fn values_go_from_node_to_node() {
     drop(holder);
     // Without one it is lost; the server starts at the same place, and says so to the coordinator.
     drop(near);
-    let _near = Process::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
+    let _near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
     let start = Instant::now();
     loop {
         let (good, output, error) = crm(&["--socket", &a, "write", "plant/1", "again", "--create", "64"]);
@@ -145,31 +107,29 @@ fn values_go_from_node_to_node() {
 
 #[test]
 fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
-    let folder = Folder(std::env::temp_dir().join(format!("isorb-cli-crm-page-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new("crm-page");
     let (a, b) = (folder.file("a"), folder.file("b"));
-    let coordinator = Process::start(&["crm-coordinator", "--port", "0", "--memory"]);
-    let url = coordinator.1.clone();
+    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let url = coordinator.url.clone();
     let serve = |name: &str, socket: &str| {
-        let arguments =
-            ["crm-server", "--name", name, "--socket", socket, "--coordinator", &url, "--admin", "0"];
-        let mut child = Command::new(ISORB).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let (ready, page) = (lines.next().unwrap(), lines.next().unwrap());
-        let address = page.strip_prefix("ADMIN http://").unwrap().trim_end_matches('/').to_owned();
-        (Process(child, ready), address)
+        Service::with_page(&[
+            "crm-server",
+            "--name",
+            name,
+            "--socket",
+            socket,
+            "--coordinator",
+            &url,
+            "--admin",
+            "0",
+        ])
     };
     let (_near, near_page) = serve("a", &a);
     let (_far, far_page) = serve("b", &b);
     let (good, _, error) = crm(&["--socket", &a, "write", "plant/1", "3.2", "--create", "64"]);
     assert!(good, "{error}");
     // Somebody at the other node who reads until the end of the test.
-    let watch = Command::new(ISORB)
-        .args(["crm", "--socket", &b, "watch", "plant/1"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let watch = Process(watch, String::new());
+    let watch = Process::unheard(&["crm", "--socket", &b, "watch", "plant/1"]);
 
     let until = |what: &str, page: &str, so: &dyn Fn(&serde_json::Value) -> bool| {
         let start = Instant::now();
@@ -202,11 +162,8 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
     });
     // The page of an event channel shows them below its own numbers.
     let channel = ["event-channel", "--real-time", "off", "--admin", "0", "--admin-also", &near_page];
-    let mut child = Command::new(ISORB).args(channel).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let page = lines.by_ref().nth(1).unwrap();
-    let _channel = Process(child, String::new());
-    until("both services", page.strip_prefix("ADMIN http://").unwrap().trim_end_matches('/'), &|state| {
+    let (_channel, page) = Service::with_page(&channel);
+    until("both services", &page, &|state| {
         let [channel, memory] = [&state["parts"][0], &state["parts"][1]];
         channel["kind"] == "event-channel" && memory["areas"][0]["name"] == "plant/1"
     });

@@ -1,51 +1,32 @@
 //! `isorb event-channel` in processes of its own: alone, federated, and after a process was killed.
 
+mod common;
 mod page;
 
+use common::{Service, run};
 use page::state;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use isorb::{Config, Orb, Upcall};
 use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 
-struct Process {
-    child: Child,
-    port: String,
+/// An event channel in a process.
+struct Channel(Service);
+
+fn start(arguments: &[&str]) -> Channel {
+    Channel(Service::start(&[&["event-channel", "--real-time", "off"], arguments].concat()))
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn start(arguments: &[&str]) -> Process {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_isorb"))
-        .args(["event-channel", "--real-time", "off"])
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    // READY corbaloc::1.2@127.0.0.1:PORT/EventService
-    let port =
-        line.rsplit_once('/').and_then(|(url, _)| url.rsplit_once(':')).map(|(_, port)| port.to_owned());
-    Process { child, port: port.unwrap_or_else(|| panic!("no address in {line:?}")) }
-}
-
-impl Process {
+impl Channel {
+    /// What else is at the address of the channel.
     fn url(&self, key: &str) -> String {
-        format!("corbaloc::127.0.0.1:{}/{key}", self.port)
+        self.0.url.replace("EventService", key)
     }
 
     fn channel(&self, orb: &Orb) -> admin::EventChannelRef {
-        orb.resolve(&self.url("EventService")).unwrap()
+        orb.resolve(&self.0.url).unwrap()
     }
 }
 
@@ -121,8 +102,8 @@ fn two_processes_forward_what_is_wanted_also_after_one_was_killed() {
     }
 }
 
-fn signal(process: &Process, signal: &str) {
-    let sent = Command::new("kill").args([signal, &process.child.id().to_string()]).status().unwrap();
+fn signal(channel: &Channel, signal: &str) {
+    let sent = Command::new("kill").args([signal, &channel.0.id().to_string()]).status().unwrap();
     assert!(sent.success());
 }
 
@@ -159,29 +140,16 @@ fn a_stopped_process_holds_up_nobody() {
 
 #[test]
 fn a_neighbour_needs_a_number() {
-    let output = Command::new(env!("CARGO_BIN_EXE_isorb"))
-        .args(["event-channel", "--join", "corbaloc::127.0.0.1:1/EventFederation"])
-        .output()
-        .unwrap();
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--id"));
+    let (code, _, error) = run(&["event-channel", "--join", "corbaloc::127.0.0.1:1/EventFederation"]);
+    assert_ne!(code, Some(0));
+    assert!(error.contains("--id"));
 }
 
 #[test]
 fn the_page_shows_what_remote_consumers_get() {
     let orb = orb();
-    let mut process = Command::new(env!("CARGO_BIN_EXE_isorb"))
-        .args(["event-channel", "--real-time", "off", "--admin", "0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let (ready, page) = (lines.next().unwrap(), lines.next().unwrap());
-    let (url, _) = ready.strip_prefix("READY ").unwrap().rsplit_once('/').unwrap();
-    let port = url.rsplit_once(':').unwrap().1.to_owned();
-    let process = Process { child: process, port };
-    let address = page.strip_prefix("ADMIN http://").unwrap().trim_end_matches('/').to_owned();
+    let (service, address) = Service::with_page(&["event-channel", "--real-time", "off", "--admin", "0"]);
+    let process = Channel(service);
     assert!(address.starts_with("127.0.0.1:"), "loopback, unless told otherwise: {address}");
 
     let channel = process.channel(&orb);

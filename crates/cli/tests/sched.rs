@@ -1,7 +1,9 @@
 //! `isorb sched` as a user runs it.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod common;
+
+use common::{Ended, Folder, ISORB, ended};
+use std::process::Command;
 
 const GOOD: &str = r#"
 policy = "rms"
@@ -38,42 +40,19 @@ display <map>      1     299  10 ms   66 ms     66 ms    0 ns      0 ns     19 m
 3 of 3 tasks meet every deadline; 42.4 % of the processor is asked for (rms, full preemption)
 ";
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("isorb-sched-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    /// Runs `isorb sched` on a file of that text, from the file's folder.
-    fn run(&self, text: &str, args: &[&str]) -> (Option<i32>, String, String) {
-        std::fs::write(self.0.join("s.toml"), text).unwrap();
-        let output: Output = Command::new(env!("CARGO_BIN_EXE_isorb"))
-            .arg("sched")
-            .args(args)
-            .current_dir(&self.0)
-            .output()
-            .unwrap();
-        let text = |octets| String::from_utf8(octets).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Runs `isorb sched` on a file of that text, from the file's folder.
+fn sched(folder: &Folder, text: &str, args: &[&str]) -> Ended {
+    std::fs::write(folder.path().join("s.toml"), text).unwrap();
+    ended(Command::new(ISORB).arg("sched").args(args).current_dir(folder.path()))
 }
 
 #[test]
 fn a_schedule_that_holds() {
     let folder = Folder::new("holds");
-    let (code, out, error) = folder.run(GOOD, &["check", "s.toml"]);
+    let (code, out, error) = sched(&folder, GOOD, &["check", "s.toml"]);
     assert_eq!((code, &*error), (Some(0), ""));
     assert_eq!(out, TABLE);
-    let (code, out, _) = folder.run(GOOD, &["check", "--margins", "s.toml"]);
+    let (code, out, _) = sched(&folder, GOOD, &["check", "--margins", "s.toml"]);
     assert_eq!(code, Some(0));
     assert!(out.contains("every deadline holds with all costs x1."), "{out}");
     assert!(out.contains("with the cost of filter alone x"), "{out}");
@@ -83,25 +62,25 @@ fn a_schedule_that_holds() {
 fn a_schedule_that_does_not() {
     let folder = Folder::new("not");
     let dear = GOOD.replace("10 ms", "50 ms");
-    let (code, out, error) = folder.run(&dear, &["check", "s.toml"]);
+    let (code, out, error) = sched(&folder, &dear, &["check", "s.toml"]);
     assert_eq!((code, &*error), (Some(1), ""));
     assert!(out.contains("error: display <map>: its response is unbounded, its deadline 66 ms"), "{out}");
-    assert!(out.contains("fatal: the tasks ask for 103.0 % of the processor"), "{out}");
-    let (code, _, error) = folder.run(&GOOD.replace("[\"imu\"]", "[\"gps\"]"), &["check", "s.toml"]);
+    assert!(out.contains("fatal: the tasks ask for 103.0 % of the processor: display <map> 75.8 %, navigate 21.2 %, imu 6.1 %"), "{out}");
+    let (code, _, error) = sched(&folder, &GOOD.replace("[\"imu\"]", "[\"gps\"]"), &["check", "s.toml"]);
     assert_eq!(code, Some(2));
     assert_eq!(error, "isorb: s.toml:13: navigate: it depends on an operation that does not exist: gps\n");
-    let (code, _, error) = folder.run(GOOD, &["check", "absent.toml"]);
+    let (code, _, error) = sched(&folder, GOOD, &["check", "absent.toml"]);
     assert_eq!(code, Some(2));
     assert!(error.starts_with("isorb: absent.toml: "), "{error}");
-    assert_eq!(folder.run(GOOD, &["check", "--policy", "fifo", "s.toml"]).0, Some(2));
+    assert_eq!(sched(&folder, GOOD, &["check", "--policy", "fifo", "s.toml"]).0, Some(2));
 }
 
 #[test]
 fn a_timeline_is_drawn() {
     let folder = Folder::new("plot");
-    let (code, out, error) = folder.run(GOOD, &["plot", "s.toml"]);
+    let (code, out, error) = sched(&folder, GOOD, &["plot", "s.toml"]);
     assert_eq!((code, &*out, &*error), (Some(0), "s.html\n", ""));
-    let page = std::fs::read_to_string(folder.0.join("s.html")).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("s.html")).unwrap();
     assert!(page.contains("every deadline is met") && page.ends_with("</html>\n"));
     assert!(
         page.contains("display &lt;map&gt; #0: 9 ms to 19 ms, response 19 ms, arrived 0 ns, deadline 66 ms"),
@@ -112,9 +91,9 @@ fn a_timeline_is_drawn() {
     assert!(!page.contains("http"), "nothing is fetched");
 
     let dear = GOOD.replace("10 ms", "50 ms");
-    let (code, out, _) = folder.run(&dear, &["plot", "--span", "140 ms", "--out", "late.html", "s.toml"]);
+    let (code, out, _) = sched(&folder, &dear, &["plot", "--span", "140 ms", "--out", "late.html", "s.toml"]);
     assert_eq!((code, &*out), (Some(1), "late.html\n"));
-    let page = std::fs::read_to_string(folder.0.join("late.html")).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("late.html")).unwrap();
     assert!(page.contains("deadlines cannot be met") && page.contains(", missed\"/>"));
-    assert_eq!(folder.run(GOOD, &["plot", "--out", "absent/x.html", "s.toml"]).0, Some(2));
+    assert_eq!(sched(&folder, GOOD, &["plot", "--out", "absent/x.html", "s.toml"]).0, Some(2));
 }

@@ -1,64 +1,14 @@
 //! `isorb scheduler` as a user runs it: a configuration run is recorded, compiled, and served again.
 
+mod common;
+
+use common::{Folder, Service, run};
 use isorb::{Config, Orb};
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
-const ISORB: &str = env!("CARGO_BIN_EXE_isorb");
 const MS: u64 = 10_000;
-
-/// A service in a process; killed at the end as `kill -9` does it.
-struct Service {
-    child: Child,
-    url: String,
-}
-
-impl Service {
-    fn start(args: &[&str]) -> Service {
-        let mut child = Command::new(ISORB).args(args).stdout(Stdio::piped()).spawn().unwrap();
-        let mut ready = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        let url = ready.trim().strip_prefix("READY ").expect("it says READY").to_string();
-        Service { child, url }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("isorb-scheduler-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn run(args: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(ISORB).args(args).output().unwrap();
-    let text = |octets| String::from_utf8(octets).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
 
 fn operation(scheduler: &SchedulerRef, name: &str, cost: u64, period: i32) -> i32 {
     let handle = scheduler.create(name).unwrap();
@@ -99,7 +49,7 @@ fn a_configuration_run_becomes_a_schedule_file() {
     let known = ["imu", "display", "radar"].map(|name| scheduler.entry_point_priority(name).unwrap());
     assert_eq!(known, computed);
     assert_eq!(scheduler.lookup("radar").unwrap(), 3);
-    let names = std::fs::read_dir(&folder.0).unwrap().count();
+    let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1, "no parts are left");
 }
 

@@ -1,21 +1,18 @@
 //! `isorb timeline` as a user runs it, and its page as a browser gets it.
 
+mod common;
+
+use common::{Folder, ISORB};
+use isorb_event::trace::{Record, Track, What};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
-use isorb_timeline::{Recording, encode};
-use std::path::{Path, PathBuf};
+use isorb_timeline::{Party, Recording, Role, encode};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-fn folder(name: &str) -> PathBuf {
-    let folder =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("timeline-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 fn timeline(arguments: &[&Path]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isorb")).arg("timeline").args(arguments).output().unwrap()
+    Command::new(ISORB).arg("timeline").args(arguments).output().unwrap()
 }
 
 /// A channel's recording in which one consumer cannot meet its deadline.
@@ -34,14 +31,14 @@ fn recorded(name: &str) -> Vec<u8> {
 
 #[test]
 fn trace_files_become_a_page_and_a_perfetto_trace() {
-    let folder = folder("page");
-    let (one, two) = (folder.join("one.trace"), folder.join("two.trace"));
+    let folder = Folder::new("timeline-page");
+    let (one, two) = (folder.path().join("one.trace"), folder.path().join("two.trace"));
     std::fs::write(&one, recorded("cockpit")).unwrap();
     std::fs::write(&two, recorded("tail")).unwrap();
-    let json = folder.join("trace.json");
+    let json = folder.path().join("trace.json");
     let output = timeline(&[&one, &two, Path::new("--perfetto"), &json]);
     assert!(output.status.success(), "{output:?}");
-    let page = folder.join("one.html");
+    let page = folder.path().join("one.html");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.lines().collect::<Vec<_>>(), [page.to_str().unwrap(), json.to_str().unwrap()]);
 
@@ -52,9 +49,8 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
 
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.contains("cockpit") && text.contains("tail"));
-    let Some(shown) = in_browser(&page, &folder) else {
+    let Some(shown) = in_browser(&page, folder.path()) else {
         println!("skipped: chromium is not installed (apt-get install chromium)");
-        std::fs::remove_dir_all(&folder).unwrap();
         return;
     };
     // The script reached its end, and drew the rows of both channels.
@@ -64,13 +60,88 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     for head in ["<th class=\"channel\" colspan=\"12\">cockpit</th>", " ms</td>"] {
         assert!(shown.contains(head), "{head}: {shown}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A slow consumer that loses the processor to a fast one, then returns too late, and once more in time.
+fn late_and_in_time() -> Recording {
+    let r = |at_us: u64, what, level, who, a: u64, b| Record { at: at_us * 1_000, what, level, who, a, b };
+    let slow = vec![
+        r(1_000, What::Begin, 0, 1, 20_000, 0),
+        r(5_000, What::End, 0, 1, 4_000_000, 0),
+        r(5_000, What::Miss, 0, 1, 750_000, 4_250_000),
+        r(7_000, What::Begin, 0, 1, 10_000, 0),
+        r(8_000, What::End, 0, 1, 1_000_000, 0),
+    ];
+    let fast = vec![
+        r(2_000, What::Preempt, 0, 1, 3, 2),
+        r(2_000, What::Begin, 3, 2, 5_000, 0),
+        r(3_500, What::End, 3, 2, 1_500_000, 0),
+        r(3_500, What::Resume, 0, 1, 1_500_000, 2),
+    ];
+    let track = |thread: &str, records| Track { thread: thread.into(), overwritten: 0, records };
+    let party = |id, name: &str| Party { role: Role::Consumer, id, name: name.into() };
+    Recording {
+        name: "cockpit".into(),
+        parties: vec![party(1, "slow"), party(2, "fast")],
+        tracks: vec![track("low-thread", slow), track("high-thread", fast)],
+        ..Recording::default()
+    }
+}
+
+/// Moves a pointer over each run, over where nothing happened, and looks at the colour of each run's end; writes down what it saw.
+const POINTER: &str = r#"<script>
+const seen = document.createElement('pre');
+const note = (text) => { seen.textContent += text.replaceAll('\n', ' | ') + ';\n'; };
+const over = (x, y) => {
+  const box = canvas.getBoundingClientRect();
+  canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + x, clientY: box.top + y }));
+  return tip.hidden ? 'nothing' : tip.textContent;
+};
+const pixel = (image, x, y) => image.data.slice((y * image.width + x) * 4).slice(0, 4).join(',');
+const sample = document.createElement('canvas').getContext('2d');
+sample.fillStyle = colour('miss');
+sample.fillRect(0, 0, 1, 1);
+const red = pixel(sample.getImageData(0, 0, 1, 1), 0, 0), ratio = window.devicePixelRatio || 1;
+const drawn = pen.getImageData(0, 0, canvas.width, canvas.height);
+for (const place of places.filter((place) => place.row)) for (const run of place.row.runs) {
+  const end = pixel(drawn, Math.round(xOf(run[1]) * ratio), Math.round((place.y + 5) * ratio));
+  note(`at ${run[0]}: ${over(xOf((run[0] + run[1]) / 2), place.y + ROW / 2)} | ${end === red ? 'marked' : 'not marked'}`);
+}
+note(`between: ${over(xOf(5500000), places[places.length - 1].y + ROW / 2)}`);
+document.body.append(seen);
+</script>"#;
+
+#[test]
+fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
+    let folder = Folder::new("timeline-hover");
+    let file = folder.path().join("flight.trace");
+    std::fs::write(&file, encode(&late_and_in_time())).unwrap();
+    assert!(timeline(&[&file]).status.success());
+    let page = folder.path().join("flight.html");
+    let text = std::fs::read_to_string(&page).unwrap();
+    std::fs::write(&page, text + POINTER).unwrap();
+    if let Some(shown) = in_browser(&page, folder.path()) {
+        let shown = shown.rsplit("<pre>").next().unwrap();
+        let seen: Vec<_> = shown.split(';').map(str::trim).take(4).collect();
+        assert_eq!(
+            seen,
+            [
+                "at 1000000: fast, level 3 | from 1 ms to 2.5 ms: ran for 1.5 ms | its event waited 5 µs | on high-thread | not marked",
+                "at 0: slow, level 0 | from 0 ms to 4 ms: ran for 2.5 ms | its event waited 20 µs | on low-thread | \
+                 pre-empted once, 1.5 ms in all, by fast | deadline missed by 750 µs | marked",
+                "at 6000000: slow, level 0 | from 6 ms to 7 ms: ran for 1 ms | its event waited 10 µs | on low-thread | not marked",
+                "between: nothing",
+            ]
+        );
+    } else {
+        println!("skipped: chromium is not installed (apt-get install chromium)");
+    }
 }
 
 #[test]
 fn what_is_no_trace_is_refused_by_name() {
-    let folder = folder("bad");
-    let file = folder.join("letter.trace");
+    let folder = Folder::new("timeline-bad");
+    let file = folder.path().join("letter.trace");
     std::fs::write(&file, "Dear Sir").unwrap();
     let output = timeline(&[&file]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -80,8 +151,7 @@ fn what_is_no_trace_is_refused_by_name() {
     std::fs::write(&file, cut).unwrap();
     let said = String::from_utf8_lossy(&timeline(&[&file]).stderr).into_owned();
     assert!(said.contains("letter.trace: the trace file is cut off"), "{said}");
-    assert!(!folder.join("letter.html").exists());
-    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(!folder.path().join("letter.html").exists());
 }
 
 /// The document as the browser has it once its scripts have run; `None` without a browser. Fails where a script complained.

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut service, mut bare) = (Vec::new(), Vec::new());
         let name = format!("measured-{size}");
         near.create_area(&Area { name: name.clone(), size: size as u32, histories: 1 })?;
-        let mut writer = near.map_writer(&name, WriterQoS { period: 0 })?;
+        let mut writer = near.map_writer(&name, WriterQoS { period: 0, size: 0 })?;
         let mut reader = far.attach_reader(&name, WISH)?;
         let mut value = vec![7; size];
         for _ in 0..6 {
@@ -150,7 +150,7 @@ fn attaching(near: &Library, far: &Library, areas: usize) -> Result<(), Box<dyn 
     for number in 0..areas {
         let name = format!("area-{number}");
         near.create_area(&Area { name: name.clone(), size: 64, histories: 1 })?;
-        let writer = near.map_writer(&name, WriterQoS { period: 1_000_000_000 })?;
+        let writer = near.map_writer(&name, WriterQoS { period: 1_000_000_000, size: 0 })?;
         let start = Instant::now();
         match far.attach_reader(&name, wish) {
             Ok(reader) => {

@@ -10,6 +10,10 @@
 //! admitted. On the link, datagrams are paced at [`link_rate`] and leave the most urgent first; what is under way already, one datagram and
 //! what the pacer lets out ahead of the rate, blocks all others.
 //!
+//! At both ends the dispatching thread serves guaranteed channels by the same order, a datagram at a time: pushes of the upper band, and what has
+//! come in at the sockets of receive agents. A stage is blocked by what is under way when it becomes ready: a piece that is less urgent,
+//! and those that the thread does before it looks again.
+//!
 //! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
 //! ([`crate::plane`]), so a wrong number hurts the channel that it belongs to.
 
@@ -89,6 +93,8 @@ pub struct Wish {
 pub struct Grant {
     /// What the push agent is held to; at the reader's end, what the receive agent costs.
     pub guarantee: Guarantee,
+    /// Bytes of the largest value that it was admitted with.
+    pub size: usize,
     cpu: TaskId,
     link: Option<TaskId>,
 }
@@ -247,6 +253,7 @@ impl NodeAdmission {
                 promotion_ns: cpu.promotion.ns(),
                 cost_ns,
             },
+            size: channel.size,
             cpu: cpu.id,
             link: None,
         };
@@ -299,7 +306,8 @@ impl Model {
                 let between = one.saturating_mul(channel.datagrams(channel.size) as u64);
                 task(cost.saturating_add(between)).deadline(part(PUSHED))
             }
-            End::Receive => task(cost).deadline(part(WHOLE)).jitter(part(CARRIED)),
+            // Of a push and a receive agent with the same deadline, the latter goes first.
+            End::Receive => task(cost).deadline(part(WHOLE).minus(Nanos::new(1))).jitter(part(CARRIED)),
         }
     }
 

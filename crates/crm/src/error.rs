@@ -129,14 +129,14 @@ macro_rules! operations {
 operations! {
     rio::CreateAreaError { AreaExists WrongSize Unavailable }
     rio::DestroyAreaError { UnknownArea Unavailable }
-    rio::MapWriterError { UnknownArea WriterExists Unavailable }
+    rio::MapWriterError { UnknownArea WriterExists WrongSize Unavailable }
     rio::AttachReaderError { UnknownArea WrongSize NotAdmitted Unavailable }
     rio::DetachError { UnknownHandle Unavailable }
     rio::WriteError { UnknownHandle WrongSize }
     rio::NotifyError { UnknownHandle WrongSize Unavailable }
     lib_comm::CreateAreaError { AreaExists WrongSize Unavailable }
     lib_comm::DestroyAreaError { UnknownArea Unavailable }
-    lib_comm::MapWriterError { UnknownArea WriterExists Unavailable }
+    lib_comm::MapWriterError { UnknownArea WriterExists WrongSize Unavailable }
     lib_comm::AttachReaderError { UnknownArea WrongSize NotAdmitted Unavailable }
     lib_comm::DetachError { UnknownHandle Unavailable }
     crm_comm::DescribeError { UnknownArea }

@@ -18,15 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-const SIZE: usize = 5_000;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const SIZE: usize = 5_000;
 const ROLE: &str = "ISORB_CRM_KILL_ROLE";
 
 /// An ORB with a thread that runs it.
-struct Running(Orb, Option<std::thread::JoinHandle<()>>);
+pub(crate) struct Running(pub Orb, Option<std::thread::JoinHandle<()>>);
 
 impl Running {
-    fn at(port: u16) -> Running {
+    pub(crate) fn at(port: u16) -> Running {
         let config = Config { endpoints: vec![format!("127.0.0.1:{port}")], ..Config::default() };
         let orb = Orb::with_config(config);
         orb.root_poa().unwrap();
@@ -75,10 +75,10 @@ fn victim() {
 }
 
 /// Another process; killed at the end.
-struct Victim(Child, String);
+pub(crate) struct Victim(pub Child, pub String);
 
 impl Victim {
-    fn start(role: &str) -> Victim {
+    pub(crate) fn start(role: &str) -> Victim {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "kill_tests::victim", "--test-threads", "1"])
             .env(ROLE, role)
@@ -95,7 +95,7 @@ impl Victim {
         Victim(child, said)
     }
 
-    fn lives(&mut self) -> bool {
+    pub(crate) fn lives(&mut self) -> bool {
         match self.0.try_wait().unwrap() {
             None => true,
             Some(status) => {
@@ -105,7 +105,7 @@ impl Victim {
         }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -117,16 +117,16 @@ impl Drop for Victim {
     }
 }
 
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let folder = std::env::temp_dir().join(format!("isorb-crm-kill-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         Folder(folder)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -137,9 +137,9 @@ impl Drop for Folder {
     }
 }
 
-const QOS: WriterQoS = WriterQoS { period: 0 };
+pub(crate) const QOS: WriterQoS = WriterQoS { period: 0, size: 0 };
 
-fn by(through: Path) -> ReaderQoS {
+pub(crate) fn by(through: Path) -> ReaderQoS {
     let (how, period, deadline, histories) = (Mode::PushOnWrite, 0, 0, 1);
     ReaderQoS { how, period, deadline, histories, guaranteed: false, through, parity: 0 }
 }
@@ -169,7 +169,7 @@ fn until(what: &str, reader: &mut AreaReader, number: u64) {
     }
 }
 
-fn sooner_or_later<T>(what: &str, mut attempt: impl FnMut() -> Result<T, Error>) -> T {
+pub(crate) fn sooner_or_later<T>(what: &str, mut attempt: impl FnMut() -> Result<T, Error>) -> T {
     let deadline = Deadline::after(PATIENCE);
     loop {
         match attempt() {

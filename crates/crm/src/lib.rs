@@ -25,6 +25,8 @@ pub use isorb_crm_memory as memory;
 pub mod coordinator;
 mod error;
 #[cfg(test)]
+mod frozen_tests;
+#[cfg(test)]
 mod kill_tests;
 mod library;
 pub mod node;

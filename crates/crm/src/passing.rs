@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     /// Server to library: the segment of a ticket, the writer's own.
     Segment,
     /// Library to server: here is an area's segment again; the server that made it is gone. The number is the writer's period if this
-    /// process writes it, [`ONLY_READ`] if it only reads.
+    /// process writes it, [`ONLY_READ`] if it only reads; the text the size that it promised, a space and the area's name.
     HandBack,
     /// Server to library: what became of it; the number is the new ticket, 0 when another process was first.
     Adopted,

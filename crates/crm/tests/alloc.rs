@@ -27,6 +27,7 @@ fn pushing_and_receiving_allocate_nothing() {
     for id in 0..4 {
         let geometry = Geometry::new(5_000, 1).unwrap();
         let (source, replica) = [(); 2].map(|()| Segment::create("alloc", geometry).unwrap()).into();
+        assert_eq!(far.reserve().unwrap(), id);
         let channel = Channel { id, epoch: 1, token: 1, size: 5_000, fragment: 700, parity: id as usize };
         let target = replica.writer().unwrap();
         let spec = ReceiveSpec {
@@ -36,6 +37,7 @@ fn pushing_and_receiving_allocate_nothing() {
             fresh_ns: Some(2_000_000),
             silence_ns: 5_000_000,
             second: None,
+            deadline_ns: (id % 2 == 1).then_some(90_000),
         };
         far.add_receive(ReceiveAgent::new(spec).unwrap(), 0).unwrap();
         let guarantee = (id % 2 == 0).then_some(Guarantee {

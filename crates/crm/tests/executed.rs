@@ -93,7 +93,7 @@ fn run(told_kbit: u32) -> Option<Seen> {
         let area = Area { name: name.to_owned(), size: size as u32, histories: 1 };
         let writer = lab.left().run(|| {
             near.create_area(&area).unwrap();
-            near.map_writer(name, WriterQoS { period: PERIOD_NS }).unwrap()
+            near.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0 }).unwrap()
         });
         Ok((writer.unwrap(), lab.right().run(|| far.attach_reader(name, wish)).unwrap()?))
     };

@@ -71,7 +71,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         // Calls are made from within the host: they open connections.
         let make = || -> Result<AreaWriter, Error> {
             near.create_area(&Area { name: name.clone(), size: 4096, histories: 1 })?;
-            near.map_writer(&name, WriterQoS { period: 100_000_000 })
+            near.map_writer(&name, WriterQoS { period: 100_000_000, size: 0 })
         };
         let writer = lab.left().run(make).unwrap().unwrap();
         let reader = lab.right().run(|| far.attach_reader(&name, wish)).unwrap()?;
@@ -87,7 +87,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     // Best effort that would fill the link many times over.
     let make = || -> Result<AreaWriter, Error> {
         near.create_area(&Area { name: "bulk".into(), size: 60_000, histories: 1 })?;
-        near.map_writer("bulk", WriterQoS { period: 0 })
+        near.map_writer("bulk", WriterQoS { period: 0, size: 0 })
     };
     let mut bulk = lab.left().run(make).unwrap().unwrap();
     let best_effort = ReaderQoS { guaranteed: false, ..wish };

@@ -11,6 +11,7 @@ use crate::filter::Filter;
 use crate::modules::{Rack, Replaceable};
 use crate::placement::Quality;
 use crate::supplier::{Published, SupplierQos};
+use isorb_rt::priority::Priority;
 use std::fmt;
 use std::sync::Arc;
 
@@ -97,6 +98,11 @@ impl<R: Rack> ProxyPushSupplier<R> {
     /// The consumer's number, which the trace uses.
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// The priority at which the scheduler put it; `None` once it is gone.
+    pub fn priority(&self) -> Option<Priority> {
+        self.core.priority_of(self.id)
     }
 
     /// Takes the consumer out of the tables: it costs events nothing, and gets none that come from now on. What waits in its

@@ -1,7 +1,7 @@
 //! Consumers that push on what they were pushed, promised their places as a whole.
 
 use crate::placement::{NotAdmitted, Placement, Quality, SubPriority};
-use crate::scheduled::priority;
+use crate::scheduled::{priority, sub_priority};
 use isorb_sched::{Graph, RuntimeScheduler, Stage, TaskId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -132,8 +132,7 @@ fn place(stage: &Stage, chain: ChainId, cost: Duration, period: Duration) -> Pla
     Place {
         chain,
         priority: priority(dispatch.thread_priority),
-        // Less is sooner there, more is sooner here.
-        sub_priority: SubPriority::Static(-i32::from(dispatch.static_subpriority)),
+        sub_priority: sub_priority(&dispatch),
         deadline: Duration::from_nanos(stage.own_deadline().ns()),
         cost,
         period,

@@ -10,6 +10,7 @@ use crate::latency::Latencies;
 use crate::modules::{Configuration, Rack, Replaceable, Row};
 use crate::observer::Observer;
 use crate::trace::Trace;
+use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::time::Deadline;
 use std::fmt;
@@ -102,6 +103,11 @@ impl<R: Rack> Channel<R> {
     /// [`StartError`].
     pub fn fixed(config: Config, modules: R) -> Result<Channel<R>, StartError> {
         Ok(Channel { core: Core::start(config, modules)? })
+    }
+
+    /// The levels of priority at which consumers are served, the least urgent first.
+    pub fn levels(&self) -> &[Priority] {
+        &self.core.kernel.levels
     }
 
     /// Where consumers connect.

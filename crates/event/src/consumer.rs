@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use std::fmt;
+use std::time::Duration;
 
 /// A consumer of events (`RtecEventComm::PushConsumer`). A function of events is one.
 pub trait PushConsumer: Send + Sync {
@@ -14,6 +15,13 @@ pub trait PushConsumer: Send + Sync {
     /// [`Failure`]: counted; a consumer that fails again and again is disconnected (see
     /// [`Quality::failures`](crate::Quality::failures)). A panic counts as one.
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure>;
+
+    /// Asked after each failure: how long the consumer is left alone, since it would fail again. What comes meanwhile waits in its queue
+    /// as its policy has it; where no queue stands between it and the supplier, it is lost and counted. Zero, unless implemented, is not
+    /// at all.
+    fn rest(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// The channel has disconnected it, and will not call again.
     fn disconnected(&self) {}

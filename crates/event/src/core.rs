@@ -21,6 +21,7 @@ use crate::table::Hit;
 use crate::timer::{Due, Timers};
 use crate::trace::{Record, Trace, What};
 use crate::view::View;
+use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,6 +48,14 @@ pub(crate) struct Core<R: Rack> {
     rack: R,
 }
 
+/// How many processors a trace that so many threads write to must know; a model has none.
+fn processors(trace_threads: usize) -> usize {
+    #[cfg(not(loom))]
+    return if trace_threads > 0 { isorb_rt::sched::possible_cpus() } else { 0 };
+    #[cfg(loom)]
+    return trace_threads.min(1);
+}
+
 impl<R: Rack> Core<R> {
     pub(crate) fn start(config: Config, rack: R) -> Result<Arc<Core<R>>, StartError> {
         let levels = config.levels;
@@ -56,7 +65,13 @@ impl<R: Rack> Core<R> {
         let limits = config.limits;
         let kernel = Arc::new(Kernel::new(
             config.clock,
-            Trace::new(limits.trace_threads, limits.trace_records, config.trace),
+            Trace::new(
+                limits.trace_threads,
+                limits.trace_records,
+                processors(limits.trace_threads),
+                levels.len(),
+                config.trace,
+            ),
             EventPool::new(limits.events, limits.payload),
             sets(limits.sets),
             levels.into(),
@@ -245,6 +260,10 @@ impl<R: Rack> Core<R> {
     pub(crate) fn reserve(&self, consumers: usize) {
         let view = self.view.read();
         self.rack.modules(&view).dispatch().reserve(consumers);
+    }
+
+    pub(crate) fn priority_of(&self, consumer: u32) -> Option<Priority> {
+        self.registry.lock().consumers.get(&consumer).map(|entry| entry.connection.priority())
     }
 
     pub(crate) fn status(&self) -> Vec<ConsumerStatus> {

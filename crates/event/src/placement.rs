@@ -2,6 +2,7 @@
 
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
+use isorb_sched::{Criticality, Importance};
 use std::fmt;
 use std::time::Duration;
 
@@ -45,6 +46,10 @@ pub struct Quality {
     pub worst_case: Option<Duration>,
     /// How often it is pushed to at most, for the scheduler's admission.
     pub period: Option<Duration>,
+    /// How much its deadlines matter, for schedulers that ask.
+    pub criticality: Criticality,
+    /// Which goes first of those that are equal otherwise, for schedulers that ask.
+    pub importance: Importance,
     /// What an overrun entails.
     pub containment: Containment,
     /// How many pushes may wait for it; at least 1.
@@ -65,6 +70,8 @@ impl Default for Quality {
             deadline: None,
             worst_case: None,
             period: None,
+            criticality: Criticality::Medium,
+            importance: Importance::Medium,
             containment: Containment::Count,
             queue: 64,
             overflow: Overflow::DropOldest,

@@ -4,7 +4,7 @@ use crate::chains::{ChainId, Chains};
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
-use isorb_sched::{Graph, Nanos, Order, RuntimeScheduler, Task, TaskId};
+use isorb_sched::{Dispatch, Graph, Nanos, Order, RuntimeScheduler, Task, TaskId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -123,7 +123,9 @@ impl RunTimeScheduler for Scheduled {
             return Ok((placement, 0));
         };
         let mut task = Task::new(name, nanos(worst_case), nanos(period))
-            .priority(q.priority.get().unsigned_abs().into());
+            .priority(q.priority.get().unsigned_abs().into())
+            .criticality(q.criticality)
+            .importance(q.importance);
         if let Some(deadline) = q.deadline {
             task = task.deadline(nanos(deadline));
         }
@@ -134,12 +136,7 @@ impl RunTimeScheduler for Scheduled {
         let d = connected.dispatch;
         let placement = Placement {
             priority: priority(d.thread_priority),
-            sub_priority: match d.order {
-                // Less is sooner there, more is sooner here.
-                Order::Arrival => SubPriority::Static(-i32::from(d.static_subpriority)),
-                Order::Deadline => SubPriority::Deadline,
-                Order::Laxity => SubPriority::Laxity,
-            },
+            sub_priority: sub_priority(&d),
             deadline: Some(Duration::from_nanos(d.deadline.ns())),
             worst_case: Some(worst_case),
         };
@@ -158,6 +155,16 @@ impl RunTimeScheduler for Scheduled {
 
 pub(crate) fn priority(of: u16) -> Priority {
     i16::try_from(of).ok().and_then(Priority::new).unwrap_or(Priority::MAX)
+}
+
+/// A queue by deadline or laxity computes it of each event as it is queued.
+pub(crate) fn sub_priority(dispatch: &Dispatch) -> SubPriority {
+    match dispatch.order {
+        // Less is sooner there, more is sooner here.
+        Order::Arrival => SubPriority::Static(-i32::from(dispatch.static_subpriority)),
+        Order::Deadline => SubPriority::Deadline,
+        Order::Laxity => SubPriority::Laxity,
+    }
 }
 
 fn nanos(time: Duration) -> Nanos {

@@ -174,6 +174,8 @@ impl Class {
 
     #[inline]
     fn get(&self, key: u64) -> Option<&Arc<[Hit]>> {
+        #[cfg(test)]
+        tests::looked_up();
         let hash = hash(key);
         let shard = &self.shards[self.shard(hash)];
         let mask = shard.slots.len().wrapping_sub(1);
@@ -234,4 +236,68 @@ impl Shard {
 fn hash(key: u64) -> u64 {
     let h = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     h ^ (h >> 29)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Channel, Config, ConsumerQos, Event, Filter, Limits, ProxyPushSupplier};
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    thread_local! {
+        static LOOKED_UP: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A table was asked for a key on this thread.
+    pub(super) fn looked_up() {
+        LOOKED_UP.set(LOOKED_UP.get() + 1);
+    }
+
+    /// Connects so many consumers each, and says how often the tables were asked for an event that one of each filter's wants.
+    fn look_ups(filters: &[&dyn Fn(i32) -> Filter], consumers: i32) -> (usize, u32, usize) {
+        let limits = Limits { consumers: 10_000, ..Limits::default() };
+        let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
+        let connect = |filter| {
+            let nothing = Arc::new(|_: &[Event<'_>]| ());
+            channel.for_consumers().connect(nothing, ConsumerQos::of("test", filter)).unwrap()
+        };
+        let all: Vec<ProxyPushSupplier> =
+            filters.iter().flat_map(|of| (0..consumers).map(|n| connect(of(n)))).collect();
+        let supplier = channel.for_suppliers().connect().unwrap();
+        let push = || {
+            let before = LOOKED_UP.get();
+            let taken = supplier.push(&Event::new(0x500, 0x700)).taken;
+            (LOOKED_UP.get() - before, taken)
+        };
+        let (asked, taken) = push();
+        assert_eq!(asked, channel.lookups(), "the channel says what it does");
+        // Those that are suspended are in no table.
+        all.iter().for_each(|proxy| proxy.suspend().unwrap());
+        let (suspended, none) = push();
+        assert_eq!(none, 0);
+        (asked, taken, suspended)
+    }
+
+    #[test]
+    #[cfg(not(loom))]
+    fn an_event_costs_one_look_up_a_kind_of_subscription_however_many_subscribe() {
+        let by_type = |n| Filter::of_type(0x500 + n);
+        let by_source = |n| Filter::from_source(0x700 + n);
+        let masked = |type_mask: u32| {
+            move |n: i32| Filter::Masked {
+                source_mask: 0,
+                type_mask,
+                source: 0,
+                event_type: (0x500 & type_mask) ^ ((n as u32) << 12 & type_mask),
+            }
+        };
+        for consumers in [1, 100, 2_000] {
+            assert_eq!(look_ups(&[&by_type, &by_source], consumers), (2, 2, 0), "{consumers}");
+        }
+        let (one, two, three) = (masked(0xfff0_0f00), masked(0xfff0_f000), masked(0xffff_0000));
+        for consumers in [1, 10] {
+            let (asked, _, suspended) = look_ups(&[&one, &two, &three], consumers);
+            assert_eq!((asked, suspended), (3, 0), "one a distinct mask, {consumers} consumers each");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::octets::{encapsulated, put_name, put_octets};
 use crate::profile::TaggedProfile;
 use alloc::string::String;
 use alloc::vec::Vec;
-use isorb_cdr::{ErrorKind, Result, Version};
+use isorb_cdr::{Result, Version};
 
 /// An object behind a transport whose addresses are texts. The layout is that of TAO's profile for unix sockets: version,
 /// rendezvous point, object key and, from 1.1 on, components.
@@ -32,12 +32,7 @@ impl AddressProfile {
     /// [`isorb_cdr::Error`]; [`ErrorKind::Value`] for a major version other than 1.
     pub fn parse(tagged: &TaggedProfile) -> Result<AddressProfile> {
         let c = &mut Cursor::encapsulation(&tagged.data)?;
-        let version = match (c.u8()?, c.u8()?) {
-            (1, 0) => Version::V1_0,
-            (1, 1) => Version::V1_1,
-            (1, _) => Version::V1_2,
-            _ => return Err(c.error(ErrorKind::Value)),
-        };
+        let version = crate::profile::version(c)?;
         let address = c.str()?.into();
         let key = c.octets()?.into();
         let components = if version == Version::V1_0 { Vec::new() } else { TaggedComponent::read_all(c)? };

@@ -19,6 +19,8 @@ pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
 pub const TAG_SSL_SEC_TRANS: u32 = 20;
 /// TAO's list of endpoints, one a lane.
 pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
+/// omniORB's address over a unix socket: the name of the host, and the path.
+pub const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 /// What an address of this host means: isorb's own ("ISO\x01").
 pub const TAG_PLACE: u32 = 0x4953_4f01;
 
@@ -149,6 +151,13 @@ pub enum Component {
         /// TCP port.
         port: u16,
     },
+    /// An address of omniORB's over a unix socket, for processes of that host.
+    OmniUnix {
+        /// The host's own name for itself.
+        host: String,
+        /// The socket.
+        path: String,
+    },
     /// What the profile's address means: it is good for who finds the same two texts for it.
     Place {
         /// The host, as it runs now.
@@ -177,6 +186,7 @@ impl Component {
                 | TAG_SSL_SEC_TRANS
                 | TAG_TAO_ENDPOINTS
                 | TAG_PLACE
+                | TAG_OMNIORB_UNIX_TRANS
         ) {
             return Ok(Component::Unknown(tagged.clone()));
         }
@@ -189,6 +199,7 @@ impl Component {
                 Component::AlternateAddress { host: c.str()?.into(), port: c.u16()? }
             }
             TAG_PLACE => Component::Place { host: c.str()?.into(), spot: c.str()?.into() },
+            TAG_OMNIORB_UNIX_TRANS => Component::OmniUnix { host: c.str()?.into(), path: c.str()?.into() },
             TAG_SSL_SEC_TRANS => Component::Ssl { supports: c.u16()?, requires: c.u16()?, port: c.u16()? },
             _ => Component::TaoEndpoints(tao_endpoints(c)?),
         })
@@ -215,6 +226,13 @@ impl Component {
             Component::Ssl { supports, requires, port } => (
                 TAG_SSL_SEC_TRANS,
                 encapsulated(|e| [*supports, *requires, *port].into_iter().for_each(|v| e.put(v))),
+            ),
+            Component::OmniUnix { host, path } => (
+                TAG_OMNIORB_UNIX_TRANS,
+                encapsulated(|e| {
+                    put_name(e, host);
+                    put_name(e, path);
+                }),
             ),
             Component::Place { host, spot } => (
                 TAG_PLACE,
@@ -309,6 +327,7 @@ mod tests {
             Component::AlternateAddress { host: "fe80::1".into(), port: 1 },
             Component::Ssl { supports: 1, requires: 2, port: 3 },
             Component::Place { host: "boot".into(), spot: "fe00:1".into() },
+            Component::OmniUnix { host: "lab".into(), path: "/run/x".into() },
             Component::TaoEndpoints(vec![TaoEndpoint { host: "a".into(), port: 65535, priority: -1 }]),
             Component::Unknown(tagged(77, &[1, 2])),
         ] {

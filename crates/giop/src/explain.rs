@@ -190,6 +190,9 @@ impl Lines {
             Component::Ssl { supports, requires, port } => {
                 self.line(&format!("TLS port: {port}, supports {supports:#06x}, requires {requires:#06x}"));
             }
+            Component::OmniUnix { host, path } => {
+                self.line(&format!("also at: unix socket {path} of host {host}"));
+            }
             Component::Place { host, spot } => {
                 self.line(&format!("means: spot {spot} of the host whose boot is {host}"));
             }

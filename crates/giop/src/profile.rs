@@ -72,12 +72,7 @@ impl IiopProfile {
     /// [`isorb_cdr::Error`]; [`ErrorKind::Value`] for a major version other than 1.
     pub fn parse(data: &[u8]) -> Result<IiopProfile> {
         let c = &mut Cursor::encapsulation(data)?;
-        let version = match (c.u8()?, c.u8()?) {
-            (1, 0) => Version::V1_0,
-            (1, 1) => Version::V1_1,
-            (1, _) => Version::V1_2,
-            _ => return Err(c.error(ErrorKind::Value)),
-        };
+        let version = version(c)?;
         let host = c.str()?.into();
         let port = c.u16()?;
         let key = c.octets()?.into();
@@ -140,4 +135,14 @@ impl IiopProfile {
 /// [`isorb_cdr::Error`].
 pub fn multiple_components(data: &[u8]) -> Result<Vec<TaggedComponent>> {
     TaggedComponent::read_all(&mut Cursor::encapsulation(data)?)
+}
+
+/// The version at the beginning of a profile. A later minor version is read as 1.2, which it extends.
+pub(crate) fn version(c: &mut Cursor<'_>) -> Result<Version> {
+    match (c.u8()?, c.u8()?) {
+        (1, 0) => Ok(Version::V1_0),
+        (1, 1) => Ok(Version::V1_1),
+        (1, _) => Ok(Version::V1_2),
+        _ => Err(c.error(ErrorKind::Value)),
+    }
 }

@@ -7,6 +7,7 @@
 use crate::object::{Place, Target};
 use crate::peer::Peer;
 use crate::poa::{GroupError, ObjectId};
+use crate::rt::Facts;
 use crate::server::{Joined, Membership};
 use crate::transports::Route;
 use crate::{Object, Orb, Poa, Result, SystemException};
@@ -14,7 +15,8 @@ use isorb_giop::codeset::negotiate;
 use isorb_giop::message::RequestHead;
 use isorb_giop::miop::{Group, UipmcProfile};
 use isorb_giop::profile::TAG_UIPMC;
-use isorb_giop::{Completion, Ior, Kind, Version};
+use isorb_giop::{Completion, Ior, Kind};
+use isorb_rt::sched::SchedClass;
 use isorb_rt::sync::PiMutex;
 use isorb_transport::miop::GroupStatistics;
 use std::net::SocketAddr;
@@ -81,8 +83,9 @@ pub(crate) fn resolve(orb: &Orb, ior: &Arc<Ior>) -> Result<Option<Target>> {
     let answering = profile.answering().and_then(|iiop| Ior::iiop(&*ior.type_id, &iiop).ok());
     let answering = answering.map(|ior| Object::new(orb, ior));
     let head = RequestHead::by_profile(tagged).ok_or_else(malformed)?;
+    let facts = Facts::read(TAG_UIPMC, &profile.components)?;
     let place = Place::Group(Box::new(GroupPlace { peer, answering }));
-    Ok(Some(Target::of_group(place, ior.clone(), head, code_sets, Version::V1_2)))
+    Ok(Some(Target::of_group(place, ior.clone(), head, code_sets, facts)))
 }
 
 /// The multicast groups that an ORB has joined.
@@ -90,7 +93,13 @@ pub(crate) fn resolve(orb: &Orb, ior: &Arc<Ior>) -> Result<Option<Target>> {
 pub(crate) struct Groups(PiMutex<Vec<Arc<Joined>>>);
 
 impl Groups {
-    fn add(&self, orb: &Orb, at: SocketAddr, membership: Membership) -> Result<()> {
+    fn add(
+        &self,
+        orb: &Orb,
+        at: SocketAddr,
+        membership: Membership,
+        lanes: Option<SchedClass>,
+    ) -> Result<()> {
         let mut all = self.0.lock();
         orb.check_running()?;
         let joined = match all.iter().find(|joined| joined.is_at(at)) {
@@ -101,6 +110,9 @@ impl Groups {
                 joined
             }
         };
+        if let Some(class) = lanes {
+            joined.hand_to(class);
+        }
         let known = joined.memberships();
         if !known.iter().any(|other| other.is(&membership)) {
             joined.set_memberships(known.iter().cloned().chain([membership]));
@@ -169,8 +181,9 @@ impl Poa {
         Ok(id)
     }
 
-    /// Makes the object with this id a member of a group. Requests to the group run on the thread that hears them, one after the other,
-    /// for one member after the other.
+    /// Makes the object with this id a member of a group. Where its POA has a thread pool, requests to the group run on the lane of their
+    /// priority: the calling thread's where the POA's priority model is client-propagated, the object's own where it is server-declared.
+    /// Otherwise they run on the thread that hears them, one after the other, for one member after the other.
     ///
     /// # Errors
     /// NotAGroupObject; BAD_PARAM with minor code OMG|14 with SYSTEM_ID, when the POA did not make the id; COMM_FAILURE when the multicast group
@@ -178,7 +191,8 @@ impl Poa {
     ///
     /// # Real-time
     /// For the first member at an address: opens a socket, starts a thread as urgent as the calling one, and allocates what messages are put
-    /// together in, about `multicast_message_bytes` times `multicast_messages`.
+    /// together in, about `multicast_message_bytes` times `multicast_messages`. That thread becomes as urgent as the most urgent lane of the
+    /// POA's pool.
     pub fn associate_reference_with_id(
         &self,
         group: &Object,
@@ -186,7 +200,7 @@ impl Poa {
     ) -> Result<(), GroupError> {
         let (at, membership) = self.membership(group, id.as_ref())?;
         let orb = self.group_orb()?;
-        Ok(orb.joined_groups().add(&orb, at, membership)?)
+        Ok(orb.joined_groups().add(&orb, at, membership, self.most_urgent_lane())?)
     }
 
     /// Ends a membership. The last one at an address leaves the multicast group.

@@ -73,7 +73,7 @@ impl Target {
         ior: Arc<Ior>,
         head: RequestHead,
         code_sets: Option<(Narrow, Wide)>,
-        version: Version,
+        facts: Option<Facts>,
     ) -> Target {
         Target {
             number: next_number(),
@@ -81,12 +81,12 @@ impl Target {
             ior,
             key: Box::default(),
             head: Some(head),
-            version,
+            version: Version::V1_2,
             code_sets,
             cancel: false,
             forwarded: false,
             addressing: AtomicU8::new(0),
-            facts: None,
+            facts: facts.map(Box::new),
             plans: Plans::default(),
         }
     }

@@ -391,6 +391,8 @@ impl Orb {
         {
             let more = tcp.map(|(host, port)| Component::AlternateAddress { host, port });
             let more = more.chain(protected).flat_map(|component| component.to_tagged());
+            let omni = open.filter(|_| at.local.is_none() && at.names(isorb_giop::profile::TAG_TAO_UIOP));
+            let more = more.chain(omni.into_iter().flat_map(|open| open.for_omni.iter().cloned()));
             let added = added.iter().chain(&at.of_tcp).cloned();
             let components = ours.clone().chain(more).chain(added).collect();
             let profile = IiopProfile { version, host, port, key: key.clone(), components };

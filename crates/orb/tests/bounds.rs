@@ -98,7 +98,7 @@ fn a_destructor_that_panics_ends_a_connection_and_no_thread() {
 #[test]
 fn calls_that_nest_without_end_are_refused() {
     let (server, _client, _, _) = pair(Concurrency::Connection);
-    let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Recursion::default())).unwrap();
+    let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Recursion)).unwrap();
     MYSELF.set(Some(near.clone()));
     let refused = near.ping().unwrap_err();
     assert_eq!(refused.kind, Kind::ImpLimit, "{refused}");
@@ -108,8 +108,7 @@ fn calls_that_nest_without_end_are_refused() {
 }
 
 /// Calls itself through its reference.
-#[derive(Default)]
-struct Recursion(Parrot);
+struct Recursion;
 
 thread_local! {
     static MYSELF: std::cell::RefCell<Option<EchoRef>> = const { std::cell::RefCell::new(None) };
@@ -119,26 +118,5 @@ impl common::Echo for Recursion {
     fn ping(&self, _: Upcall<'_>) -> Result<()> {
         let myself = MYSELF.with_borrow(|myself| myself.clone());
         myself.ok_or(Kind::Internal)?.ping()
-    }
-    fn text<'u>(&'u self, cx: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        self.0.text(cx, s)
-    }
-    fn octets<'u>(&'u self, cx: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        self.0.octets(cx, o)
-    }
-    fn numbers<'u>(&'u self, cx: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        self.0.numbers(cx, n)
-    }
-    fn sleep(&self, cx: Upcall<'_>, ms: u32) -> Result<u32> {
-        self.0.sleep(cx, ms)
-    }
-    fn feed(&self, cx: Upcall<'_>, o: &[u8]) -> Result<()> {
-        self.0.feed(cx, o)
-    }
-    fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()> {
-        self.0.fail(cx, how)
-    }
-    fn call_back<'u>(&'u self, cx: Upcall<'u>, to: Option<&'u EchoRef>) -> Result<&'u str> {
-        self.0.call_back(cx, to)
     }
 }

@@ -31,31 +31,10 @@ fn url(address: &str, number: u32) -> String {
 struct Keeper(Mutex<Vec<(usize, u8)>>);
 
 impl Echo for Keeper {
-    fn ping(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> isorb::Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> isorb::Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> isorb::Result<&'u [f64]> {
-        Ok(n)
-    }
-    fn sleep(&self, _: Upcall<'_>, ms: u32) -> isorb::Result<u32> {
-        Ok(ms)
-    }
     fn feed(&self, _: Upcall<'_>, o: &[u8]) -> isorb::Result<()> {
         assert!(o.iter().all(|octet| Some(octet) == o.first()), "what was fed came as another thing");
         self.0.lock().unwrap().push((o.len(), o.first().copied().unwrap_or_default()));
         Ok(())
-    }
-    fn fail(&self, _: Upcall<'_>, _: u32) -> isorb::Result<()> {
-        Ok(())
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> isorb::Result<&'u str> {
-        Ok("")
     }
 }
 

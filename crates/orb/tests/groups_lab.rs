@@ -17,21 +17,6 @@ use std::time::{Duration, Instant};
 struct Keeper(Mutex<Vec<usize>>);
 
 impl Echo for Keeper {
-    fn ping(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> isorb::Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> isorb::Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> isorb::Result<&'u [f64]> {
-        Ok(n)
-    }
-    fn sleep(&self, _: Upcall<'_>, ms: u32) -> isorb::Result<u32> {
-        Ok(ms)
-    }
     fn feed(&self, _: Upcall<'_>, o: &[u8]) -> isorb::Result<()> {
         assert!(
             o.iter().enumerate().all(|(i, octet)| *octet == (i / 7) as u8),
@@ -39,12 +24,6 @@ impl Echo for Keeper {
         );
         self.0.lock().unwrap().push(o.len());
         Ok(())
-    }
-    fn fail(&self, _: Upcall<'_>, _: u32) -> isorb::Result<()> {
-        Ok(())
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> isorb::Result<&'u str> {
-        Ok("")
     }
 }
 

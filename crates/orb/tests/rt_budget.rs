@@ -28,23 +28,11 @@ impl Echo for Worker {
         self.classes.lock().unwrap().push(SchedClass::current().unwrap());
         Ok(())
     }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        Ok(n)
-    }
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
         let end = thread_cpu_ns() + u64::from(ms) * MS;
         while thread_cpu_ns() < end {}
         self.classes.lock().unwrap().push(SchedClass::current().unwrap());
         Ok(ms)
-    }
-    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
-        Ok(())
     }
     fn fail(&self, _: Upcall<'_>, _: u32) -> Result<()> {
         panic!("on purpose")

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Echo, EchoRef, Parrot};
+use common::{Echo, EchoRef};
 use isorb::rt::policy::{
     PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy, TcpProperties, to_component,
 };
@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 struct Witness {
     priorities: Mutex<Vec<Option<i16>>>,
-    parrot: Parrot,
 }
 
 impl Witness {
@@ -34,30 +33,6 @@ impl Echo for Witness {
         let priority = cx.service_context(10).map(|data| read_rt_corba_priority(data).unwrap());
         self.priorities.lock().unwrap().push(priority);
         Ok(())
-    }
-    fn text<'u>(&'u self, cx: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        self.parrot.text(cx, s)
-    }
-    fn octets<'u>(&'u self, cx: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        self.parrot.octets(cx, o)
-    }
-    fn numbers<'u>(&'u self, cx: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        self.parrot.numbers(cx, n)
-    }
-    fn sleep(&self, cx: Upcall<'_>, ms: u32) -> Result<u32> {
-        self.parrot.sleep(cx, ms)
-    }
-    fn feed(&self, cx: Upcall<'_>, o: &[u8]) -> Result<()> {
-        self.parrot.feed(cx, o)
-    }
-    fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()> {
-        self.parrot.fail(cx, how)
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, to: Option<&'u EchoRef>) -> Result<&'u str> {
-        if let Some(to) = to {
-            to.ping()?;
-        }
-        Ok("called")
     }
 }
 

@@ -52,24 +52,6 @@ impl Echo for Scene {
         self.0.add("low ends");
         Ok(0)
     }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        Ok(n)
-    }
-    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-    fn fail(&self, _: Upcall<'_>, _: u32) -> Result<()> {
-        Ok(())
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
-        Ok("")
-    }
 }
 
 /// All priorities are one.

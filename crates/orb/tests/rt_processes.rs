@@ -5,7 +5,7 @@
 mod common;
 
 use common::rt::{lane, poa, server_with};
-use common::{Echo, EchoRef, Parrot};
+use common::{Echo, EchoRef};
 use isorb::poa::PoaPolicies;
 use isorb::rt::policy::PriorityBand;
 use isorb::rt::policy::PriorityModel::ClientPropagated;
@@ -29,7 +29,6 @@ const ROLE: &str = "ISORB_TEST_SERVES";
 struct Computer {
     computing: AtomicBool,
     meanwhile: AtomicU32,
-    parrot: Parrot,
 }
 
 impl Echo for Computer {
@@ -47,24 +46,6 @@ impl Echo for Computer {
         }
         self.computing.store(false, Ordering::SeqCst);
         Ok(self.meanwhile.swap(0, Ordering::SeqCst))
-    }
-    fn text<'u>(&'u self, cx: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        self.parrot.text(cx, s)
-    }
-    fn octets<'u>(&'u self, cx: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        self.parrot.octets(cx, o)
-    }
-    fn numbers<'u>(&'u self, cx: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        self.parrot.numbers(cx, n)
-    }
-    fn feed(&self, cx: Upcall<'_>, o: &[u8]) -> Result<()> {
-        self.parrot.feed(cx, o)
-    }
-    fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()> {
-        self.parrot.fail(cx, how)
-    }
-    fn call_back<'u>(&'u self, cx: Upcall<'u>, to: Option<&'u EchoRef>) -> Result<&'u str> {
-        self.parrot.call_back(cx, to)
     }
 }
 

@@ -123,6 +123,17 @@ fn off_asks_for_nothing_and_says_nothing() {
     assert!(!text.contains("real time") && !text.contains("setcap"), "{text}");
 }
 
+/// Threads of the ordinary class are as nice as the process: less so they may not be.
+#[test]
+fn who_was_started_to_be_nice_serves_all_the_same() {
+    if is_child() {
+        rustix::process::setpriority_process(None, 19).unwrap();
+        serve_at_a_priority(&server_with(Config::default()));
+        return;
+    }
+    said(&child("who_was_started_to_be_nice_serves_all_the_same"));
+}
+
 /// Lanes, priorities and calls are there, in the ordinary class.
 fn serve_at_a_priority(server: &Orb) {
     let lanes = [lane(100, 1), lane(20_000, 1)];

@@ -1,13 +1,21 @@
-//! Many who connect and say nothing, and descriptors that run out: who is served goes on, others get in again, nothing is
-//! left behind. One test in a process of its own, since counts and limits are those of the process.
+//! Many who connect and say nothing, and descriptors that run out, at endpoints and at lanes: who is served goes on, others get in
+//! again, nothing is left behind. One test in a process of its own, since counts and limits are those of the process.
 
 mod common;
 
-use common::{EchoRef, pair_with};
+use common::raw::Raw;
+use common::rt::{lane, poa};
+use common::{EchoRef, Parrot, pair_with};
+use isorb::poa::PoaPolicies;
+use isorb::rt::ThreadpoolOptions;
+use isorb::rt::policy::PriorityModel::ServerDeclared;
 use isorb::{Concurrency, Config, Orb, Reference};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, SockAddr, Socket, Type};
+use std::fs::File;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn entries(folder: &str) -> usize {
@@ -35,17 +43,68 @@ fn settles(at_most: [usize; 3]) {
     panic!("descriptors, threads, segments: {:?} are left, there were {at_most:?}", held());
 }
 
-/// A connection that says nothing.
-fn silent(server: &Orb) -> std::io::Result<Socket> {
-    let (protocol, at) = server.endpoint_names().remove(0);
-    let (domain, kind, address) = match protocol {
-        "tcp" => (Domain::IPV4, Type::STREAM, SockAddr::from(at.parse::<SocketAddr>().unwrap())),
-        "unix" => (Domain::UNIX, Type::STREAM, SockAddr::unix(at)?),
-        _ => (Domain::UNIX, Type::SEQPACKET, SockAddr::unix(at)?),
-    };
-    let socket = Socket::new(domain, kind, None)?;
-    socket.connect(&address)?;
-    Ok(socket)
+/// Who serves.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    Endpoint(Concurrency),
+    /// A lane of a thread pool.
+    Lane,
+}
+
+/// A server, its client, its object as the client sees it, and where others connect.
+struct Served {
+    server: Orb,
+    client: Orb,
+    echo: EchoRef,
+    at: (Type, SockAddr),
+}
+
+impl Served {
+    fn new(protocol: &str, by: By, folder: &Path) -> Served {
+        let endpoints = vec![if protocol == "tcp" { "127.0.0.1:0".into() } else { format!("{protocol}:") }];
+        let usual = Config { max_connections: 32, ..Config::default() };
+        let kind = if protocol == "segment" { Type::SEQPACKET } else { Type::STREAM };
+        let By::Endpoint(concurrency) = by else {
+            let (server, client) = (Orb::with_config(usual), Orb::with_config(Config::default()));
+            server.root_poa().unwrap().manager().activate().unwrap();
+            let path = folder.join(protocol);
+            let wanted = match protocol {
+                "tcp" => lane(0, 1),
+                _ => lane(0, 1).local_endpoint(format!("{protocol}:{}", path.display())),
+            };
+            let pool =
+                server.rt().create_threadpool_with_lanes(&[wanted], &ThreadpoolOptions::default()).unwrap();
+            let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 0);
+            let near: EchoRef =
+                poa(&server, "laned", policies).activate(Arc::new(Parrot::default())).unwrap();
+            let echo = client.resolve(&near.object().to_string()).unwrap();
+            let at = match protocol {
+                "tcp" => {
+                    let (host, port) = server.rt().threadpool_status(pool).unwrap()[0].address.clone();
+                    SocketAddr::new(host.parse().unwrap(), port).into()
+                }
+                _ => SockAddr::unix(path).unwrap(),
+            };
+            return Served { server, client, echo, at: (kind, at) };
+        };
+        let config = Config { endpoints, concurrency, ..usual };
+        let (server, client, echo, _) = pair_with(config, Config::default());
+        let (_, at) = server.endpoint_names().remove(0);
+        let at = match protocol {
+            "tcp" => at.parse::<SocketAddr>().unwrap().into(),
+            _ => SockAddr::unix(at).unwrap(),
+        };
+        Served { server, client, echo, at: (kind, at) }
+    }
+
+    /// A connection that says nothing.
+    fn silent(&self) -> std::io::Result<Socket> {
+        let (kind, address) = &self.at;
+        let domain = if address.is_unix() { Domain::UNIX } else { Domain::IPV4 };
+        let socket = Socket::new(domain, *kind, None)?;
+        socket.connect(address)?;
+        Ok(socket)
+    }
 }
 
 fn another(echo: &EchoRef) -> (Orb, EchoRef) {
@@ -66,58 +125,82 @@ fn gets_in(echo: &EchoRef) -> Orb {
     panic!("a newcomer never gets in: {:?}", far.ping());
 }
 
-fn storm(endpoint: &str, concurrency: Concurrency) {
-    let endpoints = vec![endpoint.to_string()];
-    let config = Config { endpoints, concurrency, max_connections: 32, ..Config::default() };
-    let (server, client, echo, _) = pair_with(config, Config::default());
+fn storm(protocol: &str, by: By, folder: &Path) {
+    let served = Served::new(protocol, by, folder);
+    let echo = &served.echo;
     echo.ping().unwrap();
     let before = held();
 
     // Many more than there is room for, who stay.
     let mut crowd: Vec<Socket> = Vec::new();
     for i in 0..200 {
-        crowd.extend(silent(&server));
+        crowd.extend(served.silent());
         if i % 20 == 0 {
             echo.ping().unwrap();
         }
     }
     echo.ping().unwrap();
-    drop(gets_in(&echo));
+    drop(gets_in(echo));
     echo.ping().unwrap();
     drop(crowd);
     settles(before);
 
-    // Descriptors run out: clients of this process connect until none is left.
     let usual = getrlimit(Resource::Nofile);
     let few = entries("/proc/self/fd") as u64 + 40;
     setrlimit(Resource::Nofile, Rlimit { current: Some(few), maximum: usual.maximum }).unwrap();
+    clients_take_all_descriptors(&served);
+    settles(before);
+    if protocol == "tcp" {
+        files_take_all_descriptors(&served);
+    }
+    setrlimit(Resource::Nofile, usual).unwrap();
+    echo.ping().unwrap();
+    settles(before);
+    served.server.shutdown(true).unwrap();
+    served.client.shutdown(true).unwrap();
+}
+
+/// Descriptors run out: clients of this process connect until none is left.
+fn clients_take_all_descriptors(served: &Served) {
     let mut crowd: Vec<Socket> = Vec::new();
-    while let Ok(one) = silent(&server) {
+    while let Ok(one) = served.silent() {
         crowd.push(one);
         assert!(crowd.len() < 1000, "the limit is not reached");
     }
     assert!(!crowd.is_empty());
     std::thread::sleep(Duration::from_millis(100));
-    echo.ping().unwrap();
+    served.echo.ping().unwrap();
     drop(crowd);
-    let newcomer = gets_in(&echo);
-    setrlimit(Resource::Nofile, usual).unwrap();
-    echo.ping().unwrap();
+    let newcomer = gets_in(&served.echo);
     newcomer.shutdown(true).unwrap();
-    drop(newcomer);
-    settles(before);
-    server.shutdown(true).unwrap();
-    client.shutdown(true).unwrap();
+}
+
+/// Something else has the descriptors: a newcomer waits until they are there again, and is then served without that anybody else
+/// connects, calls or leaves.
+fn files_take_all_descriptors(served: &Served) {
+    let mut files: Vec<File> = Vec::new();
+    files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+    // One for the newcomer's end, none for the server's.
+    files.pop();
+    let mut newcomer = Raw::connect(served.echo.object());
+    files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+    newcomer.send("ping", &[]);
+    std::thread::sleep(Duration::from_millis(100));
+    drop(files);
+    assert_eq!(newcomer.receive().status, 0);
 }
 
 #[test]
 fn those_who_are_served_do_not_suffer() {
+    let folder = std::env::temp_dir().join(format!("isorb-storm-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
     // What is there once and for all, such as the clock's page, is not counted.
     let before = held();
-    for endpoint in ["127.0.0.1:0", "unix:", "segment:"] {
-        for concurrency in [Concurrency::Connection, Concurrency::Lane] {
-            storm(endpoint, concurrency);
+    for protocol in ["tcp", "unix", "segment"] {
+        for by in [By::Endpoint(Concurrency::Connection), By::Endpoint(Concurrency::Lane), By::Lane] {
+            storm(protocol, by, &folder);
         }
     }
     settles([before[0] + 2, before[1] + 1, before[2]]);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -132,29 +132,8 @@ fn what_no_datagram_holds_is_refused_before_it_is_sent() {
 struct Talkative(String);
 
 impl Echo for Talkative {
-    fn ping(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
     fn text<'u>(&'u self, _: Upcall<'u>, _: &'u str) -> isorb::Result<&'u str> {
         Ok(&self.0)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> isorb::Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> isorb::Result<&'u [f64]> {
-        Ok(n)
-    }
-    fn sleep(&self, _: Upcall<'_>, ms: u32) -> isorb::Result<u32> {
-        Ok(ms)
-    }
-    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> isorb::Result<()> {
-        Ok(())
-    }
-    fn fail(&self, _: Upcall<'_>, _: u32) -> isorb::Result<()> {
-        Ok(())
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> isorb::Result<&'u str> {
-        Ok("")
     }
 }
 

@@ -23,6 +23,18 @@ pub fn now_ns() -> u64 {
     read(ClockId::Monotonic)
 }
 
+/// [`now_ns`] at the kernel's last tick, which may be [`TICK`] ago: for time-outs of seconds, at a fifth of the price.
+///
+/// # Real-time
+/// As [`now_ns`].
+#[inline]
+pub fn coarse_now_ns() -> u64 {
+    read(ClockId::MonotonicCoarse)
+}
+
+/// The longest time between two ticks of the kernel (its build option `HZ` is at least 100).
+pub const TICK: Duration = Duration::from_millis(10);
+
 /// Nanoseconds of processor time that the calling thread has used. The difference of two readings is what a piece
 /// of work cost, whoever pre-empted it; budgets are checked with it.
 ///

@@ -9,6 +9,7 @@
 //! Nothing here belongs on a real-time path: priorities are asked for at start, and kept.
 #![forbid(unsafe_code)]
 
+mod compiled;
 mod convert;
 mod names;
 mod service;
@@ -19,6 +20,7 @@ pub mod generated {
     isorb::include_idl!("rtec_scheduler");
 }
 
+pub use compiled::{Compiled, FetchError, NoPromise, Promise};
 pub use generated::rtec_scheduler;
 pub use names::{ClientScheduler, NameError, ServerScheduler};
 pub use service::SchedulerService;

@@ -10,14 +10,14 @@ use crate::rtec_scheduler::{
     Anomaly_Severity, Config_Info, Config_Info_SetView, Criticality_t, DUPLICATE_NAME, Dependency_Info,
     Dependency_Type_t, Dispatching_Type_t, INSUFFICIENT_THREAD_PRIORITY_LEVELS, Importance_t, Info_Type_t,
     NOT_SCHEDULED, RT_Info_SetView, RT_InfoView, Scheduler, Scheduling_Anomaly_SetView,
-    Scheduling_AnomalyView, UNKNOWN_PRIORITY_LEVEL, UNKNOWN_TASK, UTILIZATION_BOUND_EXCEEDED,
+    Scheduling_AnomalyView, UNKNOWN_PRIORITY_LEVEL, UNKNOWN_TASK,
 };
 use isorb::{Kind, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
 use isorb_sched::file::{FileError, ScheduleFile};
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::schedule::{Anomaly, Config, Schedule, ScheduleError, Severity};
-use isorb_sched::{Criticality, Importance, Nanos, Order, Utilisation, graph};
+use isorb_sched::{Criticality, Importance, Nanos, Order, graph};
 use std::fmt;
 
 /// `RtecScheduler::Scheduler`: records operations, and schedules them as its configuration says.
@@ -58,10 +58,10 @@ impl SchedulerService {
     /// With what was compiled off line: the operations of a schedule file, and their priorities.
     ///
     /// # Errors
-    /// [`FileError`] for a file that cannot be scheduled. One whose deadlines are not all met can.
+    /// [`FileError`] for a file that cannot be scheduled, or asks for more than the processor has. One whose deadlines are not all met can.
     pub fn of_file(file: &ScheduleFile, limit: usize) -> Result<SchedulerService, FileError> {
         let service = SchedulerService::with_graph(file.config.clone(), limit, file.graph.clone());
-        service.state.lock().schedule = Some(file.schedule()?);
+        service.state.lock().schedule = Some(file.compile()?);
         Ok(service)
     }
 
@@ -272,12 +272,10 @@ impl Scheduler for SchedulerService {
             record(&ScheduleFile::of("recorded", config.clone(), state.graph.clone()));
         }
         let anomalies = match state.graph.schedule(config) {
-            Ok(schedule) if schedule.analysis.utilisation > Utilisation::ONE => {
-                return Err(UTILIZATION_BOUND_EXCEEDED {}.into());
-            }
-            Ok(schedule) => {
-                let anomalies = schedule.anomalies.clone();
-                state.schedule = Some(schedule);
+            Ok(mut schedule) => {
+                let anomalies = std::mem::take(&mut schedule.anomalies);
+                let fatal = anomalies.iter().any(|anomaly| anomaly.severity == Severity::Fatal);
+                state.schedule = Some(schedule).filter(|_| !fatal);
                 anomalies
             }
             Err(ScheduleError::Plan(_)) => return Err(INSUFFICIENT_THREAD_PRIORITY_LEVELS {}.into()),

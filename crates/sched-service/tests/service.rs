@@ -10,8 +10,8 @@ use isorb_rt::sync::CeilingError;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::schedule::Config as ScheduleConfig;
 use isorb_sched_service::rtec_scheduler::scheduler::{
-    ComputeSchedulingError, CreateError, DispatchConfigurationError, GetError, LastScheduledPriorityError,
-    PriorityError,
+    AddDependencyError, ComputeSchedulingError, CreateError, DispatchConfigurationError, GetError,
+    LastScheduledPriorityError, PriorityError,
 };
 use isorb_sched_service::rtec_scheduler::{
     Anomaly_Severity, Criticality_t, Dependency_Type_t, Dispatching_Type_t, Importance_t, Info_Type_t,
@@ -108,8 +108,15 @@ fn what_cannot_be_scheduled() {
         );
     }
     set(&scheduler, 1, 8 * MS, 100_000).unwrap();
-    let refused = scheduler.compute_scheduling(1, 9).unwrap_err();
-    assert!(matches!(refused, ComputeSchedulingError::UTILIZATION_BOUND_EXCEEDED(_)));
+    // The exception for it has no members: an anomaly names who asks for how much, and nothing is scheduled.
+    let (_, queues, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
+    assert!(queues.is_empty());
+    assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyFatal);
+    assert_eq!(
+        anomalies[0].description,
+        "the tasks ask for 121.7 % of the processor: o0 80.0 %, o1 25.0 %, o2 16.7 %"
+    );
+    assert!(matches!(scheduler.priority(1), Err(PriorityError::NOT_SCHEDULED(_))));
     // 90 %, and the least urgent is late.
     set(&scheduler, 1, 4 * MS, 100_000).unwrap();
     set(&scheduler, 2, 8 * MS, 200_000).unwrap();
@@ -123,9 +130,61 @@ fn what_cannot_be_scheduled() {
     for number in 3..8 {
         scheduler.create(&format!("o{number}")).unwrap();
     }
-    assert!(
-        matches!(scheduler.create("more"), Err(CreateError::System(error)) if error.kind == Kind::ImpLimit)
-    );
+    let Err(CreateError::System(error)) = scheduler.create("more") else { panic!("it is full") };
+    assert_eq!(error.kind, Kind::ImpLimit);
+    assert_eq!(error.detail.as_deref(), Some("8 operations are registered, and no more may be"));
+    assert_eq!(scheduler.lookup("o1").unwrap(), 2, "the next reply is like any other");
+}
+
+/// What is registered may be wrong in each of these ways: it is said by name and number when the schedule is computed, and nothing has a
+/// priority then.
+#[test]
+fn bad_input_is_named() {
+    let one_way = Dependency_Type_t::OneWayCall;
+    type Wrong = fn(&SchedulerRef);
+    let cases: [(Wrong, &str); 6] = [
+        (
+            |s| s.add_dependency(1, 1, 1, Dependency_Type_t::OneWayCall).unwrap(),
+            "a: it depends on itself: a -> a",
+        ),
+        (
+            |s| {
+                s.add_dependency(1, 2, 1, Dependency_Type_t::TwoWayCall).unwrap();
+                s.add_dependency(2, 1, 1, Dependency_Type_t::OneWayCall).unwrap();
+            },
+            "a: it depends on itself: a -> b -> a",
+        ),
+        (|s| set(s, 1, MS, 0).unwrap(), "a: its period is zero, and no operation releases or calls it"),
+        (|s| set(s, 1, 0, 100_000).unwrap(), "a: its worst-case cost is zero"),
+        (
+            |s| set(s, 1, 11 * MS, 100_000).unwrap(),
+            "a: its deadline of 10 ms is shorter than its cost of 11 ms",
+        ),
+        (
+            |s| set(s, 1, 8 * MS, 100_000).unwrap(),
+            "the tasks ask for 105.0 % of the processor: a 80.0 %, b 25.0 %",
+        ),
+    ];
+    for (wrong, said) in cases {
+        let (_orb, scheduler) = service();
+        for (name, cost, period) in [("a", 2 * MS, 100_000), ("b", 5 * MS, 200_000)] {
+            let handle = scheduler.create(name).unwrap();
+            set(&scheduler, handle, cost, period).unwrap();
+        }
+        // What does not exist is refused at once.
+        for (handle, on) in [(1, 3), (3, 1), (0, 1), (1, -1)] {
+            let refused = scheduler.add_dependency(handle, on, 1, one_way).unwrap_err();
+            assert!(matches!(refused, AddDependencyError::UNKNOWN_TASK(_)), "{handle} on {on}");
+        }
+        wrong(&scheduler);
+        let (_, queues, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
+        assert!(queues.is_empty());
+        let found: Vec<_> = anomalies.iter().map(|a| (a.severity, &*a.description)).collect();
+        assert_eq!(found[0], (Anomaly_Severity::AnomalyFatal, said));
+        for handle in 1..=2 {
+            assert!(matches!(scheduler.priority(handle), Err(PriorityError::NOT_SCHEDULED(_))), "{said}");
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,10 @@
 //! spans to look at are those that end where some job is due, within the longest busy period; going from the longest down, a
 //! span whose work is done early lets the test skip to that time (QPA: Zhang and Burns 2009). What holds work up grows as the spans get shorter, so
 //! the skipping stops where it changes.
+//!
+//! Where a queue counts from arrivals, jobs of a task are due a period apart. Where it counts from readiness, the first may have been late by
+//! its jitter and the next not, so that they are due by as much closer together: the count of jobs in a span is that of arrivals in a span
+//! longer by the jitter.
 
 use crate::load::{Load, Utilisation};
 use crate::response::{Above, Effort, Level, Stop};
@@ -41,10 +45,25 @@ pub(crate) struct Wait {
     pub member: usize,
     /// When the first job is due, counted from the start of a busy period at which it is ready, late by its whole jitter.
     pub due: u64,
+    /// How much sooner than a period after it the next one may be due.
+    pub lead: u64,
     /// B as declared.
     pub blocking: u64,
     /// How long it may hold up a member that is due earlier.
     pub hold: u64,
+}
+
+impl Wait {
+    /// Jobs of this member that are due by `end`, which is not before the first is.
+    fn jobs_by(&self, end: u64, load: &Load) -> u64 {
+        load.whole_periods((end - self.due).saturating_add(self.lead)).saturating_add(1)
+    }
+
+    /// The last time up to `end` at which one is due.
+    fn last_by(&self, end: u64, load: &Load) -> u64 {
+        let periods = load.whole_periods((end - self.due).saturating_add(self.lead));
+        self.due.saturating_add((periods.saturating_mul(load.period)).saturating_sub(self.lead))
+    }
 }
 
 /// Why a level is not shown to be in time.
@@ -130,7 +149,7 @@ impl<'a> Queue<'a> {
         let hold = self.longest_hold(due).max(self.hold_below);
         let base = self.waits[..due].iter().fold(blocking.saturating_add(hold), |sum, wait| {
             let load = &self.members[wait.member];
-            sum.saturating_add(load.whole_periods(end - wait.due).saturating_add(1).saturating_mul(load.cost))
+            sum.saturating_add(wait.jobs_by(end, load).saturating_mul(load.cost))
         });
         let above = Above { loads: self.above, equal: [&[], &[]], utilisation: self.above_utilisation };
         above.fixed_point(base, 0, limit, Load::demand_before, effort)
@@ -141,18 +160,13 @@ impl<'a> Queue<'a> {
         self.waits
             .iter()
             .filter(|wait| wait.due < end)
-            .map(|wait| {
-                let load = &self.members[wait.member];
-                wait.due + load.whole_periods(end - 1 - wait.due) * load.period
-            })
+            .map(|wait| wait.last_by(end - 1, &self.members[wait.member]))
             .max()
     }
 
     /// A member with a job that is due then.
     fn due_at(&self, end: u64) -> usize {
-        let due = |wait: &&Wait| {
-            wait.due <= end && (end - wait.due).is_multiple_of(self.members[wait.member].period)
-        };
+        let due = |wait: &&Wait| wait.due <= end && wait.last_by(end, &self.members[wait.member]) == end;
         self.waits.iter().find(due).or(self.waits.first()).map_or(0, |wait| wait.member)
     }
 

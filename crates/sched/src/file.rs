@@ -34,7 +34,7 @@ mod text;
 mod write;
 
 use crate::graph::{Call, Dependency, Graph, GraphError, Kind, Operation, Resource};
-use crate::schedule::{Config, Schedule, ScheduleError};
+use crate::schedule::{Config, Schedule, ScheduleError, Severity};
 use crate::{Policy, Preemption};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -170,6 +170,21 @@ impl ScheduleFile {
     /// [`FileError`] at the operation that cannot be scheduled.
     pub fn schedule(&self) -> Result<Schedule, FileError> {
         self.graph.schedule(self.config.clone()).map_err(|fault| self.at(&fault))
+    }
+
+    /// As [`ScheduleFile::schedule`], for what is going to run.
+    ///
+    /// # Errors
+    /// [`FileError`] besides where more is asked for than the processor has. Deadlines that are not met are a verdict.
+    pub fn compile(&self) -> Result<Schedule, FileError> {
+        let schedule = self.schedule()?;
+        match schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal) {
+            Some(fatal) => {
+                let (file, message) = (self.name.clone(), fatal.description.clone());
+                Err(FileError { file, line: 1, message })
+            }
+            None => Ok(schedule),
+        }
     }
 
     /// The line of an operation.

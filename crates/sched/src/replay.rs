@@ -24,22 +24,69 @@ impl Schedule {
     /// # Errors
     /// [`SimError`].
     pub fn replay(&self, until: Nanos) -> Result<Trace, SimError> {
+        self.replay_varied(until, |_, _| Variation::default())
+    }
+
+    /// As [`Schedule::replay`], with arrivals, jitter and costs that `vary` says of task and number. What others release arrives with
+    /// them, and varies in its cost only. A conjunction waits for the next run of each faster member.
+    ///
+    /// # Errors
+    /// [`SimError`].
+    pub fn replay_varied(
+        &self,
+        until: Nanos,
+        mut vary: impl FnMut(usize, u64) -> Variation,
+    ) -> Result<Trace, SimError> {
         let tasks = self.tasks();
-        let released = |place: usize| self.tasks[place].from != self.tasks[place].operation;
-        let plain: Vec<Job> = jobs(&tasks, until, |_, _| Variation::default());
-        let linked = plain.into_iter().map(|job| match released(job.task) {
-            true => Job { after: self.before(job.task).map(|before| (before, job.number)), ..job },
-            false => job,
-        });
+        let mut own: Vec<Vec<Job>> = vec![Vec::new(); tasks.len()];
+        for job in jobs(&tasks, until, &mut vary) {
+            own[job.task].push(job);
+        }
+        let mut known: Vec<Option<Vec<Job>>> = vec![None; tasks.len()];
+        while let Some(place) = self.next_known(&known) {
+            let lead = self.tasks[place].lead;
+            let led = lead.and_then(|lead| known[lead].clone());
+            let mut jobs = led.unwrap_or_else(|| std::mem::take(&mut own[place]));
+            for job in &mut jobs {
+                if let Some(lead) = lead {
+                    let cheaper = vary(place, job.number).cheaper;
+                    job.cost = tasks[place].cost.minus(cheaper).max(Nanos::new(1));
+                    (job.task, job.after) = (place, vec![(lead, job.number)]);
+                }
+                let next = |other: usize| (other, next_run(known[other].as_deref(), job));
+                let faster: Vec<_> = self.faster(place).map(next).collect();
+                job.after.extend(faster);
+            }
+            known[place] = Some(jobs);
+        }
         let levels: Vec<(u32, Order)> =
             self.tasks.iter().map(|scheduled| (scheduled.queue.level, scheduled.queue.order)).collect();
         let discipline = Discipline::Levels { levels, turns: self.config.turns };
-        simulate(&tasks, linked.collect(), &discipline, self.config.preemption, until)
+        let all = known.into_iter().flatten().flatten().collect();
+        simulate(&tasks, all, &discipline, self.config.preemption, until)
     }
 
-    /// The task after which a released one comes: of the operation that hands its releases on, the one of the same period.
-    fn before(&self, place: usize) -> Option<usize> {
-        let (from, period) = (self.tasks[place].from, self.tasks[place].task.period);
-        self.tasks.iter().position(|other| other.operation == from && other.task.period == period)
+    /// A task whose jobs are not known, while those of all that release it are.
+    fn next_known(&self, known: &[Option<Vec<Job>>]) -> Option<usize> {
+        let there = |place: &usize| known[*place].is_some();
+        (0..self.tasks.len()).find(|place| !there(place) && self.tasks[*place].after.iter().all(there))
     }
+
+    /// The faster members of a conjunction.
+    fn faster(&self, place: usize) -> impl Iterator<Item = usize> {
+        let released = &self.tasks[place];
+        let leads = |other: usize| {
+            let other = &self.tasks[other];
+            (other.operation, other.origin) == (released.from, released.origin)
+        };
+        released.after.iter().copied().filter(move |other| !leads(*other))
+    }
+}
+
+/// The number of the first job that arrives with this one or later.
+fn next_run(jobs: Option<&[Job]>, job: &Job) -> u64 {
+    let jobs = jobs.unwrap_or_default();
+    let index = jobs.partition_point(|other| other.arrival < job.arrival);
+    // Beyond the end there is none to wait for: it is not done in the span.
+    jobs.get(index).map_or(u64::MAX, |other| other.number)
 }

@@ -21,8 +21,8 @@
 //! ```
 
 use crate::{
-    Admission, AdmissionConfig, Assignment, Nanos, Order, Policy, Preemption, Rank, Refusal, Task, TaskId,
-    Utilisation,
+    Admission, AdmissionConfig, Assignment, Counted, Nanos, Order, Policy, Preemption, Rank, Refusal, Task,
+    TaskId, Utilisation,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -170,13 +170,16 @@ pub struct Dispatch {
     pub static_subpriority: u8,
     /// When a job must be done, counted from its arrival.
     pub deadline: Nanos,
+    /// How long after its arrival it may become ready: queues count from readiness.
+    pub released: Nanos,
     /// How long it computes at most; what goes beyond is an overrun.
     pub cost: Nanos,
 }
 
 impl Dispatch {
-    /// Where a job that arrived at `now_ns` stands in its queue: less goes first, and equals in the order in which they came.
-    /// By arrival everybody is equal; by deadline it is the time of the deadline, by laxity the latest time to begin.
+    /// Where a job that became ready at `now_ns` stands in its queue: less goes first, and equals in the order in which they came.
+    /// By arrival everybody is equal; by deadline it is the time of the deadline, by laxity the latest time to begin, both for a job that
+    /// was as late as it may be.
     ///
     /// # Real-time
     /// One addition.
@@ -184,9 +187,15 @@ impl Dispatch {
     pub fn subpriority(&self, now_ns: u64) -> u64 {
         match self.order {
             Order::Arrival => 0,
-            Order::Deadline => now_ns.saturating_add(self.deadline.ns()),
-            Order::Laxity => now_ns.saturating_add(self.deadline.minus(self.cost).ns()),
+            Order::Deadline => now_ns.saturating_add(self.own_deadline().ns()),
+            Order::Laxity => now_ns.saturating_add(self.own_deadline().minus(self.cost).ns()),
         }
+    }
+
+    /// How long a job has from when it became ready.
+    #[must_use]
+    pub fn own_deadline(&self) -> Nanos {
+        self.deadline.minus(self.released)
     }
 
     /// How long a job with this deadline may still wait before it must begin; negative when it is too late.
@@ -254,7 +263,9 @@ impl RuntimeScheduler {
     pub(crate) fn connect_at(&mut self, task: Task, queue: QueueConfig) -> Result<Connected, Box<Refusal>> {
         let dispatch = dispatch(&task, queue);
         let name = task.name.clone();
-        let admitted = self.admission.try_admit(task.priority(u32::MAX - dispatch.level))?;
+        // What dispatches is handed jobs, and knows nothing of what set them off.
+        let task = task.priority(u32::MAX - dispatch.level).counted(Counted::FromReadiness);
+        let admitted = self.admission.try_admit(task)?;
         self.names.insert(name, admitted.id);
         Ok(Connected { id: admitted.id, dispatch, response: admitted.response })
     }
@@ -324,6 +335,7 @@ fn dispatch(task: &Task, queue: QueueConfig) -> Dispatch {
         order: queue.order,
         static_subpriority: 4 - task.importance as u8,
         deadline: task.deadline,
+        released: task.jitter,
         cost: task.cost,
     }
 }

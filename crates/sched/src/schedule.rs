@@ -1,12 +1,12 @@
 //! Off-line scheduling: from the task graph to levels, priorities and a verdict a task.
 
 mod resources;
+mod responses;
 
-use crate::demand::Order;
-use crate::graph::{Graph, GraphError, OperationId, Stream};
-use crate::{
-    Analysis, Nanos, Plan, PlanError, Policy, Preemption, QueueConfig, Task, TaskError, Verdict, analyse,
-};
+use crate::graph::{Graph, GraphError, OperationId};
+use crate::links::Links;
+use crate::{Analysis, Plan, PlanError, Policy, Preemption, QueueConfig, Task, TaskError, Verdict};
+use responses::Found;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -59,7 +59,14 @@ pub struct Scheduled {
     pub operation: OperationId,
     /// The operation that hands it its releases; itself where the period is its own.
     pub from: OperationId,
-    /// Its numbers, jitter and blocking as computed, [`Task::priority`] the thread's.
+    /// The operation whose clock set its chain off, in the end.
+    pub origin: OperationId,
+    /// The tasks after whose end it may come, by their places.
+    pub after: Vec<usize>,
+    /// The one of them whose runs it follows one by one; the others are the faster members of a conjunction.
+    pub lead: Option<usize>,
+    /// Its numbers, jitter and blocking as computed, [`Task::priority`] the thread's. Where queues are by deadline or laxity and it hands
+    /// on, its deadline is its share of the time to the end of the chain.
     pub task: Task,
     /// Its queue.
     pub queue: QueueConfig,
@@ -159,15 +166,13 @@ impl From<PlanError> for ScheduleError {
     }
 }
 
-/// Rounds of handing responses on as jitter before giving up.
-const ROUNDS: usize = 64;
-
 impl Graph {
     /// Schedules the graph: hands rates on, makes the tasks, gives each its level and priority, and analyses them.
     ///
     /// A released operation inherits jitter: it becomes ready when its predecessor is done, at any time up to that one's longest response. Responses
     /// and jitter are computed in turn until neither changes (holistic analysis: Tindell and Clark 1994); deadlines count from
-    /// the arrival that set the chain off.
+    /// the arrival that set the chain off. In queues by deadline or laxity the deadline is the only bound on a response. There each
+    /// operation that hands on gets its share of the time to the end as its deadline, and queues count from readiness.
     ///
     /// # Errors
     /// [`ScheduleError`]: there is nothing to analyse. That deadlines are missed is no error but a verdict.
@@ -175,44 +180,16 @@ impl Graph {
     /// # Real-time
     /// Off line.
     pub fn schedule(&self, config: Config) -> Result<Schedule, ScheduleError> {
-        let (mut tasks, mut sources) = (Vec::new(), Vec::new());
-        let costs = self.costs()?;
-        for (id, streams) in self.streams()?.into_iter().enumerate() {
-            let operation = &self.operations()[id];
-            if self.only_joins(id, &costs) {
-                continue;
-            }
-            let several = streams.len() > 1;
-            for stream in streams {
-                let name = match several {
-                    false => operation.name.clone(),
-                    true => format!("{} by {}", operation.name, self.operations()[stream.origin].name),
-                };
-                let task = Task {
-                    deadline: operation.deadline.unwrap_or(stream.period),
-                    jitter: stream.wait,
-                    blocking: operation.blocking,
-                    section: operation.section,
-                    offset: operation.offset,
-                    priority: operation.priority,
-                    criticality: operation.criticality,
-                    importance: operation.importance,
-                    ..Task::new(name, costs[id].times(u64::from(stream.times)), stream.period)
-                };
-                task.check()?;
-                tasks.push(task);
-                sources.push((id, stream));
-            }
-        }
+        let links = Links::of(self)?;
+        let tasks: Vec<Task> = links.all.iter().map(|link| link.task.clone()).collect();
+        tasks.iter().try_for_each(Task::check)?;
         let plan = Plan::for_tasks(config.policy, &tasks, config.priorities.clone());
         let queues: Vec<QueueConfig> = match plan {
             Ok(plan) => tasks.iter().map(|task| plan.queue_of(task)).collect(),
             Err(_) if tasks.is_empty() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let ceilings = self.block(&mut tasks, &sources, &queues)?;
-        let levels: Vec<(u32, Order)> = queues.iter().map(|queue| (queue.level, queue.order)).collect();
-        let analysis = hand_on(&mut tasks, &sources, &levels, &config)?;
+        let Found { tasks, analysis, ceilings } = self.respond(&links, &queues, &config)?;
         let anomalies = anomalies(&tasks, &analysis);
         let subpriorities = subpriorities(&tasks, &queues);
         let mut all: Vec<QueueConfig> = queues.clone();
@@ -220,11 +197,14 @@ impl Graph {
         all.dedup();
         let tasks = tasks
             .into_iter()
-            .zip(&sources)
+            .zip(links.all)
             .zip(queues.iter().zip(subpriorities))
-            .map(|((task, (operation, stream)), (queue, static_subpriority))| Scheduled {
-                operation: *operation,
-                from: stream.from,
+            .map(|((task, link), (queue, static_subpriority))| Scheduled {
+                operation: link.operation,
+                from: link.stream.from,
+                origin: link.stream.origin,
+                after: link.after.into_iter().map(|(before, _)| before).collect(),
+                lead: link.lead,
                 task: task.priority(u32::from(queue.thread_priority)),
                 queue: *queue,
                 static_subpriority,
@@ -258,63 +238,6 @@ impl Schedule {
     }
 }
 
-/// Responses become jitter of what they release, until nothing changes.
-fn hand_on(
-    tasks: &mut [Task],
-    sources: &[(OperationId, Stream)],
-    levels: &[(u32, Order)],
-    config: &Config,
-) -> Result<Analysis, TaskError> {
-    let own: Vec<Nanos> = tasks.iter().map(|task| task.jitter).collect();
-    for _ in 0..ROUNDS {
-        let analysis = analyse(tasks, levels, config.preemption, config.turns)?;
-        let mut changed = false;
-        for (place, (id, stream)) in sources.iter().enumerate() {
-            if *id == stream.from {
-                continue;
-            }
-            let response = |from: OperationId, origin: OperationId| {
-                let before = sources.iter().position(|(id, other)| *id == from && other.origin == origin);
-                before.map_or(Some(Nanos::ZERO), |before| analysis.verdicts[before].response.bound())
-            };
-            let faster = stream
-                .faster
-                .iter()
-                .map(|faster| Some(faster.period.plus(response(faster.from, faster.origin)?)));
-            // Where there is no bound to hand on, what follows cannot be bounded either.
-            let Some(late) = faster.chain([response(stream.from, stream.origin)]).collect::<Option<Vec<_>>>()
-            else {
-                return Ok(analysis);
-            };
-            let late = late.into_iter().max().unwrap_or_default();
-            let jitter = own[place].plus(late);
-            if jitter > tasks[place].jitter {
-                let before = std::mem::replace(&mut tasks[place].jitter, jitter);
-                changed = true;
-                if tasks[place].check().is_err() {
-                    // The task stays one that can be; its verdict says what it would take.
-                    tasks[place].jitter = before;
-                    return Ok(beyond(&tasks[place], jitter, analysis, place));
-                }
-            }
-        }
-        if !changed {
-            return Ok(analysis);
-        }
-    }
-    let mut analysis = analyse(tasks, levels, config.preemption, config.turns)?;
-    for verdict in &mut analysis.verdicts {
-        verdict.response = crate::Response::Undecided(verdict.response.bound().unwrap_or_default());
-    }
-    Ok(analysis)
-}
-
-/// The predecessor alone may take so long that nothing is left for this task.
-fn beyond(task: &Task, jitter: Nanos, mut analysis: Analysis, place: usize) -> Analysis {
-    analysis.verdicts[place].response = crate::Response::Over(jitter.plus(task.cost));
-    analysis
-}
-
 /// In each queue by importance, then as given.
 fn subpriorities(tasks: &[Task], queues: &[QueueConfig]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
@@ -332,7 +255,8 @@ fn subpriorities(tasks: &[Task], queues: &[QueueConfig]) -> Vec<u32> {
 fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
     let mut found = Vec::new();
     if analysis.utilisation > crate::Utilisation::ONE {
-        let description = format!("the tasks ask for {} of the processor", analysis.utilisation);
+        let description =
+            format!("the tasks ask for {} of the processor: {}", analysis.utilisation, askers(tasks));
         found.push(Anomaly { severity: Severity::Fatal, description });
     }
     for (task, verdict) in tasks.iter().zip(&analysis.verdicts) {
@@ -345,4 +269,18 @@ fn anomalies(tasks: &[Task], analysis: &Analysis) -> Vec<Anomaly> {
         }
     }
     found
+}
+
+/// Who asks for how much, the largest first, as many as a message should have.
+fn askers(tasks: &[Task]) -> String {
+    const NAMED: usize = 8;
+    let mut asked: Vec<_> =
+        tasks.iter().map(|task| (crate::Utilisation::of(task.cost, task.period), &task.name)).collect();
+    asked.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
+    let named = asked.iter().take(NAMED).map(|(share, name)| format!("{name} {share}"));
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if asked.len() > NAMED {
+        text.push_str(&format!(", and {} others", asked.len() - NAMED));
+    }
+    text
 }

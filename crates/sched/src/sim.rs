@@ -8,9 +8,9 @@ mod jobs;
 
 pub use jobs::{Job, Variation, hyperperiod, jobs};
 
-use crate::{Nanos, Order, Preemption, Task, TaskError};
+use crate::{Counted, Nanos, Order, Preemption, Task, TaskError};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Who goes first.
@@ -65,7 +65,7 @@ pub struct Run {
 }
 
 /// A job and what became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
     /// The job.
     pub job: Job,
@@ -77,7 +77,7 @@ pub struct Served {
 
 impl Served {
     fn new(job: Job, task: &Task) -> Served {
-        Served { job, deadline: job.arrival.plus(task.deadline), finished: None }
+        Served { deadline: job.arrival.plus(task.deadline), job, finished: None }
     }
 
     /// Whether it is known to be late: done after its deadline, or not done at `until`, which is after it.
@@ -173,9 +173,9 @@ pub fn simulate(
     tasks.iter().try_for_each(Task::check)?;
     jobs.retain(|job| job.ready < until && job.task < tasks.len() && !job.cost.is_zero());
     let mut waiting: BTreeMap<(usize, u64), Vec<Job>> = BTreeMap::new();
-    jobs.retain(|job| match job.after {
+    jobs.retain_mut(|job| match job.after.pop() {
         Some(after) => {
-            waiting.entry(after).or_default().push(*job);
+            waiting.entry(after).or_default().push(job.clone());
             false
         }
         None => true,
@@ -190,13 +190,13 @@ pub fn simulate(
     if !fits {
         return Err(SimError::Discipline);
     }
-    let trace = Trace {
-        until,
-        runs: Vec::new(),
-        jobs: jobs.into_iter().map(|job| Served::new(job, &tasks[job.task])).collect(),
+    let served = |job: Job| {
+        let task = &tasks[job.task];
+        Served::new(job, task)
     };
-    Machine { tasks, discipline, preemption, trace, active: Vec::new(), running: None, arrived: 0, waiting }
-        .run()
+    let trace = Trace { until, runs: Vec::new(), jobs: jobs.into_iter().map(served).collect() };
+    let (active, done) = (Vec::new(), BTreeSet::new());
+    Machine { tasks, discipline, preemption, trace, active, running: None, arrived: 0, waiting, done }.run()
 }
 
 /// A job that is ready and not done.
@@ -217,8 +217,10 @@ struct Machine<'a> {
     running: Option<usize>,
     /// How many jobs became ready.
     arrived: usize,
-    /// Jobs that wait for another to be done.
+    /// Jobs that wait for another to be done, by that one; what they wait for besides is left in them.
     waiting: BTreeMap<(usize, u64), Vec<Job>>,
+    /// What is done, by task and number.
+    done: BTreeSet<(usize, u64)>,
 }
 
 impl Machine<'_> {
@@ -287,7 +289,7 @@ impl Machine<'_> {
         let served = &self.trace.jobs[active.place];
         match self.discipline {
             Discipline::FixedPriority => (0, priority, 0, false, active.place),
-            Discipline::EarliestDeadline => (served.deadline.ns(), Reverse(0), 0, false, active.place),
+            Discipline::EarliestDeadline => (self.due(served).ns(), Reverse(0), 0, false, active.place),
             Discipline::MinimumLaxity { .. } => {
                 // Counted from a moment long before now, so that late jobs go first.
                 let latest_start = served.deadline.ns().saturating_add(1 << 61).saturating_sub(active.left);
@@ -307,11 +309,20 @@ impl Machine<'_> {
                 let key = match order {
                     _ if begun => 0,
                     Order::Arrival => served.job.ready.ns(),
-                    Order::Deadline => served.deadline.ns(),
-                    Order::Laxity => served.deadline.minus(self.task(active).cost).ns(),
+                    Order::Deadline => self.due(served).ns(),
+                    Order::Laxity => self.due(served).minus(self.task(active).cost).ns(),
                 };
                 (u64::from(level), Reverse(0), key, !begun, active.place)
             }
+        }
+    }
+
+    /// When a queue by deadline takes a job to be due.
+    fn due(&self, served: &Served) -> Nanos {
+        let task = &self.tasks[served.job.task];
+        match task.counted {
+            Counted::FromArrival => served.deadline,
+            Counted::FromReadiness => served.job.ready.plus(task.deadline.minus(task.jitter)),
         }
     }
 
@@ -354,10 +365,19 @@ impl Machine<'_> {
             let done = (served.job.task, served.job.number);
             self.running = None;
             self.active.swap_remove(chosen);
-            // Nobody knows those that are not ready by their place yet.
+            self.done.insert(done);
             for mut job in self.waiting.remove(&done).into_iter().flatten() {
+                while job.after.last().is_some_and(|other| self.done.contains(other)) {
+                    job.after.pop();
+                }
+                if let Some(other) = job.after.pop() {
+                    self.waiting.entry(other).or_default().push(job);
+                    continue;
+                }
                 job.ready = end;
-                self.trace.jobs.insert(self.arrived, Served::new(job, &self.tasks[job.task]));
+                let task = &self.tasks[job.task];
+                // Nobody knows those that are not ready by their place yet.
+                self.trace.jobs.insert(self.arrived, Served::new(job, task));
             }
         } else {
             self.active[chosen].left -= end.ns() - now;

@@ -1,10 +1,10 @@
 //! Tasks as numbers, the most urgent first: what analysis and admission share.
 
-use crate::Task;
 use crate::arrival::Arrivals;
 use crate::demand::{Order, Queue, Wait};
 use crate::load::{Load, Utilisation};
 use crate::response::{Above, Effort, Level, Preemption, Stop, Times};
+use crate::{Counted, Task};
 use std::ops::Range;
 
 /// The numbers of a task that are not its [`Load`].
@@ -20,6 +20,8 @@ pub(crate) struct Row {
     pub hold_inside: u64,
     /// How its level is served.
     pub order: Order,
+    /// How much sooner than a period after the one before a job may be due.
+    pub lead: u64,
     /// A lower bound of [`Times::first`], from before tasks came in.
     pub first: u64,
     /// A lower bound of [`Times::busy`], likewise.
@@ -63,6 +65,10 @@ impl Table {
                 hold,
                 hold_inside: if self.turns { task.cost.ns() - 1 } else { hold },
                 order,
+                lead: match task.counted {
+                    Counted::FromArrival => 0,
+                    Counted::FromReadiness => task.jitter.ns(),
+                },
                 first: 0,
                 busy: 0,
             },
@@ -187,7 +193,7 @@ impl Table {
                 Order::Arrival | Order::Deadline => load.jitter,
             };
             let due = row.deadline.saturating_sub(early);
-            Wait { member, due, blocking: row.blocking, hold: row.hold_inside }
+            Wait { member, due, lead: row.lead, blocking: row.blocking, hold: row.hold_inside }
         };
         group.enumerate().map(wait).collect()
     }

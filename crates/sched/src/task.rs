@@ -42,6 +42,8 @@ pub struct Task {
     pub criticality: Criticality,
     /// Breaks ties where all else is equal.
     pub importance: Importance,
+    /// From when on queues by deadline or laxity count.
+    pub counted: Counted,
 }
 
 impl Task {
@@ -59,6 +61,7 @@ impl Task {
             priority: 0,
             criticality: Criticality::Medium,
             importance: Importance::Medium,
+            counted: Counted::FromArrival,
         }
     }
 
@@ -110,6 +113,12 @@ impl Task {
         Task { importance, ..self }
     }
 
+    /// With its place in queues by deadline or laxity counted from another moment.
+    #[must_use]
+    pub fn counted(self, counted: Counted) -> Task {
+        Task { counted, ..self }
+    }
+
     /// Whether the numbers can be those of a task.
     ///
     /// # Errors
@@ -142,6 +151,17 @@ impl Task {
     fn times(&self) -> [Nanos; 6] {
         [self.cost, self.period, self.deadline, self.jitter, self.blocking, self.offset]
     }
+}
+
+/// From when on a queue by deadline or laxity counts a job's time. In order of arrival it says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Counted {
+    /// From its arrival, known even where the job became ready later: it is due D after it.
+    #[default]
+    FromArrival,
+    /// From when it became ready, as a dispatcher does that is handed jobs and knows nothing of what set them off: it is due
+    /// D - J after that, which is earlier than it needs to be where the job was not as late as it may be.
+    FromReadiness,
 }
 
 /// A task whose numbers cannot be.

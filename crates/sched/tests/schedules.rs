@@ -275,7 +275,7 @@ fn what_cannot_be_met_is_said() {
     assert_eq!(
         said,
         [
-            (Severity::Fatal, "the tasks ask for 105.5 % of the processor"),
+            (Severity::Fatal, "the tasks ask for 105.5 % of the processor: a 60.0 %, b 45.5 %"),
             (Severity::Error, "b: its response is unbounded, its deadline 11 ms"),
         ]
     );

@@ -1,7 +1,10 @@
 //! The simulator against the analysis, over random sets of tasks: equal where the analysis is exact, never above it elsewhere.
 
 use isorb_sched::sim::{Discipline, Trace, Variation, hyperperiod, jobs, simulate};
-use isorb_sched::{Nanos, Preemption, Response, Task, earliest_deadline, fixed_priority};
+use isorb_sched::{
+    Counted, Criticality, Nanos, Policy, Preemption, Response, Task, analyse, earliest_deadline,
+    fixed_priority,
+};
 use proptest::prelude::*;
 
 fn ns(ns: u64) -> Nanos {
@@ -68,6 +71,23 @@ fn varied(tasks: &[Task], seed: u64, discipline: &Discipline, preemption: Preemp
     simulate(tasks, jobs, discipline, preemption, until).unwrap()
 }
 
+/// What a task and all that are as urgent ask for.
+fn urgent_share(tasks: &[Task], place: usize) -> f64 {
+    let urgent = tasks.iter().filter(|task| task.priority >= tasks[place].priority);
+    urgent.map(|task| task.cost.ns() as f64 / task.period.ns() as f64).sum()
+}
+
+/// With criticalities that follow from the seed.
+fn critical(tasks: Vec<Task>, seed: u64) -> Vec<Task> {
+    let grades = [Criticality::Low, Criticality::Medium, Criticality::High];
+    let grade = |at: usize| grades[(seed >> (2 * at)) as usize % 3];
+    tasks.into_iter().enumerate().map(|(at, task)| task.criticality(grade(at))).collect()
+}
+
+fn counted() -> impl Strategy<Value = Counted> {
+    prop_oneof![Just(Counted::FromArrival), Just(Counted::FromReadiness)]
+}
+
 fn preemption() -> impl Strategy<Value = Preemption> {
     prop_oneof![Just(Preemption::Full), Just(Preemption::Deferred), Just(Preemption::None)]
 }
@@ -83,9 +103,38 @@ proptest! {
         for (place, verdict) in analysis.verdicts.iter().enumerate() {
             match verdict.response {
                 Response::Bounded(bound) => prop_assert_eq!(Some(bound), trace.worst_response(place)),
-                // It grows, but may need longer than this to be late.
-                Response::Unbounded => {}
+                // It grows, but may need longer than this to be late. Only who is asked with the more urgent for more than there is may be told so.
+                Response::Unbounded => {
+                    prop_assert!(urgent_share(&tasks, place) > 1.0);
+                }
                 _ => prop_assert!(trace.missed().any(|served| served.job.task == place), "{:?}", verdict),
+            }
+        }
+    }
+
+    /// The queues of every policy, as the channel has them, in every mode.
+    #[test]
+    fn no_policy_is_above_its_analysis(
+        tasks in tasks(), policy in prop::sample::select(Policy::ALL.to_vec()), preemption in preemption(),
+        turns in any::<bool>(), counted in counted(), seed in any::<u64>(),
+    ) {
+        let tasks: Vec<Task> = critical(tasks, seed).into_iter().map(|task| task.counted(counted)).collect();
+        let ranks = policy.ranks(&tasks);
+        let level = |task| u32::try_from(ranks.binary_search(&policy.rank(task)).unwrap()).unwrap();
+        let levels: Vec<_> = tasks.iter().map(|task| (level(task), policy.order())).collect();
+        let analysis = analyse(&tasks, &levels, preemption, turns).unwrap();
+        let discipline = Discipline::Levels { levels, turns };
+        for trace in [
+            plain(&tasks, &discipline, preemption, ns(1000)),
+            varied(&tasks, seed, &discipline, preemption),
+        ] {
+            for (place, verdict) in analysis.verdicts.iter().enumerate() {
+                if let (Some(bound), Some(seen)) = (verdict.response.bound(), trace.worst_response(place)) {
+                    prop_assert!(seen <= bound, "task {} took {}, bound {}", place, seen, bound);
+                }
+                if verdict.met() {
+                    prop_assert!(trace.missed().all(|served| served.job.task != place));
+                }
             }
         }
     }
@@ -174,4 +223,26 @@ fn what_cannot_be_simulated() {
     }
     let trace = plain(&tasks, &Discipline::FixedPriority, Preemption::Full, ns(0));
     assert!(trace.runs.is_empty() && trace.jobs.is_empty());
+}
+
+/// A dispatcher that counts from readiness puts a job that was in time before one that was late: somebody else has to wait for both.
+#[test]
+fn what_counts_from_readiness_asks_for_more() {
+    let tasks = |counted| {
+        [
+            Task::new("late", ns(4), ns(10)).deadline(ns(12)).jitter(ns(8)).counted(counted),
+            Task::new("other", ns(3), ns(100)).deadline(ns(7)).offset(ns(8)),
+        ]
+    };
+    for (counted, holds) in [(Counted::FromArrival, true), (Counted::FromReadiness, false)] {
+        let tasks = tasks(counted);
+        assert_eq!(earliest_deadline(&tasks, Preemption::Full).unwrap().schedulable(), holds, "{counted:?}");
+        let late = |task: usize, number: u64| Variation {
+            jitter: if (task, number) == (0, 0) { ns(8) } else { ns(0) },
+            ..Variation::default()
+        };
+        let jobs = jobs(&tasks, ns(90), late);
+        let trace = simulate(&tasks, jobs, &Discipline::EarliestDeadline, Preemption::Full, ns(90)).unwrap();
+        assert_eq!(trace.missed().next().is_none(), holds, "{counted:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The trace file.
 //!
 //! ```text
-//! "isorbtrc" version:u8 name:text one_processor:u8 lost:n
+//! "isorbtrc" version:u8 name:text lost:n
 //! parties:n  { role:u8 id:n name:text }
 //! tracks:n   { thread:text overwritten:n records:n { what:u8 level:u8 at:z who:n a:n b:n } }
 //! ```
@@ -16,14 +16,14 @@ use std::fmt;
 const MAGIC: &[u8; 8] = b"isorbtrc";
 
 /// The version that [`encode`] writes and [`decode`] reads.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Octets are not a trace file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreadable {
     /// It begins like something else.
     NotATrace,
-    /// It was written by a later version.
+    /// It was written by another version.
     Version(u8),
     /// It ends in the midst of something.
     Truncated,
@@ -38,7 +38,7 @@ impl fmt::Display for Unreadable {
         match self {
             Unreadable::NotATrace => f.write_str("this is not a trace file"),
             Unreadable::Version(version) => {
-                write!(f, "the trace file has version {version}; versions up to {VERSION} are known")
+                write!(f, "the trace file has version {version}; version {VERSION} is known")
             }
             Unreadable::Truncated => f.write_str("the trace file is cut off"),
             Unreadable::Malformed(at) => write!(f, "the trace file is damaged at octet {at}"),
@@ -54,11 +54,10 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.push(VERSION);
     text(&mut out, &recording.name);
-    out.push(recording.one_processor.into());
     number(&mut out, recording.lost);
     number(&mut out, recording.parties.len() as u64);
     for party in &recording.parties {
-        out.push(party.role as u8 + u8::from(party.apart && party.role == Role::Consumer));
+        out.push(party.role as u8);
         number(&mut out, party.id.into());
         text(&mut out, &party.name);
     }
@@ -95,18 +94,13 @@ pub fn decode(file: &[u8]) -> Result<Recording, Unreadable> {
         version => return Err(Unreadable::Version(version)),
     }
     let name = r.text()?;
-    let one_processor = match r.octet()? {
-        0 => false,
-        1 => true,
-        _ => return Err(r.malformed()),
-    };
     let lost = r.number()?;
     let parties = r.list(3, Reader::party)?;
     let tracks = r.list(3, Reader::track)?;
     if r.at != file.len() {
         return Err(Unreadable::Trailing(r.at));
     }
-    Ok(Recording { name, one_processor, lost, parties, tracks })
+    Ok(Recording { name, lost, parties, tracks })
 }
 
 fn number(out: &mut Vec<u8>, mut value: u64) {
@@ -185,13 +179,12 @@ impl<'a> Reader<'a> {
     }
 
     fn party(&mut self) -> Result<Party, Unreadable> {
-        let (role, apart) = match self.octet()? {
-            0 => (Role::Supplier, false),
-            1 => (Role::Consumer, false),
-            2 => (Role::Consumer, true),
+        let role = match self.octet()? {
+            0 => Role::Supplier,
+            1 => Role::Consumer,
             _ => return Err(self.malformed()),
         };
-        Ok(Party { role, id: self.id()?, name: self.text()?, apart })
+        Ok(Party { role, id: self.id()?, name: self.text()? })
     }
 
     fn track(&mut self) -> Result<Track, Unreadable> {
@@ -215,10 +208,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn records() -> impl Strategy<Value = Vec<Record>> {
-        let record = (any::<u64>(), 1..=9_u8, any::<u8>(), any::<u32>(), any::<u64>(), any::<u64>())
+        let record = (any::<u64>(), 1..=10_u8, any::<u8>(), any::<u32>(), any::<u64>(), any::<u64>())
             .prop_map(|(at, what, level, who, a, b)| Record {
                 at,
-                what: What::from_code(what).expect("there are nine"),
+                what: What::from_code(what).expect("there are ten"),
                 level,
                 who,
                 a,
@@ -232,11 +225,10 @@ mod tests {
     }
 
     fn recordings() -> impl Strategy<Value = Recording> {
-        let party = (0..3u8, any::<u32>(), text_of()).prop_map(|(role, id, name)| Party {
+        let party = (0..2u8, any::<u32>(), text_of()).prop_map(|(role, id, name)| Party {
             role: if role == 0 { Role::Supplier } else { Role::Consumer },
             id,
             name,
-            apart: role == 2,
         });
         let track = (text_of(), any::<u64>(), records()).prop_map(|(thread, overwritten, records)| Track {
             thread,
@@ -244,15 +236,8 @@ mod tests {
             records,
         });
         use proptest::collection::vec;
-        (text_of(), any::<bool>(), any::<u64>(), vec(party, 0..5), vec(track, 0..4)).prop_map(
-            |(name, one_processor, lost, parties, tracks)| Recording {
-                name,
-                one_processor,
-                lost,
-                parties,
-                tracks,
-            },
-        )
+        (text_of(), any::<u64>(), vec(party, 0..5), vec(track, 0..4))
+            .prop_map(|(name, lost, parties, tracks)| Recording { name, lost, parties, tracks })
     }
 
     proptest! {
@@ -299,9 +284,8 @@ mod tests {
     fn the_layout_is_this() {
         let recording = Recording {
             name: "c".into(),
-            one_processor: true,
             lost: 300,
-            parties: vec![Party { role: Role::Consumer, id: 7, name: "é".into(), apart: false }],
+            parties: vec![Party { role: Role::Consumer, id: 7, name: "é".into() }],
             tracks: vec![Track {
                 thread: "t".into(),
                 overwritten: 1,
@@ -309,7 +293,7 @@ mod tests {
             }],
         };
         let expected = [
-            &b"isorbtrc\x01\x01c\x01\xAC\x02"[..],
+            &b"isorbtrc\x02\x01c\xAC\x02"[..],
             b"\x01\x01\x07\x02\xC3\xA9",
             b"\x01\x01t\x01\x01\x04\x03\xC8\x01\x07\x05\x00",
         ];
@@ -319,10 +303,11 @@ mod tests {
     #[test]
     fn others_are_refused_by_name() {
         assert_eq!(decode(b"GIOP\x01\x02\x00\x00\x00"), Err(Unreadable::NotATrace));
-        assert_eq!(decode(b"isorbtrc\x02"), Err(Unreadable::Version(2)));
+        assert_eq!(decode(b"isorbtrc\x03"), Err(Unreadable::Version(3)));
+        assert_eq!(decode(b"isorbtrc\x01"), Err(Unreadable::Version(1)));
         assert_eq!(decode(b"isorbtrc"), Err(Unreadable::Truncated));
         // A count of 2^63 parties in a file of twenty octets.
-        let huge = b"isorbtrc\x01\x00\x00\x00\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F";
+        let huge = b"isorbtrc\x02\x00\x00\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F";
         assert_eq!(decode(huge), Err(Unreadable::Truncated));
     }
 }

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod format;
+mod losses;
 mod page;
 mod perfetto;
 mod recording;

@@ -169,6 +169,7 @@ function under(x, y) {
     if (overran) lines.push(`used ${time(overran[0])} of processor time, declared ${time(overran[1])}`);
     if (flags & 1) lines.push('failed');
     if (flags & 2) lines.push('not recorded from begin to end');
+    if (flags & 4) lines.push('changed its processor: pre-emptions are not known');
   }
   const push = close(row.pushes, (p) => p[0]);
   if (push) lines.push(`${row.name} pushed type ${push[1]}, source ${push[2]} at ${time(push[0])}`);

@@ -78,9 +78,9 @@ fn row_data(row: &Row, from: u64) -> Value {
     })
 }
 
-/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete), overrun, pre-emptions.
+/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete, 4 moved), overrun, pre-emptions.
 fn run_data(run: &Run) -> Value {
-    let flags = u8::from(run.failed) | u8::from(run.open) << 1;
+    let flags = u8::from(run.failed) | u8::from(run.open) << 1 | u8::from(run.moved) << 2;
     let overran = run.overran.map_or(Value::from(0), |(used, declared)| json!([used, declared]));
     let gaps: Vec<Value> = run.gaps.iter().map(|gap| json!([gap.from, gap.to, gap.by])).collect();
     json!([run.start, run.end, run.waited, run.thread, run.late, flags, overran, gaps])
@@ -107,7 +107,7 @@ mod tests {
         let data = data_of(&page);
         assert_eq!(data["span"], 3_100);
         assert_eq!(data["rows"][0]["pushes"], json!([[0, 16, 4]]));
-        let slow = json!([[500, 3_000, 500, 1, 800, 0, [2_000, 1_000], [[1_100, 1_600, 1]]]]);
+        let slow = json!([[500, 3_000, 500, 1, 800, 0, [2_000, 1_000], [[1_000, 1_600, 1]]]]);
         assert_eq!(data["rows"][2]["runs"], slow);
         assert!(!page.contains("http"), "nothing is fetched");
     }

@@ -1,7 +1,7 @@
 //! The timeline as a trace in Chrome's JSON format, which Perfetto's page opens: a process a channel, a track a thread, a run a slice;
 //! queues as counters.
 
-use crate::rows::{Mark, Row, Run, Timeline};
+use crate::rows::{Gap, Mark, Row, Run, Timeline};
 use isorb_event::trace::What;
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ impl Timeline {
                     events.push(json!({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}}));
                 }
                 events.push(self.slice(row, run));
+                events.extend(run.gaps.iter().map(|gap| self.gap(row, run, gap)));
                 if run.late > 0 {
                     events.push(json!({
                         "ph": "i", "s": "t", "name": format!("{}: deadline missed", row.name), "pid": pid, "tid": run.thread + 1,
@@ -36,12 +37,23 @@ impl Timeline {
         format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", lines.join(",\n"))
     }
 
+    fn name_of(&self, place: usize) -> &str {
+        self.rows.get(place).map_or("", |row| row.name.as_str())
+    }
+
+    /// A slice within the pre-empted run's.
+    fn gap(&self, row: &Row, run: &Run, gap: &Gap) -> Value {
+        json!({
+            "ph": "X", "name": format!("pre-empted by {}", self.name_of(gap.by)), "cat": "pre-emption", "pid": row.channel + 1,
+            "tid": run.thread + 1, "ts": micros(gap.from), "dur": micros(gap.to - gap.from),
+        })
+    }
+
     fn slice(&self, row: &Row, run: &Run) -> Value {
-        let name_of = |place: usize| self.rows.get(place).map_or("", |row| row.name.as_str());
         let preempted: Vec<Value> = run
             .gaps
             .iter()
-            .map(|gap| json!({"by": name_of(gap.by), "from_us": micros(gap.from), "for_us": micros(gap.to - gap.from)}))
+            .map(|gap| json!({"by": self.name_of(gap.by), "from_us": micros(gap.from), "for_us": micros(gap.to - gap.from)}))
             .collect();
         let mut args = json!({"level": row.level, "waited_us": micros(run.waited)});
         let mut put = |key: &str, value: Value, there: bool| {
@@ -53,6 +65,7 @@ impl Timeline {
         put("late_us", micros(run.late).into(), run.late > 0);
         put("failed", true.into(), run.failed);
         put("incomplete", true.into(), run.open);
+        put("moved", true.into(), run.moved);
         if let Some((used, declared)) = run.overran {
             put("used_us", micros(used).into(), true);
             put("declared_us", micros(declared).into(), true);
@@ -95,7 +108,8 @@ mod tests {
 {"args":{"source":4,"type":16},"name":"gps: push","ph":"i","pid":1,"s":"p","ts":0.0}
 {"args":{"name":"worker"},"name":"thread_name","ph":"M","pid":1,"tid":2}
 {"args":{"level":3,"waited_us":0.05},"cat":"run","dur":0.5,"name":"fast","ph":"X","pid":1,"tid":2,"ts":1.1}
-{"args":{"declared_us":1.0,"late_us":0.8,"level":0,"preempted":[{"by":"fast","for_us":0.5,"from_us":1.1}],"used_us":2.0,"waited_us":0.5},"cat":"run","dur":2.5,"name":"slow","ph":"X","pid":1,"tid":2,"ts":0.5}
+{"args":{"declared_us":1.0,"late_us":0.8,"level":0,"preempted":[{"by":"fast","for_us":0.6,"from_us":1.0}],"used_us":2.0,"waited_us":0.5},"cat":"run","dur":2.5,"name":"slow","ph":"X","pid":1,"tid":2,"ts":0.5}
+{"cat":"pre-emption","dur":0.6,"name":"pre-empted by fast","ph":"X","pid":1,"tid":2,"ts":1.0}
 {"args":{"late_us":0.8},"name":"slow: deadline missed","ph":"i","pid":1,"s":"t","tid":2,"ts":3.0}
 ]}
 "#;

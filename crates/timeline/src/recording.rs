@@ -22,9 +22,6 @@ pub struct Party {
     pub id: u32,
     /// Its name. A supplier and a consumer of the same name share a row.
     pub name: String,
-    /// A consumer that threads of another dispatcher than the channel's run (a gateway, a remote consumer): its level says nothing of whom it
-    /// pre-empts.
-    pub apart: bool,
 }
 
 /// What the trace of one channel held.
@@ -32,9 +29,6 @@ pub struct Party {
 pub struct Recording {
     /// The channel's name.
     pub name: String,
-    /// The channel's threads had one processor between them and fixed priorities. Then a run during which a more urgent one began on another
-    /// thread was pre-empted by it, which the trace itself does not say.
-    pub one_processor: bool,
     /// Records that found no ring.
     pub lost: u64,
     /// The names.
@@ -51,17 +45,13 @@ impl Recording {
         channel: &Channel<R>,
         suppliers: &[(u32, &str)],
     ) -> Recording {
-        let party = |role, id, name: &str| Party { role, id, name: name.to_owned(), apart: false };
+        let party = |role, id, name: &str| Party { role, id, name: name.to_owned() };
         let mut parties: Vec<Party> =
             suppliers.iter().map(|(id, name)| party(Role::Supplier, *id, name)).collect();
         let consumers = channel.consumers();
-        parties.extend(consumers.iter().map(|consumer| Party {
-            apart: consumer.own_dispatch,
-            ..party(Role::Consumer, consumer.id, &consumer.name)
-        }));
+        parties.extend(consumers.iter().map(|c| party(Role::Consumer, c.id, &c.name)));
         Recording {
             name: name.into(),
-            one_processor: false,
             lost: channel.trace().lost(),
             parties,
             tracks: channel.trace().snapshot(),

@@ -1,8 +1,9 @@
 //! From records to rows of runs and marks.
 
+use crate::losses::Losses;
 use crate::recording::{Recording, Role};
 use isorb_event::trace::{Record, Track, What};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What happened, row by row.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,8 +37,6 @@ pub struct Row {
     pub consumer: bool,
     /// Its level of priority, counted from the least urgent; 0 for a mere supplier.
     pub level: u8,
-    /// See [`Party::apart`](crate::Party::apart).
-    pub apart: bool,
     /// Its runs, in order of their beginning.
     pub runs: Vec<Run>,
     /// What else happened to it, in order.
@@ -63,6 +62,8 @@ pub struct Run {
     pub failed: bool,
     /// Its end, or its beginning, is not recorded.
     pub open: bool,
+    /// Its thread was on another processor at its end than at its beginning: when it was pre-empted is not known.
+    pub moved: bool,
     /// While it was pre-empted.
     pub gaps: Vec<Gap>,
 }
@@ -111,22 +112,20 @@ impl Timeline {
             ..Timeline::default()
         };
         let places = timeline.lay_out(recordings);
+        let mut losses = Losses::default();
         for (channel, recording) in recordings.iter().enumerate() {
             for track in &recording.tracks {
                 let thread = timeline.threads.len();
                 timeline.threads.push(track.thread.clone());
-                Reader { timeline: &mut timeline, places: &places, channel, thread }.read(track);
+                Reader { timeline: &mut timeline, places: &places, losses: &mut losses, channel, thread }
+                    .read(track);
             }
         }
         timeline.rows.iter_mut().for_each(|row| {
             row.runs.sort_by_key(|run| run.start);
             row.marks.sort_by_key(|mark| mark.at);
         });
-        for (channel, recording) in recordings.iter().enumerate() {
-            if recording.one_processor {
-                timeline.deduce_preemption(channel);
-            }
-        }
+        losses.into_gaps(&mut timeline);
         timeline.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| tidy(&mut run.gaps));
         timeline
     }
@@ -134,14 +133,11 @@ impl Timeline {
     /// Makes the rows, and says where everybody's is.
     fn lay_out(&mut self, recordings: &[Recording]) -> BTreeMap<Key, usize> {
         let mut levels: BTreeMap<Key, u8> = BTreeMap::new();
-        let (mut names, mut apart) = (BTreeMap::new(), BTreeSet::new());
+        let mut names = BTreeMap::new();
         for (channel, recording) in recordings.iter().enumerate() {
             for party in &recording.parties {
                 levels.entry((channel, party.role, party.id)).or_default();
                 names.insert((channel, party.role, party.id), party.name.clone());
-                if party.apart {
-                    apart.insert((channel, party.role, party.id));
-                }
             }
             for record in recording.tracks.iter().flat_map(|track| &track.records) {
                 let level = levels.entry(key(channel, record)).or_default();
@@ -161,7 +157,6 @@ impl Timeline {
             row.level = row.level.max(level);
             row.supplier |= role == Role::Supplier;
             row.consumer |= role == Role::Consumer;
-            row.apart |= apart.contains(&key);
             keys.push(key);
         }
         let mut rows: Vec<(Row, Vec<Key>)> = rows.into_values().collect();
@@ -172,30 +167,6 @@ impl Timeline {
             self.rows.push(row);
         }
         places
-    }
-
-    /// On one processor with fixed priorities, who ran while somebody more urgent did so on another thread, did not.
-    fn deduce_preemption(&mut self, channel: usize) {
-        let mut all: Vec<(u64, u64, u8, usize, usize, usize)> = Vec::new();
-        // Whom threads of other dispatchers run has no part in it: they may be ordinary threads, or on other processors.
-        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.channel == channel && !row.apart);
-        for (place, row) in rows {
-            let runs = row.runs.iter().enumerate();
-            all.extend(runs.map(|(n, run)| (run.start, run.end, row.level, run.thread, place, n)));
-        }
-        all.sort_unstable();
-        // No longer than there are threads and levels.
-        let mut active: Vec<(u64, u64, u8, usize, usize, usize)> = Vec::new();
-        for urgent in all {
-            let (start, end, level, thread, by, _) = urgent;
-            active.retain(|run| run.1 > start);
-            for (_, until, lower, other, place, n) in &active {
-                if *lower < level && *other != thread {
-                    self.rows[*place].runs[*n].gaps.push(Gap { from: start, to: end.min(*until), by });
-                }
-            }
-            active.push(urgent);
-        }
     }
 }
 
@@ -223,22 +194,20 @@ fn tidy(gaps: &mut Vec<Gap>) {
 struct Reader<'a> {
     timeline: &'a mut Timeline,
     places: &'a BTreeMap<Key, usize>,
+    losses: &'a mut Losses,
     channel: usize,
     thread: usize,
 }
 
-/// A run that has not returned yet, and whether it began since the one below made way.
+/// A run that has not returned yet.
 struct Open {
     place: usize,
     run: Run,
-    preempts: bool,
 }
 
 impl Reader<'_> {
     fn read(&mut self, track: &Track) {
         let mut stack: Vec<Open> = Vec::new();
-        // Who is to run next in the place of a running one.
-        let mut preempted_by = None;
         for record in &track.records {
             let Some(&place) = self.places.get(&key(self.channel, record)) else {
                 continue;
@@ -247,14 +216,20 @@ impl Reader<'_> {
             match record.what {
                 What::Begin => {
                     let run = Run { start: at, waited: record.a, thread: self.thread, ..Run::default() };
-                    let preempts = preempted_by.take() == Some(u64::from(record.who));
-                    stack.push(Open { place, run, preempts });
+                    stack.push(Open { place, run });
                 }
                 What::End => {
                     let run = self.end(&mut stack, place, at, record);
                     self.timeline.rows[place].runs.push(run);
                 }
-                What::Preempt => preempted_by = Some(record.b),
+                What::Preempt | What::Resume => {
+                    // A number that no consumer can have is none's.
+                    let by = u32::try_from(record.b).ok();
+                    let by = by.and_then(|by| self.places.get(&(self.channel, Role::Consumer, by)));
+                    if let Some(&by) = by {
+                        self.losses.note(record.what, place, by, at, record.a);
+                    }
+                }
                 What::Miss => self.last(place, |run| run.late = record.a),
                 What::Overrun => self.last(place, |run| run.overran = Some((record.a, record.b))),
                 what => {
@@ -276,22 +251,12 @@ impl Reader<'_> {
             stack.truncate(from + 1);
             stack.pop()
         });
-        let Some(Some(Open { run, preempts, .. })) = begun else {
+        let (failed, moved) = (record.b & 1 != 0, record.b & 2 != 0);
+        let Some(Some(Open { run, .. })) = begun else {
             let start = at.saturating_sub(record.a);
-            return Run {
-                start,
-                end: at,
-                thread: self.thread,
-                failed: record.b == 1,
-                open: true,
-                ..Run::default()
-            };
+            return Run { start, end: at, thread: self.thread, failed, moved, open: true, ..Run::default() };
         };
-        let end = at.max(run.start);
-        if let Some(below) = stack.last_mut().filter(|_| preempts) {
-            below.run.gaps.push(Gap { from: run.start, to: end, by: place });
-        }
-        Run { end, failed: record.b == 1, ..run }
+        Run { end: at.max(run.start), failed, moved, ..run }
     }
 
     /// Changes the run that ended last.
@@ -319,7 +284,7 @@ pub(crate) mod tests {
 
     /// A slow consumer makes way for a fast one on the same thread, and returns after its deadline.
     pub(crate) fn upcalls() -> Recording {
-        let party = |role, id, name: &str| Party { role, id, name: name.into(), apart: false };
+        let party = |role, id, name: &str| Party { role, id, name: name.into() };
         Recording {
             name: "main".into(),
             parties: vec![
@@ -336,6 +301,7 @@ pub(crate) mod tests {
                         record(2_000, What::Preempt, 0, 1, 3, 2),
                         record(2_100, What::Begin, 3, 2, 50, 0),
                         record(2_600, What::End, 3, 2, 500, 0),
+                        record(2_600, What::Resume, 0, 1, 600, 2),
                         record(4_000, What::End, 0, 1, 2_500, 0),
                         record(4_000, What::Miss, 0, 1, 800, 3_200),
                         record(4_100, What::Overrun, 0, 1, 2_000, 1_000),
@@ -353,7 +319,7 @@ pub(crate) mod tests {
         assert_eq!(names, ["gps", "fast", "slow"]);
         assert_eq!((timeline.start, timeline.span), (1_000, 3_100));
         let slow = &timeline.rows[2].runs[0];
-        assert_eq!(slow.gaps, [Gap { from: 1_100, to: 1_600, by: 1 }]);
+        assert_eq!(slow.gaps, [Gap { from: 1_000, to: 1_600, by: 1 }]);
         assert_eq!((slow.start, slow.end, slow.waited, slow.late), (500, 3_000, 500, 800));
         assert_eq!((slow.overran, slow.failed, slow.open), (Some((2_000, 1_000)), false, false));
         assert_eq!(timeline.rows[0].marks[0].what, What::Push);
@@ -362,33 +328,9 @@ pub(crate) mod tests {
     #[test]
     fn a_consumer_that_is_called_by_a_running_one_does_not_pre_empt_it() {
         let mut recording = upcalls();
-        recording.tracks[1].records.retain(|r| r.what != What::Preempt);
+        recording.tracks[1].records.retain(|r| !matches!(r.what, What::Preempt | What::Resume));
         let timeline = Timeline::of("t", &[recording]);
         assert!(timeline.rows[2].runs[0].gaps.is_empty());
-    }
-
-    #[test]
-    fn pre_emption_between_threads_is_deduced_on_one_processor_only() {
-        let low = track("low", vec![record(10, What::Begin, 0, 1, 0, 0), record(90, What::End, 0, 1, 80, 0)]);
-        let high =
-            |from, to| [record(from, What::Begin, 2, 2, 0, 0), record(to, What::End, 2, 2, to - from, 0)];
-        let high = track("high", [high(20, 30), high(50, 95)].concat());
-        let mut recording = Recording { tracks: vec![low, high], ..Recording::default() };
-        let gaps = |recording: &Recording| {
-            let timeline = Timeline::of("t", std::slice::from_ref(recording));
-            timeline.rows[1].runs[0].gaps.clone()
-        };
-        assert!(gaps(&recording).is_empty());
-        recording.one_processor = true;
-        assert_eq!(gaps(&recording), [Gap { from: 10, to: 20, by: 0 }, Gap { from: 40, to: 80, by: 0 }]);
-        // A gateway's threads are none of the channel's, whatever its level is; neither does it pre-empt nor is it pre-empted.
-        let party = |id, apart| Party { role: Role::Consumer, id, name: format!("{id}"), apart };
-        recording.parties = vec![party(1, false), party(2, true)];
-        assert!(gaps(&recording).is_empty());
-        recording.parties = vec![party(1, true), party(2, false)];
-        assert!(gaps(&recording).is_empty());
-        recording.parties = vec![party(1, false), party(2, false)];
-        assert_eq!(gaps(&recording).len(), 2);
     }
 
     #[test]

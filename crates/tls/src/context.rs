@@ -8,9 +8,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
 /// Both roles' settings, as of one state of the files.
 #[derive(Clone, Debug)]
@@ -20,20 +21,24 @@ pub(crate) struct Roles {
     pub server: Option<Arc<ServerConfig>>,
 }
 
-/// When each file was last changed; what cannot be looked at has no time.
-type Stamp = Vec<Option<SystemTime>>;
+/// Which file each is, and when and how long it was last written; `None` for what cannot be looked at. The times alone go in steps.
+type Stamp = Vec<Option<(u64, u64, i64, i64)>>;
+
+/// Files that were of no use are read again when they change, and after so long, since a step of the file system's clock may hide a change.
+const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Context {
     config: TlsConfig,
     now: PiMutex<(Stamp, Roles)>,
+    useless: PiMutex<Option<(Stamp, Instant)>>,
 }
 
 impl Context {
     pub fn new(config: TlsConfig) -> Result<Context, TlsError> {
         let stamp = stamp(&config);
         let roles = read(&config)?;
-        Ok(Context { config, now: PiMutex::new((stamp, roles)) })
+        Ok(Context { config, now: PiMutex::new((stamp, roles)), useless: PiMutex::new(None) })
     }
 
     pub fn config(&self) -> &TlsConfig {
@@ -41,28 +46,39 @@ impl Context {
     }
 
     /// The settings for the next handshake. Changed files count from now on; where they are of no use, those before stay, and the
-    /// caller is told why.
+    /// caller is told why, once for each state of the files.
     pub fn current(&self) -> (Roles, Option<TlsError>) {
         let mut now = self.now.lock();
         let stamp = stamp(&self.config);
         if stamp == now.0 {
             return (now.1.clone(), None);
         }
+        let mut useless = self.useless.lock();
+        let known = useless.as_ref().filter(|(known, _)| *known == stamp).map(|(_, at)| *at);
+        if known.is_some_and(|at| at.elapsed() < AGAIN) {
+            return (now.1.clone(), None);
+        }
         match read(&self.config) {
             Ok(roles) => {
-                *now = (stamp, roles);
+                (*now, *useless) = ((stamp, roles), None);
                 (now.1.clone(), None)
             }
-            // Half of the files may have been replaced: looked at again at the next handshake.
-            Err(error) => (now.1.clone(), Some(error)),
+            // Half of the files may have been replaced.
+            Err(error) => {
+                *useless = Some((stamp, Instant::now()));
+                (now.1.clone(), known.is_none().then_some(error))
+            }
         }
     }
 }
 
 fn stamp(config: &TlsConfig) -> Stamp {
     let files = [config.certificate.as_ref(), config.key.as_ref(), Some(&config.authorities)];
-    let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|file| file.modified()).ok();
-    files.into_iter().map(|path| path.and_then(changed)).collect()
+    let known = |path: &PathBuf| {
+        let file = std::fs::metadata(path).ok()?;
+        Some((file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
+    };
+    files.into_iter().map(|path| path.and_then(known)).collect()
 }
 
 fn read(config: &TlsConfig) -> Result<Roles, TlsError> {

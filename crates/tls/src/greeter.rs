@@ -1,26 +1,49 @@
 //! Many handshakes at a time, in one thread of ordinary priority.
 //!
-//! A client that does not speak costs a place for as long as a handshake may take, and nobody else anything. While all places
-//! are taken, further clients wait in the socket's backlog.
+//! A client that does not speak costs a place for as long as a handshake may take, and nobody else anything: where all places are taken,
+//! who comes gets that of the one who has said nothing for longest, or whose handshake has taken longest. Only while all of them are new
+//! do further clients wait in the socket's backlog.
 
 use crate::context::Context;
 use crate::handshake::{Handshake, Step};
 use crate::listener::Queue;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use isorb_transport::{Listener, Wait};
 use rustls::ServerConnection;
 use std::io;
 use std::sync::Arc;
 
 /// Handshakes at a time.
-const PLACES: usize = 64;
+const PLACES: usize = 128;
+/// Who has said nothing for so long gives way to another: a client speaks first, at once.
+const SILENT_GRACE_NS: u64 = 200_000_000;
+/// Whose handshake has taken so long gives way to another.
+const GRACE_NS: u64 = 1_000_000_000;
 /// Of the listening socket; the others are places.
 const DOOR: u64 = PLACES as u64;
 
 struct Guest {
     handshake: Handshake,
+    /// When it came, in nanoseconds.
+    since: u64,
     until: Deadline,
+}
+
+impl Guest {
+    /// From when on it gives its place to another, in nanoseconds.
+    fn yields_from(&self) -> u64 {
+        self.since + if self.handshake.has_heard() { GRACE_NS } else { SILENT_GRACE_NS }
+    }
+}
+
+type Guests = [Option<Guest>; PLACES];
+
+/// From when on there is a place for another, in nanoseconds, and which.
+fn next_place(guests: &Guests) -> (u64, usize) {
+    let places = guests.iter().map(|guest| guest.as_ref().map_or(0, Guest::yields_from));
+    // There are places.
+    places.zip(0..).min().unwrap_or_default()
 }
 
 pub(crate) struct Greeter {
@@ -33,13 +56,16 @@ pub(crate) struct Greeter {
 impl Greeter {
     /// Greets until the poller is woken for good.
     pub fn run(self) {
-        let mut guests: [Option<Guest>; PLACES] = [const { None }; PLACES];
+        let mut guests: Guests = [const { None }; PLACES];
         let mut events = Events::<16>::new();
         // Level-triggered, and watched only while there is a place for who comes.
         let mut open = self.poller.add(self.door.fd(), DOOR, Interest::READ, Trigger::Level).is_ok();
         loop {
-            let until =
+            let mut until =
                 guests.iter().flatten().fold(Deadline::NONE, |first, guest| first.earlier(guest.until));
+            if !open {
+                until = until.earlier(Deadline::at_ns(next_place(&guests).0));
+            }
             let Ok(ready) = self.poller.wait(&mut events, until) else { return };
             for event in ready {
                 match event.token {
@@ -57,7 +83,7 @@ impl Greeter {
                     let _ = self.poller.delete(stream.fd());
                 }
             }
-            let free = guests.iter().any(Option::is_none);
+            let free = next_place(&guests).0 <= now_ns();
             if free != open {
                 open = free;
                 let fd = self.door.fd();
@@ -72,8 +98,12 @@ impl Greeter {
         }
     }
 
-    fn welcome(&self, guests: &mut [Option<Guest>; PLACES]) {
-        let Some(place) = guests.iter().position(Option::is_none) else { return };
+    fn welcome(&self, guests: &mut Guests) {
+        let now = now_ns();
+        let (from, place) = next_place(guests);
+        if from > now {
+            return;
+        }
         let stream = match self.door.accept(Wait::No) {
             Ok(stream) => stream,
             // Gone again, or no descriptor is left: whoever is next is told by the next event.
@@ -93,18 +123,25 @@ impl Greeter {
             Ok(tls) => tls,
             Err(error) => return self.gone(stream.peer(), &error),
         };
+        if let Some(guest) = guests[place].take() {
+            let stream = guest.handshake.stream();
+            self.gone(stream.peer(), &"gives its place to another, since its handshake was not done");
+            let _ = self.poller.delete(stream.fd());
+        }
         let until = Deadline::after(self.context.config().handshake_timeout);
         if self.poller.add(stream.fd(), place as u64, Interest::BOTH, Trigger::Edge).is_ok() {
-            guests[place] = Some(Guest { handshake: Handshake::new(stream, tls.into()), until });
+            guests[place] = Some(Guest { handshake: Handshake::new(stream, tls.into()), since: now, until });
             self.go_on(guests, place);
         }
     }
 
-    fn go_on(&self, guests: &mut [Option<Guest>; PLACES], place: usize) {
-        let Some(Guest { handshake, until }) = guests.get_mut(place).and_then(Option::take) else { return };
+    fn go_on(&self, guests: &mut Guests, place: usize) {
+        let Some(Guest { handshake, since, until }) = guests.get_mut(place).and_then(Option::take) else {
+            return;
+        };
         let peer = handshake.stream().peer().to_owned();
         match handshake.step() {
-            Ok(Step::Pending(handshake)) => guests[place] = Some(Guest { handshake, until }),
+            Ok(Step::Pending(handshake)) => guests[place] = Some(Guest { handshake, since, until }),
             Ok(Step::Done(stream)) => {
                 let _ = self.poller.delete(isorb_transport::Stream::fd(&stream));
                 self.queue.put(Box::new(stream));

@@ -20,15 +20,21 @@ pub(crate) struct Handshake {
     tls: Connection,
     /// What the peer has not taken yet.
     out: Vec<u8>,
+    heard: bool,
 }
 
 impl Handshake {
     pub fn new(stream: Box<dyn Stream>, tls: Connection) -> Handshake {
-        Handshake { stream, tls, out: Vec::new() }
+        Handshake { stream, tls, out: Vec::new(), heard: false }
     }
 
     pub fn stream(&self) -> &dyn Stream {
         &*self.stream
+    }
+
+    /// Whether the peer has said anything.
+    pub fn has_heard(&self) -> bool {
+        self.heard
     }
 
     /// Whether something waits to be sent; else the peer is waited for.
@@ -62,7 +68,10 @@ impl Handshake {
             let mut octets = [0; 4096];
             match self.stream.recv(&mut octets, Wait::No) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => self.take(&octets[..n])?,
+                Ok(n) => {
+                    self.heard = true;
+                    self.take(&octets[..n])?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending(self)),
                 Err(error) => return Err(error),
             }

@@ -97,6 +97,58 @@ fn new_certificates_count_from_the_next_handshake_on() {
     assert!(talks(&server, &client));
 }
 
+/// As a renewal goes: the certificate's file is replaced, and then the key's.
+#[test]
+fn a_certificate_and_its_key_are_renewed_one_after_the_other() {
+    let (ours, theirs) = (authority(), authority());
+    let server = tls(ours.member("server").unwrap());
+    let old = tls(ours.member("client").unwrap());
+    // Known to the server, and trusting who signs the new certificate only.
+    let new = TlsConfig { authorities: theirs.folder().join("authority.pem"), ..ours.member("new").unwrap() };
+    let new = tls(new);
+    theirs.sign("server").unwrap();
+    let renew = |file: &str| {
+        let (from, to) = (theirs.folder().join(file), ours.folder().join(file));
+        std::fs::rename(from, to).unwrap();
+    };
+    assert!(talks(&server, &old) && !talks(&server, &new));
+    for _ in 0..2 {
+        renew("server.pem");
+        // Certificate and key do not go together: those before stay.
+        assert!(talks(&server, &old) && !talks(&server, &new));
+        renew("server.key");
+        assert!(talks(&server, &new) && !talks(&server, &old));
+        // And back again.
+        ours.sign("renewed").unwrap();
+        for suffix in ["pem", "key"] {
+            let file = |name: &str| ours.folder().join(format!("{name}.{suffix}"));
+            std::fs::rename(file("renewed"), file("server")).unwrap();
+        }
+        assert!(talks(&server, &old) && !talks(&server, &new));
+        theirs.sign("server").unwrap();
+    }
+}
+
+/// With the time for handshakes out of the way, only giving way lets anybody in.
+#[test]
+fn who_does_not_finish_gives_way_to_who_comes() {
+    let ours = authority();
+    let config = TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
+    let server = tls(config);
+    let listener = server.listen("127.0.0.1:0").unwrap();
+    // More than there are places, twice: some say nothing, some begin and stop there.
+    let crowd: Vec<_> = (0..300).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
+    for stream in crowd.iter().step_by(3) {
+        // The head of a handshake's record. Who gave way meanwhile hears of it.
+        let _ = stream.send(&[IoSlice::new(b"\x16\x03\x01\x02\x00")], Wait::Block);
+    }
+    let client = tls(ours.member("client").unwrap());
+    for _ in 0..3 {
+        client.connect(listener.address(), PATIENCE).unwrap();
+        listener.accept(Wait::Block).unwrap();
+    }
+}
+
 #[test]
 fn a_client_that_says_nothing_holds_up_nobody() {
     let ours = authority();
@@ -105,7 +157,7 @@ fn a_client_that_says_nothing_holds_up_nobody() {
     let server = tls(config);
     let listener = server.listen("127.0.0.1:0").unwrap();
     // More than there are places.
-    let silent: Vec<_> = (0..100).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
+    let silent: Vec<_> = (0..200).map(|_| Tcp.connect(listener.address(), PATIENCE).unwrap()).collect();
     let client = tls(ours.member("client").unwrap());
     client.connect(listener.address(), PATIENCE).unwrap();
     listener.accept(Wait::Block).unwrap();

@@ -81,7 +81,7 @@ fn plant(number: &str, run: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     if run == 1 {
         library.create_area(&Area { name: name.clone(), size: SIZE as u32, histories: 4 })?;
     }
-    let mut writer = library.map_writer(&name, WriterQoS { period: PERIOD_NS })?;
+    let mut writer = library.map_writer(&name, WriterQoS { period: PERIOD_NS, size: 0 })?;
     let mut octets = [0; SIZE];
     for count in 1.. {
         Image::at(plant, run, count).write(&mut octets);

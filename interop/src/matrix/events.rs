@@ -10,8 +10,8 @@ use std::time::Instant;
 /// The mode's name.
 pub(super) const MODE: &str = "events";
 
-/// The peers with a program `events`. (omniORB's client is built and run by the tests of `isorb-event`.)
-pub(super) const PEERS: [Peer; 1] = [Peer::JacOrb];
+/// The peers with a program `events`.
+pub(super) const PEERS: [Peer; 2] = [Peer::OmniOrb, Peer::JacOrb];
 
 /// Runs a channel as a process for each way to dispatch, and the peer as its suppliers and consumers.
 pub(super) fn run(peer: Peer, dispatching: &str, selection: &Selection, installed: &Installed) -> Outcome {

@@ -18,6 +18,7 @@ pub const MODES: &[&str] = &[
     "fragments",
     "lane-fragments",
     "tls",
+    "unix",
     "real-time",
 ];
 
@@ -67,6 +68,11 @@ fn pairing(server: Peer, client: Peer, mode: &str, certificates: &str) -> Option
         // Python's omniORB is the C++ one below, and has no package of this transport.
         "tls" if server != Peer::OmniOrbPy && client != Peer::OmniOrbPy => {
             p.both(&format!("--tls {certificates}")).only("scalars,strings,sequences,oneways,large,parallel")
+        }
+        // omniORB's references name sockets in its own way; nobody else has any.
+        "unix" if [server, client].iter().all(|peer| matches!(peer, Peer::Isorb | Peer::OmniOrb)) => {
+            let socket = format!("--unix {certificates}/{}-{}", server.name(), client.name());
+            p.both(&socket).only("scalars,strings,sequences,oneways,large,parallel")
         }
         "real-time" if own_server => {
             p.server(true, "--rt").only("scalars,strings,sequences,oneways,large,parallel,timeouts")

@@ -39,7 +39,11 @@ pub enum Distant {
         channel: String,
     },
     /// Passes on what comes, without a channel
-    RawChannel,
+    RawChannel {
+        /// By way of another such program, at this address
+        #[arg(long)]
+        through: Option<String>,
+    },
     /// Its supplier and consumer
     RawEnds {
         /// The address
@@ -60,7 +64,7 @@ impl Distant {
         match self {
             Distant::Channel(args) => channel::serve(args),
             Distant::Ends { channel } => ends::run(channel),
-            Distant::RawChannel => raw::serve(),
+            Distant::RawChannel { through } => raw::serve(through.as_deref()),
             Distant::RawEnds { address } => raw::ends(address),
             Distant::Watch(args) => watch::run(args),
             Distant::Member(args) => member::run(args),

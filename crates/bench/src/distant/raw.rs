@@ -11,13 +11,28 @@ use crate::protocol::{exit_at_end_of_input, ready};
 const MESSAGE: usize = 216;
 const _: () = assert!(MESSAGE > PAYLOAD);
 
-/// Passes on what the first connection brings over the second.
-pub(super) fn serve() -> io::Result<()> {
+/// Passes on what the first connection brings over the second; `through` another such program, if its address is given.
+pub(super) fn serve(through: Option<&str>) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     exit_at_end_of_input();
+    // That one takes the first connection for what comes, and the second for what goes.
+    let beyond = match through {
+        Some(address) => Some((TcpStream::connect(address)?, TcpStream::connect(address)?)),
+        None => None,
+    };
     ready(listener.local_addr()?)?;
-    let (mut from, _) = listener.accept()?;
-    let (mut to, _) = listener.accept()?;
+    let (from, _) = listener.accept()?;
+    let (to, _) = listener.accept()?;
+    match beyond {
+        Some((there, back)) => {
+            std::thread::spawn(move || pass_on(from, there));
+            pass_on(back, to)
+        }
+        None => pass_on(from, to),
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     to.set_nodelay(true)?;
     let mut message = [0; MESSAGE];
     loop {

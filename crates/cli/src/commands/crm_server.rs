@@ -147,7 +147,6 @@ fn recording(recorded: Recorded) -> Recording {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
-        apart: false,
     };
     Recording {
         name: recorded.track.thread.clone(),
@@ -193,13 +192,7 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
 }
 
 fn orb(arguments: Vec<String>, host: IpAddr, port: u16) -> Result<Orb, Box<dyn Error>> {
-    let chosen =
-        arguments.iter().any(|a| a.eq_ignore_ascii_case("-ORBEndPoint") || a == "-ORBListenEndpoints");
-    let (mut config, _) = Config::from_args(arguments)?;
-    if !chosen {
-        config.endpoints = vec![std::net::SocketAddr::new(host, port).to_string()];
-    }
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(super::listen::config_at(arguments, &host.to_string(), port)?);
     // Opens the endpoints.
     orb.root_poa()?;
     Ok(orb)

@@ -1,31 +1,26 @@
 //! `isorb event-channel`: an event channel as a process.
 
 use super::admin::{self, AdminArgs};
-use isorb::{Config, Orb};
+use super::event_control::{self, Dispatching, Modules};
+use isorb::Orb;
 use isorb_admin::ChannelSource;
 use isorb_event::dispatch::{Dispatch, Queued};
-use isorb_event::face::{FaceOptions, Layout, Neighbourhood, RealTimeFace, StandardFace};
+use isorb_event::face::{
+    FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace,
+};
 use isorb_event::federation::Federation;
-use isorb_event::{Channel, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup, Undeclared};
+use isorb_event::{
+    Channel, Limits, Overflow, Priority, Quality, RunTimeScheduler, Strategy, ThreadSetup, Undeclared,
+};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
+use isorb_sched::Preemption;
+use isorb_sched::file::ScheduleFile;
+use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How the channel dispatches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Dispatching {
-    /// Not: events are sent on the thread that received them.
-    None,
-    /// One thread, the most urgent consumer first.
-    Single,
-    /// Threads for each level of priority.
-    Threads,
-    /// One thread, on which consumers may make way.
-    Upcalls,
-}
 
 /// What is done with an event for a consumer whose queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -57,10 +52,13 @@ pub struct Args {
     /// How it dispatches.
     #[arg(long, value_enum, default_value = "none")]
     dispatching: Dispatching,
+    /// Which modules it has. `isorb event-control` exchanges them later.
+    #[arg(long, value_enum, default_value = "full")]
+    configuration: Modules,
     /// Threads for each level of priority (`--dispatching threads`).
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Threads that push to remote consumers; 0 lets the dispatching do it.
+    /// Threads that push to remote consumers, at each level of priority; 0 lets the dispatching do it.
     #[arg(long, default_value_t = 2)]
     push_threads: usize,
     /// How many pushes may wait for a consumer.
@@ -91,6 +89,14 @@ pub struct Args {
     /// Real-time threads: require, prefer, off.
     #[arg(long, default_value = "prefer")]
     real_time: String,
+    /// Consumers are operations of this schedule file: admitted and placed by the handle that they connect with (`rt_info`), which
+    /// counts the file's operations from 1.
+    #[arg(long, value_name = "FILE", conflicts_with = "scheduler")]
+    schedule: Option<PathBuf>,
+    /// Consumers are operations that are registered with this scheduler (`isorb scheduler`): a URL such as
+    /// corbaloc::host/ScheduleService, or a reference.
+    #[arg(long, value_name = "URL")]
+    scheduler: Option<String>,
     /// Its number in a federation, unique there; 0 for none.
     #[arg(long, default_value_t = 0)]
     id: u64,
@@ -103,6 +109,9 @@ pub struct Args {
     /// Writes the reference of the real-time channel to a file.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
+    /// Records what happens, from the start; `isorb event-control URL --trace FILE` gets it. With `--admin` it does so as well.
+    #[arg(long)]
+    trace: bool,
     #[command(flatten)]
     admin: AdminArgs,
 }
@@ -116,23 +125,22 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if args.id == 0 && !args.join.is_empty() {
         return Err("--join needs --id: a number of its own in the federation".into());
     }
-    let chosen = orb_arguments
-        .iter()
-        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
-    let (mut config, _) = Config::from_args(orb_arguments)?;
-    if !chosen {
-        let (host, port) = (&args.host, args.port);
-        config.endpoints =
-            vec![if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }];
-    }
+    let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
+    let orb = Orb::with_config(config);
+    let plain = isorb_event::Config::default();
+    let (scheduler, levels) = match scheduler(args, &orb)? {
+        None => (plain.scheduler.clone(), plain.levels.clone()),
+        Some(operations) => {
+            let levels = operations.levels()?;
+            (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
+        }
+    };
     let channel = Channel::new(isorb_event::Config {
-        strategy: match args.dispatching {
-            Dispatching::None => Strategy::Direct,
-            Dispatching::Single => Strategy::SingleThreaded,
-            Dispatching::Threads => Strategy::Threads { per_level: args.threads },
-            Dispatching::Upcalls => Strategy::Upcalls,
-        },
+        scheduler,
+        levels,
+        strategy: args.dispatching.strategy(args.threads),
+        configuration: args.configuration.configuration(),
         limits: Limits { events: args.events, payload: args.payload, ..Limits::default() },
         threads: setup.clone(),
         undeclared: match args.undeclared {
@@ -141,11 +149,10 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         },
         id: args.id,
         // The page shows how long events take.
-        trace: args.admin.is_wanted(),
+        trace: args.trace || args.admin.is_wanted(),
         latencies: args.admin.is_wanted(),
-        ..isorb_event::Config::default()
+        ..plain
     })?;
-    let orb = Orb::with_config(config);
     let quality = Quality {
         queue: args.queue,
         overflow: match args.full {
@@ -184,6 +191,8 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             Some((federation, neighbourhood))
         }
     };
+    let name = if args.id == 0 { "channel".to_owned() } else { format!("channel {}", args.id) };
+    event_control::serve(&orb, &channel, name)?;
     orb.root_poa()?.manager().activate()?;
     let page = args.admin.start(ChannelSource::new(&channel, args.events))?;
     let mut output = std::io::stdout();
@@ -198,6 +207,27 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     }
     orb.run();
     Ok(())
+}
+
+/// Who admits consumers, where somebody is to.
+fn scheduler(args: &Args, orb: &Orb) -> Result<Option<RegisteredOperations>, Box<dyn Error>> {
+    let preemption = match args.dispatching {
+        // Remote consumers have threads of their own for each level.
+        _ if args.push_threads > 0 => Preemption::Full,
+        Dispatching::Threads => Preemption::Full,
+        Dispatching::Upcalls => Preemption::Deferred,
+        Dispatching::None | Dispatching::Single => Preemption::None,
+    };
+    if let Some(file) = &args.schedule {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+        let read = ScheduleFile::parse(&name, &text)?;
+        return Ok(Some(RegisteredOperations::of_file(&read, preemption)?));
+    }
+    let Some(url) = &args.scheduler else { return Ok(None) };
+    let failed = |error: isorb::SystemException| format!("no scheduler at {url}: {error}");
+    let scheduler: SchedulerRef = orb.resolve(url).map_err(failed)?;
+    Ok(Some(RegisteredOperations::of_scheduler(scheduler, 0..=32767, preemption)))
 }
 
 /// Joins the neighbours that are not joined, again and again, and says to all that this one is there.

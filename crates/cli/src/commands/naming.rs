@@ -1,6 +1,7 @@
 //! `isorb naming`: the naming service as a process.
 
-use isorb::{Config, Orb};
+use super::listen;
+use isorb::Orb;
 use isorb_naming::{FileStore, Limits, MemoryStore, NamingService, Store};
 use std::error::Error;
 use std::io::Write;
@@ -32,15 +33,11 @@ pub struct Args {
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let chosen = orb_arguments
-        .iter()
-        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
-    let (mut config, _) = Config::from_args(orb_arguments)?;
-    if !chosen || args.host.is_some() || args.port.is_some() {
+    let (mut config, named) = listen::config(orb_arguments)?;
+    if !named || args.host.is_some() || args.port.is_some() {
         let host = args.host.as_deref().unwrap_or("127.0.0.1");
         let port = args.port.unwrap_or(PORT);
-        let endpoint = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        config.endpoints = vec![endpoint];
+        config.endpoints = vec![listen::endpoint(host, port)];
     }
     let store: Arc<dyn Store> = match args.memory {
         true => Arc::new(MemoryStore::new()),

@@ -1,7 +1,7 @@
 //! `isorb scheduler`: a scheduling service as a process, with TAO's interface.
 
 use isorb::cos_naming::{NameComponent, NamingContextRef};
-use isorb::{Config, Object, Orb, Reference};
+use isorb::{Object, Orb, Reference};
 use isorb_sched::Policy;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::SchedulerService;
@@ -45,15 +45,7 @@ pub struct Args {
 
 /// Serves until it is killed, which it may be at any moment: a record is replaced as a whole.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let chosen = orb_arguments
-        .iter()
-        .any(|argument| ["-ORBEndPoint", "-ORBendPoint", "-ORBListenEndpoints"].contains(&argument.as_str()));
-    let (mut config, _) = Config::from_args(orb_arguments)?;
-    if !chosen {
-        let (host, port) = (&args.host, args.port);
-        config.endpoints =
-            vec![if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }];
-    }
+    let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let service = service(args)?;
     let orb = Orb::with_config(config);
     let root = orb.root_poa()?;

@@ -4,7 +4,7 @@ use super::Library;
 use super::notify::{EventSink, Notifier};
 use super::session::Session;
 use crate::Error;
-use crate::idl::{EventQoS, ReaderQoS, Statistics};
+use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
@@ -30,7 +30,7 @@ pub(super) struct Attachment {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
-    Writer { period_ns: u64 },
+    Writer { qos: WriterQoS },
     Reader { qos: ReaderQoS },
 }
 
@@ -76,23 +76,31 @@ impl Drop for Attachment {
 /// The writer of an area.
 pub struct AreaWriter {
     writer: Writer,
+    /// Bytes of the largest value that it promised.
+    largest: usize,
     attachment: Arc<Attachment>,
 }
 
 impl AreaWriter {
     pub(super) fn new(writer: Writer, attachment: Arc<Attachment>) -> AreaWriter {
-        AreaWriter { writer, attachment }
+        let size = writer.geometry().size();
+        let largest = match attachment.role {
+            Role::Writer { qos } => crate::node::largest(&qos, size),
+            Role::Reader { .. } => size,
+        };
+        AreaWriter { writer, largest, attachment }
     }
 
     /// Writes a value. Readers of this node can read it when this returns; agents push it to other nodes. Gives its number.
     ///
     /// # Errors
-    /// When it is larger than the area takes.
+    /// When it is larger than was promised, or than the area takes.
     ///
     /// # Real-time
     /// Does not allocate, waits for nobody. A copy and a system call; another one where other nodes read the area.
     #[inline]
     pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
+        self.check(value.len())?;
         let number = self.writer.write(value)?;
         self.ring();
         Ok(number)
@@ -101,19 +109,25 @@ impl AreaWriter {
     /// Lets `fill` write a value of `len` bytes in place.
     ///
     /// # Errors
-    /// When it is larger than the area takes.
+    /// When it is larger than was promised, or than the area takes.
     ///
     /// # Real-time
     /// As [`write`](Self::write), without the copy.
     pub fn write_with(&mut self, len: usize, fill: impl FnOnce(&Cells<'_>)) -> Result<u64, TooLarge> {
+        self.check(len)?;
         let number = self.writer.write_with(len, fill)?;
         self.ring();
         Ok(number)
     }
 
-    /// Bytes of the largest value.
+    /// Bytes of the largest value that it may write: what it promised, or the area's size.
     pub fn size(&self) -> usize {
-        self.writer.geometry().size()
+        self.largest
+    }
+
+    #[inline]
+    fn check(&self, len: usize) -> Result<(), TooLarge> {
+        if len > self.largest { Err(TooLarge { len, limit: self.largest }) } else { Ok(()) }
     }
 
     /// Which writer of this area this is, from 1.

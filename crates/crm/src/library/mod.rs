@@ -10,7 +10,7 @@
 //! let orb = isorb::Orb::init(std::env::args())?;
 //! let library = Library::connect(&orb, isorb_crm::node::default_socket())?;
 //! library.create_area(&Area { name: "plant/1".into(), size: 1024, histories: 3 })?;
-//! let mut writer = library.map_writer("plant/1", WriterQoS { period: 10_000_000 })?;
+//! let mut writer = library.map_writer("plant/1", WriterQoS { period: 10_000_000, size: 0 })?;
 //! writer.write(b"pressure 3.2 bar")?;
 //!
 //! // Here, in another process, or on another node:
@@ -36,7 +36,7 @@ pub use notify::{EventSink, Notice, NoticeCounts, Notifier, RemoteChannel};
 pub use rio::Rio;
 
 use crate::Error;
-use crate::idl::{Area, Lib_CommRef, ReaderQoS, Statistics, WriterQoS};
+use crate::idl::{Area, Lib_CommRef, NodeReport, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::Segment;
 use attached::{Attachment, Role};
 use isorb::Orb;
@@ -86,7 +86,7 @@ impl Library {
     /// Becomes the writer of an area of this node.
     ///
     /// # Errors
-    /// `UnknownArea`, `WriterExists`, `Unavailable`.
+    /// `UnknownArea`, `WriterExists`, `WrongSize` (more than the area takes, or than its guaranteed readers were admitted with), `Unavailable`.
     pub fn map_writer(&self, name: &str, qos: WriterQoS) -> Result<AreaWriter, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.map_writer(session, name, qos)?;
@@ -104,7 +104,7 @@ impl Library {
                 return Err(error);
             }
         };
-        let role = Role::Writer { period_ns: qos.period };
+        let role = Role::Writer { qos };
         Ok(AreaWriter::new(writer, self.enter(name, ticket, segment, local, role)))
     }
 
@@ -126,6 +126,15 @@ impl Library {
     /// `Unavailable`.
     pub fn list_areas(&self) -> Result<Vec<Area>, Error> {
         Ok(self.session.server()?.0.list_areas()?)
+    }
+
+    /// What this node knows and counts: who writes and reads its areas, which areas of other nodes are read on it, ages, losses. Of at most
+    /// `limit` areas, and as many that are read.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn report(&self, limit: u32) -> Result<NodeReport, Error> {
+        Ok(self.session.server()?.0.report(limit)?)
     }
 
     fn enter(&self, name: &str, ticket: u64, segment: Segment, local: bool, role: Role) -> Arc<Attachment> {

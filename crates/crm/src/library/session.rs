@@ -161,10 +161,11 @@ impl Session {
         let (writers, readers): (Vec<_>, Vec<_>) =
             attachments.iter().partition(|attachment| matches!(attachment.role, Role::Writer { .. }));
         for attachment in writers {
-            let Role::Writer { period_ns } = attachment.role else { continue };
+            let Role::Writer { qos } = attachment.role else { continue };
             let segment = attachment.segment.lock().clone();
             // A fresh description of the file: the lock that makes us the writer stays with the old one.
-            let ticket = self.hand_back(link, &attachment.name, period_ns, segment.writable_fd()?)?;
+            let ticket =
+                self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
             attachment.ticket.store(ticket, Ordering::Release);
         }
         // An area whose writer is gone lives on in those who read it.
@@ -172,7 +173,7 @@ impl Session {
         for attachment in readers.iter().filter(|attachment| attachment.local) {
             if !handed.contains(&&*attachment.name) {
                 let segment = attachment.segment.lock().clone();
-                self.hand_back(link, &attachment.name, passing::ONLY_READ, segment.read_only_fd()?)?;
+                self.hand_back(link, &attachment.name, (passing::ONLY_READ, 0), segment.read_only_fd()?)?;
                 handed.push(&attachment.name);
             }
         }
@@ -188,8 +189,15 @@ impl Session {
     }
 
     /// Gives the writer's new ticket; 0 for none.
-    fn hand_back(&self, link: &Link, name: &str, number: u64, file: OwnedFd) -> Result<u64, Error> {
-        passing::send(&*link.socket, Kind::HandBack, number, name, Some(file.as_fd()))?;
+    fn hand_back(
+        &self,
+        link: &Link,
+        name: &str,
+        (number, size): (u64, u32),
+        file: OwnedFd,
+    ) -> Result<u64, Error> {
+        let text = format!("{size} {name}");
+        passing::send(&*link.socket, Kind::HandBack, number, &text, Some(file.as_fd()))?;
         Ok(self.await_message(link, |message| message.kind == Kind::Adopted)?.number)
     }
 

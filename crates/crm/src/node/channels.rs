@@ -3,12 +3,13 @@
 use super::Shared;
 use super::orb_path::OrbPush;
 use super::replicas::address;
+use super::setup::largest;
 use super::tables::{Agent, Channel as Outgoing, Destination};
 use crate::Error;
 use crate::admission::{Grant, Refused, Wish};
-use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS};
+use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
-use crate::plane::{Guarantee, Mode, PushAgent, PushSpec};
+use crate::plane::{Mode, PushAgent, PushSpec};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
 use std::net::SocketAddr;
@@ -25,7 +26,7 @@ impl Shared {
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
         step(Step::ChannelAsked);
-        let (segment, period_ns, bell) = self.source(name)?;
+        let (segment, promised, bell) = self.source(name)?;
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
         // What the same channel was before, and whatever an earlier server of that node had.
@@ -42,7 +43,7 @@ impl Shared {
             parity: usize::from(qos.parity),
         };
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-        let grant = self.admit(name, &channel, &qos, period_ns, true)?;
+        let grant = self.admit(name, &channel, &qos, promised, true)?;
         if grant.is_some() {
             // Before its first push.
             self.refresh_promotions();
@@ -52,8 +53,9 @@ impl Shared {
                 let dispatcher = channel.id as usize % self.dispatchers.len();
                 let second = (self.dispatchers[dispatcher].second_address().is_some()
                     && offer.second_port > 0)
-                    .then(|| address(offer.second_host, offer.second_port));
-                let to = address(offer.host, offer.port).and_then(|to| Ok((to, second.transpose()?)));
+                    .then(|| address(offer.second_host, own(offer.second_own_port, offer.second_port)));
+                let to = address(offer.host, own(offer.own_port, offer.port))
+                    .and_then(|to| Ok((to, second.transpose()?)));
                 to.and_then(|(to, second)| {
                     let way = Way { dispatcher, to, second };
                     self.start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
@@ -85,11 +87,11 @@ impl Shared {
     }
 
     /// An area's segment, what its writer promised, and the session that rings for it.
-    pub(super) fn source(&self, name: &str) -> Result<(Segment, u64, u64), Error> {
+    pub(super) fn source(&self, name: &str) -> Result<(Segment, WriterQoS, u64), Error> {
         let tables = self.tables.lock();
         let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
         let session = entry.writer.and_then(|ticket| tables.tickets.get(&ticket)).map_or(0, |t| t.session);
-        Ok((entry.segment.clone(), entry.period_ns, session))
+        Ok((entry.segment.clone(), entry.promised, session))
     }
 
     pub(super) fn start_datagrams(
@@ -110,7 +112,7 @@ impl Shared {
             source: segment.reader()?,
             mode: mode(qos),
             guarantee,
-            rate: self.rate(&channel, guarantee),
+            rate: self.rate(&channel, grant),
             burst: 4 * channel.fragment,
         };
         let agent =
@@ -150,12 +152,12 @@ impl Shared {
     }
 
     /// Bytes a second: a guaranteed push leaves within a quarter of its time, others may have the link.
-    pub(super) fn rate(&self, channel: &Channel, guarantee: Option<Guarantee>) -> u64 {
+    fn rate(&self, channel: &Channel, grant: Option<&Grant>) -> u64 {
         let link = self.config.admission.link_bits_per_s / 8;
-        match guarantee {
-            Some(guarantee) => {
-                let bytes = channel.wire_bytes(channel.size) as u128;
-                let rate = bytes * 4_000_000_000 / u128::from(guarantee.deadline_ns.max(1));
+        match grant {
+            Some(grant) => {
+                let bytes = channel.wire_bytes(grant.size) as u128;
+                let rate = bytes * 4_000_000_000 / u128::from(grant.guarantee.deadline_ns.max(1));
                 u64::try_from(rate).unwrap_or(u64::MAX).min(link)
             }
             None => link,
@@ -200,6 +202,7 @@ impl Shared {
     }
 
     pub(super) fn end(&self, channel: Outgoing) {
+        self.tables.lock().keep_name(&channel);
         match channel.agent {
             Agent::Member { group } => self.left_group(group),
             Agent::Datagrams { dispatcher, key } => {
@@ -219,7 +222,7 @@ impl Shared {
         name: &str,
         channel: &Channel,
         qos: &ReaderQoS,
-        writer_period: u64,
+        promised: WriterQoS,
         pushes: bool,
     ) -> Result<Option<Grant>, Error> {
         if !qos.guaranteed {
@@ -236,15 +239,20 @@ impl Shared {
         if matches!(qos.through, Path::PathOrb | Path::PathOneway) {
             return Err(refuse("path", "the ORB's path guarantees no time".into(), None, None));
         }
-        let period_ns = interval(qos, writer_period);
+        if !pushes && self.config.publish_port.is_some() {
+            let reason = "a guaranteed channel has a port of its own, which other nodes do not see: publish_port is set";
+            return Err(refuse("port", reason.into(), None, None));
+        }
+        let period_ns = interval(qos, promised.period);
         if period_ns == 0 || qos.deadline == 0 {
             let reason = format!(
-                "{name} cannot be guaranteed: its writer's period is {writer_period} ns, the deadline {} ns",
-                qos.deadline
+                "{name} cannot be guaranteed: its writer's period is {} ns, the deadline {} ns",
+                promised.period, qos.deadline
             );
             return Err(refuse("declaration", reason, None, None));
         }
         let wish = Wish { period_ns, deadline_ns: qos.deadline };
+        let channel = &Channel { size: largest(&promised, channel.size), ..*channel };
         let mut admission = self.admission.lock();
         let answer = if pushes {
             admission.admit_push(name, channel, wish)
@@ -291,6 +299,11 @@ pub(super) struct Way {
     pub dispatcher: usize,
     pub to: SocketAddr,
     pub second: Option<SocketAddr>,
+}
+
+/// A channel's own port, where it has one.
+fn own(own: u16, common: u16) -> u16 {
+    if own > 0 { own } else { common }
 }
 
 /// No push comes more often than this.

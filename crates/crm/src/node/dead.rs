@@ -1,8 +1,8 @@
 //! Readers' nodes that died: what is pushed to them ends.
 
-use super::Shared;
+use super::{Shared, timed};
 use crate::idl::CRM_CommRef;
-use isorb::{Kind, Policies, Reference};
+use isorb::Kind;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -43,9 +43,7 @@ enum Answer {
 }
 
 fn ask(server: &CRM_CommRef) -> Answer {
-    let policies = Policies { round_trip_timeout: Some(ANSWER), ..Policies::default() };
-    let timed: CRM_CommRef = server.object().with_policies(policies).unchecked_narrow();
-    match timed.ping() {
+    match timed(server, ANSWER).ping() {
         Ok(()) => Answer::Lives,
         Err(error) if error.kind == Kind::ObjectNotExist => Answer::Gone,
         Err(_) => Answer::Nothing,

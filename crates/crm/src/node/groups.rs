@@ -59,7 +59,7 @@ impl Shared {
 
     /// Admits it, once for all that will join, and starts its agent.
     fn make_group(&self, name: &str, qos: ReaderQoS) -> Result<(u64, SocketAddrV4, Channel), Error> {
-        let (segment, period_ns, bell) = self.source(name)?;
+        let (segment, promised, bell) = self.source(name)?;
         let number = self.tables.lock().number();
         let channel = Channel {
             id: GROUP | (number as u32 & !GROUP),
@@ -72,7 +72,7 @@ impl Shared {
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         let dispatcher = dispatcher_of(&channel, self.dispatchers.len());
         let to = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?.of(name);
-        let grant = self.admit(name, &channel, &qos, period_ns, true)?;
+        let grant = self.admit(name, &channel, &qos, promised, true)?;
         let way = Way { dispatcher, to: to.into(), second: None };
         let agent = self
             .start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)

@@ -11,13 +11,16 @@
 //! Set-up runs on the ORB's threads and may wait for other nodes; values run on the dispatching threads, which wait for nobody. A value
 //! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
 
+mod bells;
 mod channels;
 mod dead;
 mod dispatcher;
 mod groups;
+mod inlets;
 mod multicast;
 mod orb_path;
 mod replicas;
+mod report;
 mod servants;
 mod sessions;
 mod setup;
@@ -27,7 +30,7 @@ mod tables;
 pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
 pub(crate) use servants::{owned as owned_area, view as area_view};
-pub(crate) use setup::idl_state;
+pub(crate) use setup::{idl_state, largest};
 pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
 
 use crate::Error;
@@ -35,7 +38,7 @@ use crate::admission::{NodeAdmission, NodeConfig, link_rate};
 use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef, Node};
 use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
-use isorb::{Orb, Reference};
+use isorb::{Kind, Orb, Policies, Reference};
 use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
 use std::fmt;
@@ -58,7 +61,7 @@ pub struct ServerConfig {
     /// What other nodes send datagrams to; none: the address that the sockets are bound to.
     pub publish: Option<IpAddr>,
     /// The port of the first dispatching thread's datagrams as other nodes see it (behind a router that translates addresses), the
-    /// others' follow; none: those that the sockets are bound to.
+    /// others' follow; none: those that the sockets are bound to. With it no channel can be guaranteed at its reader's end: those have ports of their own.
     pub publish_port: Option<u16>,
     /// Dispatching threads.
     pub dispatchers: usize,
@@ -68,6 +71,8 @@ pub struct ServerConfig {
     pub admission: NodeConfig,
     /// When a writer's node is silent for so long, it counts as dead.
     pub silence: Duration,
+    /// How long the coordinator and other nodes' servers may take to answer a call. What waits for one that hangs is set-up with that one only.
+    pub answer: Duration,
     /// Bytes of a fragment.
     pub fragment: usize,
     /// Limits of the tables.
@@ -114,6 +119,7 @@ impl ServerConfig {
             },
             admission: NodeConfig::default(),
             silence: Duration::from_millis(350),
+            answer: Duration::from_secs(5),
             fragment: ETHERNET_FRAGMENT,
             limits: Limits::default(),
         }
@@ -140,8 +146,6 @@ pub(crate) struct Shared {
     dispatchers: Vec<Dispatcher>,
     tables: PiMutex<Tables>,
     admission: PiMutex<NodeAdmission>,
-    /// Held while a channel's number is reserved.
-    reserving: PiMutex<()>,
     /// Held while a group is looked for and made.
     grouping: PiMutex<()>,
     coordinator: Option<Glob_CommRef>,
@@ -177,10 +181,9 @@ impl NodeServer {
         let shared = Arc::new(Shared {
             admission: PiMutex::new(NodeAdmission::new(&config.admission)),
             tables: PiMutex::new(Tables::default()),
-            reserving: PiMutex::new(()),
             grouping: PiMutex::new(()),
             dispatchers,
-            coordinator,
+            coordinator: coordinator.map(|coordinator| timed(&coordinator, config.answer)),
             orb_replicas: orb_path::Replicas::default(),
             orb_channels: AtomicUsize::new(0),
             incarnation: secret(),
@@ -204,6 +207,8 @@ impl NodeServer {
         let watch = shared.clone();
         threads.push(named("crm-watch", move || watch.keep_watch())?);
         let reopen = shared.clone();
+        let alive = shared.clone();
+        threads.push(named("crm-alive", move || alive.keep_known())?);
         threads.push(named("crm-reopen", move || reopen.keep_channels())?);
         Ok(NodeServer { shared, threads })
     }
@@ -254,6 +259,16 @@ impl Shared {
         second.map_or((String::new(), 0), |second| (second.ip().to_string(), second.port()))
     }
 
+    /// What it means that a call to another server ended without an answer.
+    fn unanswered(&self, who: &str, error: impl Into<Error>) -> Error {
+        match error.into() {
+            Error::System(error) if error.kind == Kind::Timeout => {
+                Error::unavailable(format_args!("{who} did not answer within {:?}", self.config.answer))
+            }
+            other => other,
+        }
+    }
+
     fn held(&self) -> Vec<Area> {
         self.tables.lock().areas.values().map(|entry| entry.what.clone()).collect()
     }
@@ -283,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Once a second: are we known, and do the ORB's channels live?
+    /// Do the ORB's channels live, and their writers? Calls nobody: whoever hangs delays the news of no death.
     fn keep_watch(&self) {
         let mut round = 0_u32;
         while !self.stop.load(Ordering::Acquire) {
@@ -294,7 +309,17 @@ impl Shared {
                 continue;
             }
             self.look_for_dead_writers();
-            if let Some(coordinator) = &self.coordinator
+        }
+    }
+
+    /// Once a second: does the coordinator know us?
+    fn keep_known(&self) {
+        let mut round = 0_u32;
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(50));
+            round = round.wrapping_add(1);
+            if round.is_multiple_of(20)
+                && let Some(coordinator) = &self.coordinator
                 && let Err(error) = coordinator.alive(&self.config.name, self.incarnation)
                 && matches!(Error::from(error), Error::UnknownNode(_))
             {
@@ -313,6 +338,12 @@ impl fmt::Debug for NodeServer {
 /// A number that nobody else can guess: the standard library keys its hashers from the system's randomness.
 pub(crate) fn secret() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// The same object, whose calls end after so long.
+fn timed<T: Reference>(object: &T, answer: Duration) -> T {
+    let policies = Policies { round_trip_timeout: Some(answer), ..Policies::default() };
+    object.object().with_policies(policies).unchecked_narrow()
 }
 
 fn named(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {

@@ -1,9 +1,10 @@
 //! The reader's end of channels between nodes: replicas, and what fills them.
 
 use super::channels::interval;
+use super::inlets::Inlet;
 use super::orb_path::Target;
 use super::tables::{Replica, What};
-use super::{Shared, secret};
+use super::{Shared, secret, timed};
 use crate::Error;
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS};
 use crate::memory::{Geometry, Segment, Writer};
@@ -22,6 +23,8 @@ struct Opening<'a> {
     channel: Channel,
     target: Writer,
     fresh_ns: Option<u64>,
+    /// How urgent it is, where it was admitted.
+    deadline_ns: Option<u64>,
 }
 
 /// What came of it.
@@ -43,7 +46,8 @@ impl Shared {
         server: CRM_CommRef,
         before: Option<&Segment>,
     ) -> Result<Replica, Error> {
-        let first = server.describe(name, 0)?;
+        let unanswered = |error| self.unanswered(&format!("the node of {name}"), error);
+        let first = server.describe(name, 0).map_err(unanswered)?;
         step(Step::ReplicaDescribed);
         let size = first.what.size as usize;
         let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
@@ -56,11 +60,12 @@ impl Shared {
         };
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
-        let grant = self.admit(name, &channel, &qos, first.writer.period, false)?;
+        let grant = self.admit(name, &channel, &qos, first.writer, false)?;
         let writer = segment.writer().map_err(Error::unavailable);
         let opened = writer.and_then(|target| {
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
-            let opening = Opening { name, qos, server: &server, channel, target, fresh_ns };
+            let deadline_ns = grant.map(|grant| grant.guarantee.deadline_ns);
+            let opening = Opening { name, qos, server: &server, channel, target, fresh_ns, deadline_ns };
             match qos.through {
                 Path::PathUdp => self.open_datagrams(opening),
                 Path::PathMulticast => self.open_group(opening),
@@ -93,31 +98,33 @@ impl Shared {
     }
 
     fn open_datagrams(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, mut channel, target, fresh_ns } = opening;
+        let Opening { name, qos, server, mut channel, target, fresh_ns, deadline_ns } = opening;
         let dispatcher = self.least_used();
-        {
-            let _reserved = self.reserving.lock();
-            channel.id = self.dispatchers[dispatcher].next_channel().map_err(Error::unavailable)?;
-            let place = server.describe(name, channel.id)?;
-            let peer = address(&place.host, place.port)?;
-            let ours = self.dispatchers[dispatcher].second_address().is_some();
-            let second = match ours && place.second_port > 0 {
-                true => Some(self.second_path(address(&place.second_host, place.second_port)?)),
+        let inlet = deadline_ns.map(|_| self.dispatchers[dispatcher].open_inlet()).transpose()?;
+        let own_ports = inlet.as_ref().map_or([0; 2], Inlet::ports);
+        let place = &self.dispatchers[dispatcher];
+        // The writer's node may take its time; others are opened meanwhile.
+        channel.id = place.reserve().map_err(Error::unavailable)?;
+        let made = (|| {
+            let far = server.describe(name, channel.id)?;
+            let peer = address(&far.host, far.port)?;
+            let second = match place.second_address().is_some() && far.second_port > 0 {
+                true => Some(self.second_path(address(&far.second_host, far.second_port)?)),
                 false => None,
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
-            let agent =
-                ReceiveAgent::new(ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second })
-                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-            self.dispatchers[dispatcher].add_receive(agent).map_err(Error::unavailable)?;
-        }
-        let opened = self.ask_for_channel(name, qos, server, dispatcher, &channel);
+            let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
+            ReceiveAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))
+        })();
+        let agent = made.inspect_err(|_| place.unreserve(channel.id))?;
+        place.add_receive(agent, inlet)?;
+        let opened = self.ask_for_channel(name, qos, server, (dispatcher, own_ports), &channel);
         let handle = opened.inspect_err(|_| self.remove_receive(dispatcher, channel.id, true))?;
         Ok(Opened { dispatcher, datagrams: true, channel: channel.id, group: None, handle })
     }
 
     fn open_calls(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, mut channel, target, fresh_ns } = opening;
+        let Opening { name, qos, server, mut channel, target, fresh_ns, .. } = opening;
         channel.id = self.orb_replicas.add(Target {
             token: channel.token,
             writer: target,
@@ -125,14 +132,14 @@ impl Shared {
             silence: self.config.silence,
             each: qos.how == IdlMode::PushOnWrite,
         });
-        let opened = self.ask_for_channel(name, qos, server, 0, &channel);
+        let opened = self.ask_for_channel(name, qos, server, (0, [0; 2]), &channel);
         let handle = opened.inspect_err(|_| self.remove_receive(0, channel.id, false))?;
         Ok(Opened { dispatcher: 0, datagrams: false, channel: channel.id, group: None, handle })
     }
 
     /// Joins what the writer's node sends to several.
     fn open_group(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, channel, target, fresh_ns } = opening;
+        let Opening { name, qos, server, channel, target, fresh_ns, deadline_ns } = opening;
         let dispatcher = self.least_used();
         let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
         let group = server.join_group(name, qos, &self.config.name, self.incarnation, self.me.get())?;
@@ -149,14 +156,12 @@ impl Shared {
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
             let second = None;
-            let agent =
-                ReceiveAgent::new(ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second })
-                    .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
+            let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
+            let agent = ReceiveAgent::new(spec)
+                .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
             groups.join(to)?;
-            let channel = self.dispatchers[dispatcher].join(agent).map_err(|error| {
-                groups.leave(*to.ip());
-                Error::unavailable(error)
-            })?;
+            let joined = self.dispatchers[dispatcher].join(agent, None);
+            let channel = joined.inspect_err(|_| groups.leave(*to.ip()))?;
             step(Step::ReplicaReady);
             Ok((channel, *to.ip()))
         })();
@@ -180,7 +185,7 @@ impl Shared {
         name: &str,
         qos: ReaderQoS,
         server: &CRM_CommRef,
-        dispatcher: usize,
+        (dispatcher, [own_port, second_own_port]): (usize, [u16; 2]),
         channel: &Channel,
     ) -> Result<u64, Error> {
         let to = self.published(dispatcher);
@@ -196,6 +201,8 @@ impl Shared {
             fragment: channel.fragment as u32,
             second_host,
             second_port,
+            own_port,
+            second_own_port,
         };
         step(Step::ReplicaReady);
         Ok(server.open_channel(name, qos, &offer, self.me.get())?)
@@ -206,11 +213,12 @@ impl Shared {
         SecondPath { peer, after_ns: self.config.silence.as_nanos() as u64 / 3 * 2 }
     }
 
-    /// The server of the node that holds an area.
+    /// The server of the node that holds an area; whoever calls it gets an answer in time, or none.
     pub(super) fn locate(&self, name: &str) -> Result<CRM_CommRef, Error> {
         let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
-        let node = coordinator.locate(name)?;
-        node.server.filter(|_| node.name != self.config.name).ok_or_else(|| Error::unknown_area(name))
+        let node = coordinator.locate(name).map_err(|error| self.unanswered("the coordinator", error))?;
+        let server = node.server.filter(|_| node.name != self.config.name);
+        Ok(timed(&server.ok_or_else(|| Error::unknown_area(name))?, self.config.answer))
     }
 
     /// A replica of this area with these wishes that another reader of this node has.

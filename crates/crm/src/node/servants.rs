@@ -4,8 +4,8 @@ use super::Shared;
 use super::orb_path::Arrival;
 use crate::idl::{
     Area, AreaView, AreasView, CRM_Comm, CRM_CommRef, Description, DescriptionView, Group, GroupView,
-    Lib_Comm, OctetsView, OfferView, ReaderQoS, State, Statistics, UnknownHandle, WriterQoS, crm_comm,
-    lib_comm,
+    Lib_Comm, NodeReportView, OctetsView, OfferView, ReaderQoS, State, Statistics, UnknownHandle, WriterQoS,
+    crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
 use std::sync::Arc;
@@ -76,6 +76,10 @@ impl Lib_Comm for Servant {
         let held = cx.keep(self.shared.held())?;
         let views: Vec<AreaView<'u>> = held.iter().map(view).collect();
         cx.slice(&views)
+    }
+
+    fn report<'u>(&'u self, cx: Upcall<'u>, limit: u32) -> Result<NodeReportView<'u>> {
+        super::report::view(cx, self.shared.report(limit))
     }
 }
 
@@ -169,6 +173,10 @@ impl CRM_Comm for Servant {
 
     fn ping(&self, _: Upcall<'_>) -> Result<()> {
         Ok(())
+    }
+
+    fn report<'u>(&'u self, cx: Upcall<'u>, limit: u32) -> Result<NodeReportView<'u>> {
+        super::report::view(cx, self.shared.report(limit))
     }
 }
 

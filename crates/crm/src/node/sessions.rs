@@ -3,7 +3,7 @@
 use super::Shared;
 use super::setup::geometry_of;
 use super::tables::{AreaEntry, Session, Ticket, What};
-use crate::idl::Area;
+use crate::idl::{Area, WriterQoS};
 use crate::memory::{Segment, State};
 use crate::passing::{self, Kind, Message, ONLY_READ};
 use crate::steps::{Step, step};
@@ -128,8 +128,10 @@ impl Shared {
             return None;
         }
         let geometry = segment.geometry();
+        let (size, name) = message.text.split_once(' ')?;
+        let size = size.parse().ok()?;
         let what = Area {
-            name: message.text,
+            name: name.into(),
             size: u32::try_from(geometry.size()).ok()?,
             histories: geometry.histories() as u32,
         };
@@ -165,7 +167,7 @@ impl Shared {
             what,
             segment,
             writer: None,
-            period_ns: 0,
+            promised: WriterQoS::default(),
             adopted: true,
         });
         if message.number == ONLY_READ {
@@ -175,7 +177,7 @@ impl Shared {
             return None;
         }
         entry.writer = Some(ticket);
-        entry.period_ns = message.number;
+        entry.promised = WriterQoS { period: message.number, size };
         let _ = entry.segment.set_period(message.number);
         tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what: What::Writer });
         self.move_bells(&tables, &name, session);

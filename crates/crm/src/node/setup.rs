@@ -31,7 +31,7 @@ impl Shared {
         step(Step::CreateAsked);
         if let Some(coordinator) = &self.coordinator {
             coordinator.register_area(&self.config.name, &what).map_err(|error| {
-                match Error::from(error) {
+                match self.unanswered("the coordinator", error) {
                     Error::UnknownNode(_) => {
                         Error::unavailable("the coordinator has just been restarted; try again")
                     }
@@ -45,7 +45,7 @@ impl Shared {
         tables.bytes += geometry.total_bytes();
         tables.areas.insert(
             what.name.clone(),
-            AreaEntry { what, segment, writer: None, period_ns: 0, adopted: false },
+            AreaEntry { what, segment, writer: None, promised: WriterQoS::default(), adopted: false },
         );
         step(Step::Created);
         Ok(())
@@ -81,6 +81,12 @@ impl Shared {
     pub fn map_writer(&self, session: u64, name: &str, qos: WriterQoS) -> Result<u64, Error> {
         let mut tables = self.tables.lock();
         let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
+        let (asked, limit) = (qos.size as usize, entry.what.size as usize);
+        if asked > limit {
+            return Err(Error::wrong_size("the writer's largest value", asked, limit));
+        }
+        self.keeps_what_was_admitted(&tables, name, largest(&qos, limit))?;
+        let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
         if let Some(ticket) = entry.writer {
             let holder = tables.tickets.get(&ticket).map(|ticket| ticket.session);
             let socket =
@@ -98,7 +104,7 @@ impl Shared {
         let ticket = self.ticket(&mut tables, session, name, What::Writer)?;
         let Some(entry) = tables.areas.get_mut(name) else { return Err(Error::unknown_area(name)) };
         entry.writer = Some(ticket);
-        entry.period_ns = qos.period;
+        entry.promised = qos;
         step(Step::WriterEntered);
         entry.segment.set_period(qos.period)?;
         let descriptor = entry.segment.writable_fd()?;
@@ -106,6 +112,19 @@ impl Shared {
         self.move_bells(&tables, name, session);
         step(Step::WriterHandedOver);
         Ok(ticket)
+    }
+
+    /// Guaranteed readers elsewhere were admitted with values that an earlier writer promised; a later one may not write larger ones.
+    fn keeps_what_was_admitted(&self, tables: &super::Tables, name: &str, size: usize) -> Result<(), Error> {
+        let of_it = tables.channels.values().filter(|channel| channel.area == name);
+        match of_it.filter_map(|channel| channel.grant.as_ref()).map(|grant| grant.size).min() {
+            Some(admitted) if size > admitted => Err(Error::wrong_size(
+                "the writer's largest value, with its guaranteed readers,",
+                size,
+                admitted,
+            )),
+            _ => Ok(()),
+        }
     }
 
     pub fn attach_reader(self: &Arc<Self>, session: u64, name: &str, qos: ReaderQoS) -> Result<u64, Error> {
@@ -240,7 +259,7 @@ impl Shared {
             (self.published(dispatcher), self.published_second(dispatcher));
         Ok(Description {
             what: entry.what.clone(),
-            writer: WriterQoS { period: entry.period_ns },
+            writer: entry.promised,
             host: address.ip().to_string(),
             port: address.port(),
             second_host,
@@ -318,6 +337,14 @@ impl Shared {
             }
         }
         used.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(index, _)| index)
+    }
+}
+
+/// Bytes of the largest value of a writer that promised this, in an area of `size` bytes.
+pub(crate) fn largest(promised: &WriterQoS, size: usize) -> usize {
+    match promised.size as usize {
+        0 => size,
+        promised => promised.min(size),
     }
 }
 

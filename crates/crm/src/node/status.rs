@@ -1,7 +1,7 @@
 //! What a server knows and counts, for tools.
 
-use super::NodeServer;
 use super::tables::{Agent, Channel, Replica, What};
+use super::{NodeServer, Shared};
 use crate::memory::{Segment, State};
 use crate::plane::{Guarantee, PushStats, ReceiveStats, Recorded};
 use std::collections::HashMap;
@@ -145,11 +145,19 @@ impl NodeServer {
                 agents: Vec::new(),
             })
             .collect();
-        for channel in shared.tables.lock().channels.values() {
+        let tables = shared.tables.lock();
+        for channel in tables.channels.values() {
             if let Agent::Datagrams { dispatcher, key, .. } = &channel.agent {
-                let name = format!("{} to {}", channel.area, channel.to.node);
-                all[*dispatcher].agents.push((key.number(), name));
+                all[*dispatcher].agents.push((key.number(), channel.name()));
             }
+        }
+        for (number, recorded) in all.iter_mut().enumerate() {
+            let seen = recorded.seen();
+            let closed = tables
+                .closed
+                .iter()
+                .filter(|(dispatcher, agent, _)| *dispatcher == number && seen.contains(agent));
+            recorded.agents.extend(closed.map(|(_, agent, name)| (*agent, name.clone())));
         }
         all
     }
@@ -161,7 +169,14 @@ impl NodeServer {
     /// A control path: allocates, and takes the locks that set-up takes. A dispatching thread is waited for as long as it looks after
     /// its agents, and may wait (with priority inheritance) for one agent's counters to be copied.
     pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
-        let shared = &self.shared;
+        self.shared.status(limit)
+    }
+}
+
+impl Shared {
+    /// See [`NodeServer::status`].
+    pub fn status(&self, limit: usize) -> (NodeStatus, usize) {
+        let shared = self;
         let (guaranteed, cpu, link) = {
             let admission = shared.admission.lock();
             let (cpu, link) = admission.utilisation();
@@ -201,7 +216,7 @@ impl NodeServer {
                     histories: entry.what.histories,
                     value: ValueStatus::of(&entry.segment),
                     has_writer: entry.writer.is_some(),
-                    period_ns: entry.period_ns,
+                    period_ns: entry.promised.period,
                     readers: readers.get(name.as_str()).copied().unwrap_or(0),
                     pushed_to,
                 }

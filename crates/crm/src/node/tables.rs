@@ -1,11 +1,11 @@
 //! What a server knows.
 
 use crate::admission::Grant;
-use crate::idl::{Area, CRM_CommRef, ReaderQoS};
+use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
 use crate::plane::PushKey;
 use rustix::fd::OwnedFd;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,8 +21,13 @@ pub(super) struct Tables {
     /// Pushes to other nodes, by handle.
     pub channels: HashMap<u64, Channel>,
     pub bytes: usize,
+    /// Push agents that have ended: their dispatching thread, number and name, for records of them.
+    pub closed: VecDeque<(usize, u32, String)>,
     last: u64,
 }
+
+/// So many of them.
+const CLOSED: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct AreaEntry {
@@ -31,7 +36,7 @@ pub(super) struct AreaEntry {
     /// The ticket of its writer.
     pub writer: Option<u64>,
     /// What the writer promised; kept when it is gone.
-    pub period_ns: u64,
+    pub promised: WriterQoS,
     /// A server before us made it, and it was handed back.
     pub adopted: bool,
 }
@@ -128,7 +133,24 @@ pub(super) enum Agent {
     },
 }
 
+impl Channel {
+    /// What records call it.
+    pub fn name(&self) -> String {
+        format!("{} to {}", self.area, self.to.node)
+    }
+}
+
 impl Tables {
+    /// Its name is wanted for as long as there may be records of it.
+    pub fn keep_name(&mut self, channel: &Channel) {
+        if let Agent::Datagrams { dispatcher, key } = channel.agent {
+            if self.closed.len() == CLOSED {
+                self.closed.pop_front();
+            }
+            self.closed.push_back((dispatcher, key.number(), channel.name()));
+        }
+    }
+
     /// A number that was not given out before.
     pub fn number(&mut self) -> u64 {
         self.last += 1;

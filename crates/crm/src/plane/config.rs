@@ -94,6 +94,9 @@ pub struct ReceiveSpec {
     pub silence_ns: u64,
     /// The sender's second path.
     pub second: Option<SecondPath>,
+    /// What a guaranteed channel's datagrams are served by, before all others: less is more urgent, on the scale of
+    /// [`Guarantee::deadline_ns`]. None for best effort, in order of arrival.
+    pub deadline_ns: Option<u64>,
 }
 
 /// Another way from the sender.
@@ -106,7 +109,7 @@ pub struct SecondPath {
 }
 
 /// One of the ways between two nodes: each has a socket of its own at both ends.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 pub enum Via {
     /// The one that is used as long as it works.

@@ -1,7 +1,7 @@
 //! Channels of several readers' nodes, and channels with two paths: what a plane does for them.
 
 use super::config::Via;
-use super::{Choice, Plane, PlaneError, Push, ReceiveAgent, Step, place};
+use super::{Choice, Plane, PlaneError, Push, ReceiveAgent, Step};
 use crate::wire::{ChannelError, Datagram, HEADER};
 use std::net::SocketAddr;
 
@@ -26,9 +26,9 @@ impl Plane {
         }
         receive.begin(now_ns);
         receive.rejoin();
-        let (index, _) = place(&mut self.receives, self.config.receives, receive)?;
+        let index = self.free_receive()?;
         self.groups.insert((peer, id), index);
-        self.watch(index);
+        self.enter_receive(index, receive);
         Ok(index)
     }
 
@@ -85,7 +85,7 @@ impl Plane {
             let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
             let made = agent.and_then(|agent| agent.choice(wanted, via, out.first_chunk_mut::<HEADER>()?));
             if let Some(to) = made {
-                return Some(Step::Choose { to, via, len: HEADER });
+                return Some(Step::Choose { receive, to, via, len: HEADER });
             }
         }
         None

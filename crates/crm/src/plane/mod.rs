@@ -18,6 +18,7 @@
 //! An agent is held to what was declared for it: one whose writer writes more often than it said has its guarantee at the declared period, and
 //! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
 
+mod arrivals;
 mod config;
 mod error;
 mod groups;
@@ -41,6 +42,7 @@ pub use receive::ReceiveStats;
 pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
+use arrivals::Arrivals;
 use isorb_event::trace::{Record, What};
 use isorb_rt::timers::TimerHeap;
 use push::Push;
@@ -62,6 +64,8 @@ pub const INTAKE: usize = 4;
 pub struct PushKey {
     index: u32,
     generation: u32,
+    /// Another's never, unlike the index.
+    number: u32,
 }
 
 /// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a plane is locked.
@@ -73,9 +77,9 @@ pub struct PushAgent(Push);
 pub struct ReceiveAgent(Receive);
 
 impl PushKey {
-    /// The agent's number in records. Another's, once this one is gone.
+    /// The agent's number in records, of all that its plane had.
     pub fn number(self) -> u32 {
-        self.index
+        self.number
     }
 }
 
@@ -110,11 +114,17 @@ pub struct Plane {
     config: PlaneConfig,
     pushes: Vec<Slot<Push>>,
     receives: Vec<Slot<Receive>>,
+    /// Numbers that were given out to channels that are being opened.
+    reserved: Vec<u32>,
     queue: DualQueue,
     timers: TimerHeap<Timer>,
     link: Pacer,
     strays: u64,
+    /// Push agents that there have been.
+    numbers: u32,
     trace: Trace,
+    /// Guaranteed receive agents whose datagrams wait.
+    arrivals: Arrivals,
     /// Receive agents of groups, by the sender and the number that it gave the channel.
     groups: HashMap<(SocketAddr, u32), u32>,
     /// Push agents with a second path, by channel and epoch.
@@ -166,6 +176,8 @@ pub enum Step {
     },
     /// Send the first `len` octets of the buffer: to a writer's node, which path is wanted.
     Choose {
+        /// Which receive agent says so.
+        receive: u32,
         /// Where to.
         to: SocketAddr,
         /// From which socket.
@@ -187,11 +199,14 @@ impl Plane {
             config,
             pushes: Vec::with_capacity(config.pushes),
             receives: Vec::with_capacity(config.receives),
+            reserved: Vec::new(),
             queue: DualQueue::new(config.pushes),
             timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
+            numbers: 0,
             trace: Trace::default(),
+            arrivals: Arrivals::new(config.receives),
             groups: HashMap::with_capacity(config.receives),
             doubled: HashMap::with_capacity(config.pushes),
             choices: VecDeque::with_capacity(2 * config.receives),
@@ -204,14 +219,17 @@ impl Plane {
     /// [`PlaneError`].
     pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, PlaneError> {
         let doubled = agent.0.spec.second.map(|_| (agent.0.spec.channel.id, agent.0.spec.channel.epoch));
-        let (index, generation) = place(&mut self.pushes, self.config.pushes, agent.0)?;
+        let mut push = agent.0;
+        self.numbers = self.numbers.wrapping_add(1);
+        push.number = self.numbers;
+        let (index, generation) = place(&mut self.pushes, self.config.pushes, push)?;
         if let Some(channel) = doubled {
             self.doubled.insert(channel, index);
         }
         self.queue.reset(index as usize);
         self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
         self.release(index, now_ns);
-        Ok(PushKey { index, generation })
+        Ok(PushKey { index, generation, number: self.numbers })
     }
 
     /// Takes a push agent out and gives what it did.
@@ -228,38 +246,55 @@ impl Plane {
         Some(push.stats)
     }
 
-    /// Which number the next receive agent's channel must have.
+    /// A number for the channel of a receive agent that will come, and nobody else's until [`add_receive`](Self::add_receive) or
+    /// [`unreserve`](Self::unreserve).
     ///
     /// # Errors
     /// When there are as many as there may be.
-    pub fn next_channel(&self) -> Result<u32, PlaneError> {
-        match self.receives.iter().position(|slot| slot.agent.is_none()) {
-            Some(index) => Ok(index as u32),
-            None if self.receives.len() < self.config.receives => Ok(self.receives.len() as u32),
-            None => Err(PlaneError::Full { capacity: self.config.receives }),
-        }
+    pub fn reserve(&mut self) -> Result<u32, PlaneError> {
+        let number = self.free_receive()?;
+        self.reserved.push(number);
+        Ok(number)
     }
 
-    /// Adds a receive agent for channel [`next_channel`](Self::next_channel).
+    /// The agent does not come.
+    pub fn unreserve(&mut self, channel: u32) {
+        self.reserved.retain(|other| *other != channel);
+    }
+
+    /// Adds a receive agent for a channel whose number was [reserved](Self::reserve).
     ///
     /// # Errors
-    /// [`PlaneError`]; also where the channel's number is another.
+    /// [`PlaneError`]; also where the channel's number was not.
     pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, PlaneError> {
-        let expected = self.next_channel()?;
         let id = agent.0.channel().id;
-        if id != expected {
-            let what = "the channel's number";
-            return Err(PlaneError::Channel(ChannelError {
-                what,
-                asked: id as usize,
-                limit: expected as usize,
-            }));
+        if !self.reserved.contains(&id) {
+            let (what, asked) = ("the channel's number", id as usize);
+            return Err(PlaneError::Channel(ChannelError { what, asked, limit: self.receives.len() }));
         }
+        self.unreserve(id);
         let mut receive = agent.0;
         receive.begin(now_ns);
-        let (index, _) = place(&mut self.receives, self.config.receives, receive)?;
+        self.enter_receive(id, receive);
+        Ok(id)
+    }
+
+    fn free_receive(&self) -> Result<u32, PlaneError> {
+        let is_free = |index: &u32| {
+            let slot = self.receives.get(*index as usize);
+            slot.is_none_or(|slot| slot.agent.is_none()) && !self.reserved.contains(index)
+        };
+        let capacity = self.config.receives;
+        (0..capacity as u32).find(is_free).ok_or(PlaneError::Full { capacity })
+    }
+
+    /// The number is within the capacity, so that nothing is allocated.
+    fn enter_receive(&mut self, index: u32, receive: Receive) {
+        while self.receives.len() <= index as usize {
+            self.receives.push(Slot { generation: 0, agent: None });
+        }
+        self.receives[index as usize].agent = Some(receive);
         self.watch(index);
-        Ok(index)
     }
 
     /// Takes a receive agent out and gives what it did.
@@ -267,6 +302,9 @@ impl Plane {
         let slot = self.receives.get_mut(channel as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
         let receive = slot.agent.take()?;
+        for via in [Via::First, Via::Second] {
+            self.arrivals.remove(channel, via);
+        }
         self.groups.retain(|_, index| *index != channel);
         self.choices.retain(|choice| choice.receive != channel);
         if let Some(timer) = receive.watch {
@@ -282,18 +320,20 @@ impl Plane {
     pub fn written(&mut self, now_ns: u64, mut which: impl FnMut(PushKey) -> bool) {
         for index in 0..self.pushes.len() {
             let Slot { generation, agent: Some(push) } = &self.pushes[index] else { continue };
-            let key = PushKey { index: index as u32, generation: *generation };
+            let key = PushKey { index: index as u32, generation: *generation, number: push.number };
             if push.waits_for_write() && which(key) && push.has_new() {
                 self.release(index as u32, now_ns);
             }
         }
     }
 
-    /// One agent's area was written.
-    pub fn written_to(&mut self, key: PushKey, now_ns: u64) {
-        if self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new()) {
+    /// One agent's area may have been written; says whether it was, and the agent has a push now.
+    pub fn written_to(&mut self, key: PushKey, now_ns: u64) -> bool {
+        let written = self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new());
+        if written {
             self.release(key.index, now_ns);
         }
+        written
     }
 
     /// A datagram came in.
@@ -301,6 +341,20 @@ impl Plane {
     /// # Real-time
     /// Neither allocates nor blocks; a system call to wake readers when a value is complete.
     pub fn received(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64) -> Option<Outcome> {
+        self.received_for(None, from, octets, now_ns)
+    }
+
+    /// A datagram came in at the socket of receive agent `own`, and is a stray if it is for another.
+    ///
+    /// # Real-time
+    /// As [`received`](Self::received).
+    pub fn received_for(
+        &mut self,
+        own: Option<u32>,
+        from: SocketAddr,
+        octets: &[u8],
+        now_ns: u64,
+    ) -> Option<Outcome> {
         let found = Datagram::read(octets).ok().and_then(|datagram| {
             if datagram.kind == Kind::Choice {
                 return self.chosen(from, &datagram).then_some((Outcome::Alive, None));
@@ -309,6 +363,9 @@ impl Plane {
                 0 => datagram.channel,
                 _ => *self.groups.get(&(from, datagram.channel))?,
             };
+            if own.is_some_and(|own| own != index) {
+                return None;
+            }
             let receive = self.receives.get_mut(index as usize)?.agent.as_mut()?;
             Some((receive.accept(from, &datagram, now_ns), Some(index)))
         });
@@ -330,8 +387,8 @@ impl Plane {
         }
     }
 
-    /// Is there something that what comes in must not hold up? Then the driver takes in one datagram before the next goes out, else at
-    /// most [`INTAKE`].
+    /// Is there something that what comes in for others must not hold up? Then the driver takes in nothing but [arrivals](Self::next_arrival),
+    /// else at most [`INTAKE`] datagrams when it looks.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
     }
@@ -343,7 +400,7 @@ impl Plane {
         let (a, b) = push.account();
         let ready = push.is_ready();
         if contained {
-            let who = Recorded::row(key.index, band);
+            let who = Recorded::row(key.number, band);
             // When the datagram that was too much had been sent.
             let (at, what) = (self.trace.latest(), What::Overrun);
             self.trace.add(Record { at, what, level: band as u8, who, a, b });

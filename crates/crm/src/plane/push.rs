@@ -63,6 +63,8 @@ pub(super) enum Advance {
 
 #[derive(Debug)]
 pub(super) struct Push {
+    /// Its number in records.
+    pub number: u32,
     pub spec: PushSpec,
     pub stats: PushStats,
     pub running: bool,
@@ -96,6 +98,7 @@ pub(super) struct Push {
 impl Push {
     pub fn new(spec: PushSpec) -> Result<Push, ChannelError> {
         Ok(Push {
+            number: 0,
             sender: Sender::new(spec.channel)?,
             pacer: Pacer::new(spec.rate, spec.burst),
             spec,
@@ -121,6 +124,11 @@ impl Push {
             sent_ns: 0,
             pushed_ns: 0,
         })
+    }
+
+    #[cfg(test)]
+    pub fn hold_to_rate(&mut self, bytes_per_s: u64) {
+        self.pacer = Pacer::new(bytes_per_s, 0);
     }
 
     pub fn timers(&self) -> [Option<TimerHandle>; 4] {
@@ -325,14 +333,31 @@ impl Push {
         Some(len)
     }
 
-    /// A heartbeat, unless something else went lately.
+    /// A heartbeat, unless something else went less than `interval_ns` ago, or waits to go and will within a quarter of that more: whatever goes says
+    /// that the node lives.
     pub fn heartbeat_datagram(&mut self, now_ns: u64, interval_ns: u64, out: &mut [u8]) -> Option<usize> {
-        if self.sent_ns > 0 && now_ns.saturating_sub(self.sent_ns) < interval_ns / 2 {
+        if now_ns < self.silent_until(interval_ns) {
             return None;
         }
         let len = self.sender.heartbeat(self.state() as u32, now_ns, out)?;
         self.sent(now_ns, len);
         Some(len)
+    }
+
+    /// When to look again whether a heartbeat must go: as late as it may, so that a writer with a shorter period costs none.
+    pub fn heartbeat_at(&self, now_ns: u64, interval_ns: u64) -> u64 {
+        match self.silent_until(interval_ns) {
+            until if until > now_ns => until,
+            _ => now_ns + interval_ns,
+        }
+    }
+
+    fn silent_until(&self, interval_ns: u64) -> u64 {
+        match (self.sent_ns, self.job) {
+            (0, _) => 0,
+            (sent, Job::Idle) => sent + interval_ns,
+            (sent, _) => sent + interval_ns + interval_ns / 4,
+        }
     }
 
     /// What the other node is told about the area.

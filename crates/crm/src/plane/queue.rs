@@ -101,6 +101,18 @@ impl DualQueue {
         !self.bands[band as usize].is_empty()
     }
 
+    /// The least level in a band, that of the agent that goes next of it.
+    pub fn first_level(&mut self, band: Band) -> Option<u64> {
+        let heap = &mut self.bands[band as usize];
+        while let Some(Reverse(entry)) = heap.peek() {
+            if self.agents[entry.agent].order == entry.order {
+                return Some(entry.key);
+            }
+            heap.pop();
+        }
+        None
+    }
+
     /// Takes out the agent that goes next.
     pub fn pop(&mut self) -> Option<(usize, Band)> {
         for band in [Band::Upper, Band::Middle, Band::Lower] {

@@ -32,6 +32,8 @@ pub struct ReceiveStats {
 
 #[derive(Debug)]
 pub(super) struct Receive {
+    /// What its datagrams are served by; none for best effort.
+    pub deadline_ns: Option<u64>,
     pub watch: Option<TimerHandle>,
     /// When that is.
     pub watch_at: u64,
@@ -41,6 +43,8 @@ pub(super) struct Receive {
     paths: Option<Paths>,
     /// Its reader wants nothing, others of its group do.
     paused: bool,
+    /// The last heartbeat of each path (while paused, the last datagram): its push, and how old the value was then. Both only grow, so one that is not larger was sent before.
+    beats: [Option<(u64, u64)>; 2],
 }
 
 #[derive(Debug)]
@@ -59,6 +63,7 @@ impl Receive {
             return Err(ChannelError { what: "the replica's size", asked: spec.channel.size, limit: size });
         }
         Ok(Receive {
+            deadline_ns: spec.deadline_ns,
             watch: None,
             watch_at: 0,
             receiver: Receiver::new(spec.channel, spec.peer)?,
@@ -66,6 +71,7 @@ impl Receive {
             health: Health::new(spec.fresh_ns, spec.silence_ns, now_ns),
             paths: spec.second.map(|second| Paths::new(spec.peer, second, now_ns)),
             paused: false,
+            beats: [None; 2],
         })
     }
 
@@ -119,11 +125,15 @@ impl Receive {
         // Both paths are the peer's.
         let from = if via.is_some() { self.receiver.peer() } else { from };
         if self.paused {
-            return self.hear_only(from, datagram, now_ns);
+            return self.hear_only(from, datagram, via, now_ns);
         }
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
-        if matches!(outcome, Outcome::Ignored(reason) if reason != Ignored::Repeated) {
+        // What came before says nothing about now.
+        if matches!(outcome, Outcome::Ignored(_)) {
             return outcome;
+        }
+        if datagram.kind == Kind::Heartbeat && !self.is_news(datagram, via) {
+            return self.receiver.repeated();
         }
         let far = match datagram.kind {
             Kind::Heartbeat => State::from_code(datagram.index).unwrap_or(self.health.far()),
@@ -137,14 +147,34 @@ impl Receive {
         outcome
     }
 
+    /// What somebody kept and sends again must not keep a dead node alive.
+    fn is_news(&mut self, datagram: &Datagram<'_>, via: Option<Via>) -> bool {
+        let beat = Some((datagram.push, datagram.age_ns));
+        let last = &mut self.beats[via.map_or(0, |via| via as usize)];
+        let is_news = beat > *last;
+        if is_news {
+            *last = beat;
+        }
+        is_news
+    }
+
     /// The writer's node lives; nothing else matters while this one is paused.
-    fn hear_only(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
+    fn hear_only(
+        &mut self,
+        from: SocketAddr,
+        datagram: &Datagram<'_>,
+        via: Option<Via>,
+        now_ns: u64,
+    ) -> Outcome {
         let channel = self.receiver.channel();
         let ours = from == self.receiver.peer()
             && (datagram.channel, datagram.epoch, datagram.token)
                 == (channel.id, channel.epoch, channel.token);
         if !ours {
             return Outcome::Ignored(Ignored::Forged);
+        }
+        if !self.is_news(datagram, via) {
+            return self.receiver.repeated();
         }
         self.health.heard(State::Stopped, now_ns);
         Outcome::Alive

@@ -29,7 +29,7 @@ impl Plane {
         while let Some((index, band)) = self.queue.pop() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
-            let key = PushKey { index: index as u32, generation: slot.generation };
+            let key = PushKey { index: index as u32, generation: slot.generation, number: push.number };
             match push.advance(now_ns, out) {
                 Advance::Datagram { len, last } => {
                     let (to, via) = push.to();
@@ -69,13 +69,13 @@ impl Plane {
                 Timer::Promote(index) => {
                     let Some(push) = self.agent(index) else { continue };
                     push.promote = None;
-                    let was_ready = push.is_ready();
+                    let (was_ready, number) = (push.is_ready(), push.number);
                     push.promoted();
                     if was_ready {
                         self.queue.remove(index as usize);
                         self.requeue(index);
                     }
-                    self.note(at, What::Timeout, Band::Upper, index, now_ns.saturating_sub(at));
+                    self.note(at, What::Timeout, Band::Upper, number, now_ns.saturating_sub(at));
                 }
                 Timer::Pace(index) => {
                     let Some(push) = self.agent(index) else { continue };
@@ -108,7 +108,7 @@ impl Plane {
         while let Some(index) = self.queue.reminded() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
-            let key = PushKey { index: index as u32, generation: slot.generation };
+            let key = PushKey { index: index as u32, generation: slot.generation, number: push.number };
             if !core::mem::take(&mut push.heartbeat_due) {
                 // The path that is not used: whatever went on the other says nothing about this one.
                 if let Some((to, via)) = push.other_path()
@@ -125,7 +125,8 @@ impl Plane {
             let made = push.heartbeat_datagram(now_ns, self.config.heartbeat_ns, out);
             let refresh = push.wants_refresh(now_ns, self.config.refresh_ns);
             let (to, via) = push.to();
-            self.set(Timer::Heartbeat(index as u32), now_ns + self.config.heartbeat_ns);
+            let next = push.heartbeat_at(now_ns, self.config.heartbeat_ns);
+            self.set(Timer::Heartbeat(index as u32), next);
             if refresh && self.agent(index as u32).is_some_and(Push::refreshed) {
                 self.requeue(index as u32);
             }
@@ -149,8 +150,8 @@ impl Plane {
         if !next.begins {
             return;
         }
-        let level = self.agent(index).map_or(0, |push| push.band() as u8);
-        self.trace.add(Record { at: at_ns, what: What::Push, level, who: index, a: 0, b: 0 });
+        let (level, who) = self.agent(index).map_or((0, 0), |push| (push.band() as u8, push.number));
+        self.trace.add(Record { at: at_ns, what: What::Push, level, who, a: 0, b: 0 });
         if let Some(at) = next.promote_at {
             self.set(Timer::Promote(index), at);
         }

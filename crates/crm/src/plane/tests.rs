@@ -1,5 +1,7 @@
 //! Planes in virtual time: two nodes and a link between them that takes its time a byte.
 
+mod heartbeats;
+
 use super::*;
 use crate::memory::{Geometry, Reader, Segment, State, Writer};
 use crate::wire::Channel;
@@ -52,10 +54,18 @@ impl World {
         let geometry = Geometry::new(size, 1).unwrap();
         let (source, replica) =
             (Segment::create("near", geometry).unwrap(), Segment::create("far", geometry).unwrap());
-        let id = self.far.next_channel().unwrap();
+        let id = self.far.reserve().unwrap();
         let channel = Channel { id, epoch: 1, token: 42, size, fragment: 1000, parity: 0 };
         let target = replica.writer().unwrap();
-        let spec = ReceiveSpec { channel, peer: FROM, target, fresh_ns, silence_ns: 350 * MS, second: None };
+        let spec = ReceiveSpec {
+            channel,
+            peer: FROM,
+            target,
+            fresh_ns,
+            silence_ns: 350 * MS,
+            second: None,
+            deadline_ns: None,
+        };
         assert_eq!(self.far.add_receive(ReceiveAgent::new(spec).unwrap(), self.now), Ok(id));
         let source_reader = source.reader().unwrap();
         let spec = PushSpec {
@@ -391,7 +401,7 @@ fn a_stopped_channel_says_so_and_starts_again() {
 fn tables_are_bounded() {
     let mut world = World::new(1);
     let lines: Vec<Line> = (0..16).map(|_| world.line(8, Mode::OnWrite, None, None)).collect();
-    assert_eq!(world.far.next_channel(), Err(PlaneError::Full { capacity: 16 }));
+    assert_eq!(world.far.reserve(), Err(PlaneError::Full { capacity: 16 }));
     let segment = Segment::create("x", Geometry::new(8, 0).unwrap()).unwrap();
     let channel = Channel { id: 0, epoch: 1, token: 1, size: 8, fragment: 8, parity: 0 };
     let spec = |source| PushSpec {

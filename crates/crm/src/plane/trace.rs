@@ -63,7 +63,16 @@ pub struct Recorded {
 impl Recorded {
     /// The number in the records of an agent's row for a band. Its releases have the agent's own number, as those of a supplier.
     pub fn row(agent: u32, band: Band) -> u32 {
-        agent * 3 + band as u32
+        agent.wrapping_mul(3).wrapping_add(band as u32)
+    }
+
+    /// The agents that have records.
+    pub(crate) fn seen(&self) -> std::collections::HashSet<u32> {
+        let agent = |record: &Record| match record.what {
+            What::Push => record.who,
+            _ => record.who / 3,
+        };
+        self.track.records.iter().map(agent).collect()
     }
 
     /// The rows that have records: is it one of releases, its number, its name.
@@ -104,8 +113,8 @@ impl Plane {
     pub fn sent(&mut self, key: PushKey, band: Band, begun_ns: u64, ended_ns: u64) {
         let released_ns = self.push(key).map_or(begun_ns, Push::released_ns);
         let waited_ns = begun_ns.saturating_sub(released_ns);
-        self.note(begun_ns, What::Begin, band, key.index, waited_ns);
-        self.note(ended_ns, What::End, band, key.index, ended_ns.saturating_sub(begun_ns));
+        self.note(begun_ns, What::Begin, band, key.number, waited_ns);
+        self.note(ended_ns, What::End, band, key.number, ended_ns.saturating_sub(begun_ns));
     }
 
     /// A record in an agent's row for a band.

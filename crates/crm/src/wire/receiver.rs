@@ -171,6 +171,11 @@ impl Receiver {
         }
     }
 
+    /// A heartbeat that came before was found out to be one.
+    pub fn repeated(&mut self) -> Outcome {
+        self.ignore(Ignored::Repeated)
+    }
+
     /// When the peer was last heard of, on this node's monotonic clock.
     pub fn heard_ns(&self) -> Option<u64> {
         self.heard_ns

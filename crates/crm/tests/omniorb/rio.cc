@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
 
     RM::WriterQoS promise;
     promise.period = 1000000;
+    promise.size = 0;
     RM::Handle writer = rio->map_writer("from-omniorb", promise);
     RM::ReaderQoS wish = {RM::push_on_write, 0, 0, 1, false, RM::path_udp, 0};
     RM::Handle reader = rio->attach_reader("from-omniorb", wish);

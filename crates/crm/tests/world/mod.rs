@@ -113,7 +113,7 @@ pub fn on_write() -> ReaderQoS {
     }
 }
 
-pub const QOS: WriterQoS = WriterQoS { period: 50_000_000 };
+pub const QOS: WriterQoS = WriterQoS { period: 50_000_000, size: 0 };
 
 /// Reads until a value of this source number is there.
 pub fn until(reader: &mut AreaReader, source: u64) -> Vec<u8> {

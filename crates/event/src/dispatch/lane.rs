@@ -4,12 +4,15 @@ use super::Work;
 use isorb_rt::sync::atomic::AtomicBool;
 use isorb_rt::sync::atomic::Ordering::{Acquire, Release};
 use isorb_rt::sync::{Parker, PiMutex};
-use isorb_rt::time::Deadline;
+use isorb_rt::time::{Deadline, now_ns};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// The most levels of priority.
 pub(crate) const MAX_LEVELS: usize = 64;
+
+/// So long after its time a consumer that rests by another clock is looked at again.
+const RETRY_NS: u64 = 1_000_000;
 
 /// One queue of tokens for a range of levels, the most urgent level first, then by key, then in order of arrival.
 pub(crate) struct Lane {
@@ -26,9 +29,18 @@ struct State {
     /// Bit n: level n has something.
     ready: u64,
     order: u64,
+    /// Consumers that are left alone for a time, the first to be served again on top.
+    resting: BinaryHeap<Reverse<Resting>>,
     /// Threads that wait, by number.
     idle: Vec<usize>,
     closed: bool,
+}
+
+struct Resting {
+    /// On the monotonic clock.
+    until: u64,
+    order: u64,
+    work: Work,
 }
 
 struct Entry {
@@ -44,6 +56,7 @@ impl Lane {
             levels: (0..levels.clamp(1, MAX_LEVELS)).map(|_| BinaryHeap::new()).collect(),
             ready: 0,
             order: 0,
+            resting: BinaryHeap::new(),
             idle: Vec::with_capacity(threads),
             closed: false,
         };
@@ -52,23 +65,29 @@ impl Lane {
     }
 
     pub(crate) fn reserve(&self, consumers: usize) {
-        for heap in &mut self.state.lock().levels {
+        let mut state = self.state.lock();
+        for heap in &mut state.levels {
             heap.reserve(consumers.saturating_sub(heap.len()));
         }
+        let resting = state.resting.len();
+        state.resting.reserve(consumers.saturating_sub(resting));
     }
 
     /// Puts a token in, and wakes a thread if one waits.
     pub(crate) fn put(&self, work: Work) -> Result<(), Work> {
-        let key = work.key();
+        let (key, rest) = (work.key(), work.rest_left());
         let mut state = self.state.lock();
         if state.closed {
             return Err(work);
         }
-        let level = (work.level().saturating_sub(self.first_level) as usize).min(state.levels.len() - 1);
-        state.order += 1;
-        let order = state.order;
-        state.levels[level].push(Reverse(Entry { key, order, work }));
-        state.ready |= 1 << level;
+        if rest == 0 {
+            state.put(self.first_level, key, work);
+        } else {
+            // A thread that waits is told as well: it may have to wait for less long.
+            state.order += 1;
+            let (until, order) = (now_ns().saturating_add(rest), state.order);
+            state.resting.push(Reverse(Resting { until, order, work }));
+        }
         let idle = state.idle.pop();
         drop(state);
         if let Some(thread) = idle {
@@ -80,6 +99,7 @@ impl Lane {
     /// The most urgent token, if its level is above this one.
     pub(crate) fn take_above(&self, level: Option<u8>) -> Option<Work> {
         let mut state = self.state.lock();
+        state.wake_rested(self.first_level);
         let highest = state.ready.checked_ilog2()? as u8;
         if level.is_some_and(|level| highest + self.first_level <= level) {
             return None;
@@ -91,6 +111,7 @@ impl Lane {
     pub(crate) fn wait(&self, thread: usize) -> Option<Work> {
         loop {
             let mut state = self.state.lock();
+            let until = state.wake_rested(self.first_level);
             if let Some(work) = state.take() {
                 // It may have come without being woken; then nobody must think that it waits.
                 state.idle.retain(|idle| *idle != thread);
@@ -103,7 +124,7 @@ impl Lane {
                 state.idle.push(thread);
             }
             drop(state);
-            self.parkers[thread].park_until(Deadline::NONE);
+            self.parkers[thread].park_until(until);
         }
     }
 
@@ -119,6 +140,30 @@ impl Lane {
 }
 
 impl State {
+    fn put(&mut self, first_level: u8, key: u64, work: Work) {
+        let level = (work.level().saturating_sub(first_level) as usize).min(self.levels.len() - 1);
+        self.order += 1;
+        let order = self.order;
+        self.levels[level].push(Reverse(Entry { key, order, work }));
+        self.ready |= 1 << level;
+    }
+
+    /// Puts those who have rested long enough back; all of them once the lane is closed, since others go on with them. Says when the next
+    /// is due.
+    fn wake_rested(&mut self, first_level: u8) -> Deadline {
+        while let Some(Reverse(next)) = self.resting.peek() {
+            // Its own clock decides. Where that is slower than the system's it is looked at again in a while.
+            let left = next.work.rest_left();
+            if !self.closed && left != 0 {
+                return Deadline::at_ns(next.until.max(now_ns() + RETRY_NS.min(left)));
+            }
+            if let Some(Reverse(rested)) = self.resting.pop() {
+                self.put(first_level, rested.work.key(), rested.work);
+            }
+        }
+        Deadline::NONE
+    }
+
     fn take(&mut self) -> Option<Work> {
         let level = self.ready.checked_ilog2()? as usize;
         let Reverse(entry) = self.levels[level].pop()?;
@@ -128,6 +173,26 @@ impl State {
         Some(entry.work)
     }
 }
+
+impl Ord for Resting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.until, self.order).cmp(&(other.until, other.order))
+    }
+}
+
+impl PartialOrd for Resting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Resting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Resting {}
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {

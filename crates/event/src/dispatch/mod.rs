@@ -64,6 +64,13 @@ impl Work {
         self.0.key()
     }
 
+    /// For how many nanoseconds the consumer is still to be left alone (see [`PushConsumer::rest`](crate::PushConsumer::rest)), by the
+    /// channel's clock: a dispatcher sets its work aside, so that nobody waits behind it.
+    #[inline]
+    pub fn rest_left(&self) -> u64 {
+        self.0.rest_left()
+    }
+
     /// Which consumer it is.
     pub fn consumer(&self) -> u32 {
         self.0.id

@@ -2,7 +2,6 @@
 
 use super::queued::Shared;
 use crate::connection::Connection;
-use crate::trace::What;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -68,8 +67,10 @@ pub fn yield_now() -> usize {
     };
     let mut pushes = 0;
     while let Some(work) = shared.take_above(level) {
-        connection.record(What::Preempt, 0, work.level().into(), work.consumer().into());
+        let by = work.consumer();
+        let since = connection.make_way(&work.0);
         shared.run(work);
+        connection.go_on(since, by);
         pushes += 1;
     }
     pushes

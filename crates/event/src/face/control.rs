@@ -5,8 +5,8 @@ use isorb::{Kind, Object, Policies, Result, SystemException};
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ pub(super) trait Connected: Send + Sync {
     /// Ends the connection.
     fn lost(&self);
 }
+
+/// So many are asked at a time.
+const ASKING: usize = 16;
 
 pub(super) struct Control {
     watched: PiMutex<BTreeMap<u64, Watched>>,
@@ -77,39 +80,55 @@ impl Control {
         drop(gone);
     }
 
+    /// Asks all, several at a time: those that do not answer take the others' time only where more than [`ASKING`] of them are. A round
+    /// takes no longer than the time-out for every [`ASKING`] peers.
     pub(super) fn check(&self) -> usize {
         let peers: Vec<(u64, Object)> =
             self.watched.lock().iter().map(|(number, watched)| (*number, watched.peer.clone())).collect();
-        let mut removed = 0;
-        for (number, peer) in peers {
-            let answer = peer.non_existent();
-            let mut watched = self.watched.lock();
-            let Some(entry) = watched.get_mut(&number) else {
-                continue;
-            };
-            let gone = match answer {
-                Ok(false) => {
-                    entry.failures = 0;
-                    false
-                }
-                // It says so itself.
-                Ok(true) => true,
-                Err(_) => {
-                    entry.failures += 1;
-                    entry.failures >= self.limit
-                }
-            };
-            if gone {
-                let connected = entry.connected.upgrade();
-                watched.remove(&number);
-                drop(watched);
-                if let Some(connected) = connected {
-                    connected.lost();
-                    removed += 1;
+        let (next, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let ask = || {
+            while let Some((number, peer)) = peers.get(next.fetch_add(1, Relaxed)) {
+                removed.fetch_add(usize::from(self.ask(*number, peer)), Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..peers.len().min(ASKING) {
+                let helper = std::thread::Builder::new().name("event-control".into());
+                // Without it the others ask longer.
+                if helper.spawn_scoped(scope, ask).is_err() {
+                    break;
                 }
             }
+            ask();
+        });
+        removed.into_inner()
+    }
+
+    /// Asks one. Says whether it was disconnected.
+    fn ask(&self, number: u64, peer: &Object) -> bool {
+        let answer = peer.non_existent();
+        let mut watched = self.watched.lock();
+        let Some(entry) = watched.get_mut(&number) else { return false };
+        let gone = match answer {
+            Ok(false) => {
+                entry.failures = 0;
+                false
+            }
+            // It says so itself.
+            Ok(true) => true,
+            Err(_) => {
+                entry.failures += 1;
+                entry.failures >= self.limit
+            }
+        };
+        if !gone {
+            return false;
         }
-        removed
+        let connected = entry.connected.upgrade();
+        let forgotten = watched.remove(&number);
+        drop(watched);
+        drop(forgotten);
+        connected.inspect(|connected| connected.lost()).is_some()
     }
 }
 

@@ -7,6 +7,7 @@ use super::FaceOptions;
 use super::any;
 use super::control::Connected;
 use super::options::Shared;
+use super::patience::Patience;
 use super::standard::{cos_event_channel_admin as admin_idl, cos_event_comm as comm};
 use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
 use crate::channel::Channel;
@@ -54,7 +55,9 @@ impl StandardFace {
     /// # Errors
     /// As [`RealTimeFace::start`](super::RealTimeFace::start).
     pub fn start(orb: &Orb, channel: &Channel, options: FaceOptions) -> Result<StandardFace> {
-        let shared = Shared::start(orb, channel, options, "cos-events")?;
+        // Its consumers have no words for how urgent they are.
+        let levels = [options.quality.priority];
+        let shared = Shared::start(orb, channel, options, "cos-events", &levels)?;
         let consumers = shared.poa.activate(Arc::new(Consumers(shared.clone())))?;
         let suppliers = shared.poa.activate(Arc::new(Suppliers(shared.clone())))?;
         let servant = ChannelServant { shared: shared.clone(), consumers, suppliers };
@@ -237,26 +240,39 @@ impl admin_idl::ProxyPushSupplier for ToPush {
         push_consumer: Option<&comm::PushConsumerRef>,
     ) -> Result<(), ConnectPushConsumerError> {
         let consumer = push_consumer.ok_or(Kind::BadParam).map_err(SystemException::from)?;
-        let remote = comm::PushConsumerRef::from_object(self.shared.timed(consumer.object()));
+        let reference = comm::PushConsumerRef::from_object(self.shared.timed(consumer.object()));
+        let remote = RemotePush { reference, patience: Patience::new(self.shared.options.push_timeout) };
         let me: Weak<dyn Connected> = self.me.clone();
-        self.ends.connect(&self.shared, Arc::new(RemotePush(remote)), true, Some((consumer.object(), me)))
+        self.ends.connect(&self.shared, Arc::new(remote), true, Some((consumer.object(), me)))
     }
 }
 
 /// A push consumer at the other end of a network. The standard's push is two-way, so each waits for its answer, on a thread that
 /// serves remote consumers only.
-struct RemotePush(comm::PushConsumerRef);
+struct RemotePush {
+    reference: comm::PushConsumerRef,
+    patience: Patience,
+}
 
 impl PushConsumer for RemotePush {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
         for event in events.iter().filter(|event| !event.data.any.is_empty()) {
-            self.0.push(&any::unpack(event.data.any)).map_err(|_| Failure)?;
+            let pushed = self.reference.push(&any::unpack(event.data.any));
+            self.patience.saw(match &pushed {
+                Err(comm::push_consumer::PushError::System(exception)) => Some(exception.kind),
+                _ => None,
+            });
+            pushed.map_err(|_| Failure)?;
         }
         Ok(())
     }
 
+    fn rest(&self) -> std::time::Duration {
+        self.patience.rest()
+    }
+
     fn disconnected(&self) {
-        let _ = self.0.disconnect_push_consumer();
+        let _ = self.reference.disconnect_push_consumer();
     }
 }
 

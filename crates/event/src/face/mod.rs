@@ -9,6 +9,8 @@ mod control;
 mod cos;
 mod link;
 mod options;
+mod patience;
+mod registered;
 mod udp;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]
@@ -26,4 +28,5 @@ pub mod stamped;
 pub use cos::StandardFace;
 pub use link::{LinkError, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
+pub use registered::RegisteredOperations;
 pub use udp::{UdpGateway, UdpOptions};

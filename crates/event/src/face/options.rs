@@ -6,6 +6,8 @@ use crate::channel::Channel;
 use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
 use crate::placement::Quality;
 use isorb::poa::{PoaPolicies, policies::ServantRetention};
+use isorb::rt::Overrides;
+use isorb::rt::policy::{PriorityBand, PriorityModel, RtPolicy};
 use isorb::{Kind, Object, Orb, Poa, Policies, Result, SyncScope, SystemException};
 use isorb_rt::priority::Priority;
 use std::sync::Arc;
@@ -31,12 +33,11 @@ pub struct FaceOptions {
     pub quality: Quality,
     /// How long a push may wait for a consumer that does not read.
     pub push_timeout: Duration,
-    /// How many threads push to remote consumers; 0 lets the channel's own dispatching do it.
+    /// How many threads push to remote consumers at each of the channel's levels of priority; 0 lets the channel's own dispatching do
+    /// it.
     pub threads: usize,
-    /// What these threads are, and at which priority.
+    /// What these threads are. Each has the priority of its level.
     pub setup: ThreadSetup,
-    /// Their priority.
-    pub priority: Priority,
     /// How often consumers are asked whether they still exist; `None` is never.
     pub ping: Option<Duration>,
     /// How long the answer may take.
@@ -55,7 +56,6 @@ impl Default for FaceOptions {
             push_timeout: Duration::from_millis(500),
             threads: 2,
             setup: ThreadSetup::default(),
-            priority: Priority::MIN,
             ping: Some(Duration::from_secs(10)),
             ping_timeout: Duration::from_secs(1),
             pings: 3,
@@ -71,6 +71,15 @@ pub(super) struct Shared {
     pub poa: Poa,
     pub dispatch: Option<Arc<dyn Dispatch>>,
     pub control: Arc<Control>,
+    /// One a level of priority, so that what is less urgent is never before what is more so on one connection.
+    bands: Overrides,
+}
+
+/// The bands of priorities that the levels serve: from each to the next.
+fn bands(levels: &[Priority]) -> Vec<PriorityBand> {
+    let low = |i: usize| if i == 0 { 0 } else { levels[i].get() };
+    let high = |i: usize| levels.get(i + 1).map_or(Priority::MAX.get(), |next| next.get() - 1);
+    (0..levels.len()).map(|i| PriorityBand { low: low(i), high: high(i) }).collect()
 }
 
 impl Shared {
@@ -79,6 +88,7 @@ impl Shared {
         channel: &Channel,
         options: FaceOptions,
         name: &str,
+        levels: &[Priority],
     ) -> Result<Arc<Shared>> {
         let policies =
             PoaPolicies::new().servant_retention(ServantRetention::Retain).max_objects(options.proxies);
@@ -90,7 +100,7 @@ impl Shared {
             0 => None,
             per_level => {
                 let strategy = Strategy::Threads { per_level };
-                let queued = Queued::alone(strategy, &[options.priority], &options.setup);
+                let queued = Queued::alone(strategy, levels, &options.setup);
                 let queued = queued
                     .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
                 queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>)
@@ -100,7 +110,27 @@ impl Shared {
             dispatch.reserve(options.proxies as usize);
         }
         let control = Control::start(&options)?;
-        Ok(Arc::new(Shared { channel: channel.clone(), options, poa, dispatch, control }))
+        let bands = Overrides::new(&[RtPolicy::PriorityBands(bands(levels))])?;
+        Ok(Arc::new(Shared { channel: channel.clone(), options, poa, dispatch, control, bands }))
+    }
+
+    /// A reference whose calls end in time, and go over a connection for the level of priority that they are made at.
+    pub(super) fn by_level(&self, object: &Object) -> Object {
+        let timed = self.timed(object);
+        // Who exports bands of his own keeps them: others would contradict them.
+        if object.priority_bands().is_ok_and(|bands| bands.is_some()) {
+            return timed;
+        }
+        timed.with_rt_overrides(&self.bands)
+    }
+
+    /// How urgent a consumer is for which nobody has said it: its reference says at which priority it serves, if it has any.
+    pub(super) fn declared(&self, object: &Object) -> Priority {
+        let policy = object.priority_model().ok().flatten();
+        let server = policy.filter(|policy| policy.model == PriorityModel::ServerDeclared);
+        server
+            .and_then(|policy| Priority::new(policy.server_priority))
+            .unwrap_or(self.options.quality.priority)
     }
 
     /// A reference whose calls end in time.
@@ -127,7 +157,7 @@ impl RealTimeFace {
     /// BAD_INV_ORDER when the ORB has one already, NO_RESOURCES without threads, and what making a POA ends in.
     pub fn start(orb: &Orb, channel: &Channel, options: FaceOptions) -> Result<RealTimeFace> {
         let layout = options.layout;
-        let shared = Shared::start(orb, channel, options, "rt-events")?;
+        let shared = Shared::start(orb, channel, options, "rt-events", channel.levels())?;
         let object = match layout {
             Layout::Stamped => stamped::servants::activate(&shared)?,
             Layout::Plain => plain::servants::activate(&shared)?,

@@ -18,11 +18,15 @@ use crate::event::{Data, Event, Header};
 use crate::face::any;
 use crate::face::control::Connected;
 use crate::face::options::Shared;
+use crate::face::patience::Patience;
 use crate::filter::{Filter, encode, parse};
 use crate::{Failure, Observer, Publication, SupplierQos, consumer};
 use isorb::generated::Any;
+use isorb::rt::{Priority, RtCurrent};
 use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
+use std::sync::atomic::AtomicI16;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 /// Makes the channel an object.
@@ -183,12 +187,22 @@ impl ProxyPushSupplier for ToConsumer {
         let qos = ConsumerQos {
             name: format!("remote {rt_info}"),
             filters,
-            quality: crate::Quality { rt_info, ..shared.options.quality.clone() },
+            quality: crate::Quality {
+                rt_info,
+                priority: shared.declared(consumer.object()),
+                ..shared.options.quality.clone()
+            },
             gateway: qos.is_gateway,
             dispatch: shared.dispatch.clone(),
         };
-        let remote = RemoteConsumer(PushConsumerRef::from_object(shared.timed(consumer.object())));
-        let proxy = shared.channel.for_consumers().connect(Arc::new(remote), qos).map_err(refused)?;
+        let remote = Arc::new(RemoteConsumer {
+            reference: PushConsumerRef::from_object(shared.by_level(consumer.object())),
+            patience: Patience::new(shared.options.push_timeout),
+            current: shared.dispatch.as_ref().map(|_| consumer.object().orb().rt_current()),
+            priority: AtomicI16::new(-1),
+        });
+        let proxy = shared.channel.for_consumers().connect(remote.clone(), qos).map_err(refused)?;
+        remote.priority.store(proxy.priority().map_or(-1, Priority::get), Relaxed);
         state.proxy = Some(proxy);
         let me: Weak<dyn Connected> = self.me.clone();
         state.watch = Some(shared.control.watch(consumer.object(), me));
@@ -280,7 +294,31 @@ impl ProxyPushConsumer for FromSupplier {
 }
 
 /// A consumer at the other end of a network.
-struct RemoteConsumer(PushConsumerRef);
+struct RemoteConsumer {
+    reference: PushConsumerRef,
+    patience: Patience,
+    /// Where pushes have threads of their own: who they tell at which priority they call.
+    current: Option<RtCurrent>,
+    /// That priority; negative until it is known.
+    priority: AtomicI16,
+}
+
+impl RemoteConsumer {
+    /// Gives a pushing thread the consumer's CORBA priority: it chooses the connection, and travels with the push where the consumer
+    /// takes the client's.
+    ///
+    /// # Real-time
+    /// A read of the thread's own memory where the last push was as urgent; else one PI lock, and a system call where the native priority
+    /// changes.
+    fn take_priority(&self) {
+        let priority = self.priority.load(Relaxed);
+        let Some(current) = self.current.as_ref().filter(|_| priority >= 0) else { return };
+        if current.the_priority().map(Priority::get) != Ok(priority) {
+            // Where the system refuses it the push goes out as urgent as the thread is.
+            let _ = current.set_the_priority(priority);
+        }
+    }
+}
 
 impl consumer::PushConsumer for RemoteConsumer {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
@@ -298,21 +336,27 @@ impl consumer::PushConsumer for RemoteConsumer {
                 any_value: anys.get(i).unwrap_or(&NONE),
             },
         };
+        self.take_priority();
         let sent = match events.len() {
             0 => return Ok(()),
-            1 => self.0.push(&[view(0)][..]),
+            1 => self.reference.push(&[view(0)][..]),
             count => {
                 let mut views = [view(0); crate::MAX_TERMS + 1];
                 (1..count).for_each(|i| views[i] = view(i));
-                self.0.push(&views[..count])
+                self.reference.push(&views[..count])
             }
         };
+        self.patience.saw(sent.as_ref().err().map(|exception| exception.kind));
         sent.map_err(|_| Failure)
+    }
+
+    fn rest(&self) -> std::time::Duration {
+        self.patience.rest()
     }
 
     fn disconnected(&self) {
         // It may be gone; then it need not be told.
-        let _ = self.0.disconnect_push_consumer();
+        let _ = self.reference.disconnect_push_consumer();
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::common::*;
 use isorb_event::{
     AsDeclared, Channel, Config, ConnectError, ConsumerQos, Event, Filter, Priority, ProxyPushConsumer,
-    ProxyPushSupplier, Quality, RunTimeScheduler, Scheduled, Strategy, VirtualClock,
+    ProxyPushSupplier, Quality, RunTimeScheduler, Scheduled, Strategy, SubPriority, VirtualClock,
 };
 use isorb_sched::graph::{Call, Dependency, Operation};
-use isorb_sched::{Graph, Nanos, Plan, Policy, Preemption, RuntimeScheduler};
+use isorb_sched::{Graph, Nanos, Order, Plan, Policy, Preemption, RuntimeScheduler};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -33,8 +33,12 @@ fn chain(costs: [u64; 3], deadline: u64) -> Graph {
 }
 
 fn scheduled() -> Scheduled {
+    scheduled_by(Policy::RateMonotonic)
+}
+
+fn scheduled_by(policy: Policy) -> Scheduled {
     let levels = [Nanos::from_ms(20), Nanos::from_ms(100)];
-    let plan = Plan::with_levels(Policy::RateMonotonic, &levels, 1..=10).unwrap();
+    let plan = Plan::with_levels(policy, &levels, 1..=10).unwrap();
     // One thread serves, and none is pre-empted.
     Scheduled::new(RuntimeScheduler::new(plan.preemption(Preemption::None)))
 }
@@ -136,30 +140,64 @@ fn fly(
 
 #[test]
 fn an_admitted_chain_keeps_its_deadline_from_end_to_end() {
-    let scheduled = Arc::new(scheduled());
-    let costs = [2, 3, 5];
-    scheduled.admit_graph(&chain(costs, 80)).unwrap();
-    let levels = scheduled.levels();
-    let qualities = [radar(5), Quality::default(), Quality::default(), Quality::default()];
-    let (longest, missed) = fly(scheduled, levels, 5, costs, qualities);
-    assert_eq!(missed, 0);
-    assert!((10..=80).contains(&longest), "{longest} ms");
+    for policy in Policy::ALL {
+        let scheduled = Arc::new(scheduled_by(policy));
+        let costs = [2, 3, 5];
+        scheduled.admit_graph(&chain(costs, 80)).unwrap();
+        let levels = scheduled.levels();
+        let qualities = [radar(5), Quality::default(), Quality::default(), Quality::default()];
+        let (longest, missed) = fly(scheduled, levels, 5, costs, qualities);
+        assert_eq!(missed, 0, "{policy}");
+        assert!((10..=80).contains(&longest), "{policy}: {longest} ms");
+    }
 }
 
-/// The control: what is refused, and forced in all the same, misses.
+/// The control: what is refused, and forced in all the same, misses, in whichever order it is served.
 #[test]
 fn a_refused_chain_that_is_forced_in_misses() {
-    let scheduled = scheduled();
-    let (costs, deadline) = ([4, 5, 6], 30);
-    let (placed, _) = scheduled.admit("radar", &radar(12)).unwrap();
-    let refusal = scheduled.admit_graph(&chain(costs, deadline)).unwrap_err().to_string();
-    assert!(refusal.contains("sensor -> fuse -> show cannot be admitted as a whole"), "{refusal}");
-    assert!(refusal.contains(" ms") && refusal.contains("over its deadline"), "{refusal}");
-    let urgent = Quality { priority: placed.priority, ..radar(12) };
-    let at_the_end = Quality { deadline: Some(Duration::from_millis(deadline)), ..Quality::default() };
-    let qualities = [urgent, Quality::default(), Quality::default(), at_the_end];
-    let (longest, _) = fly(Arc::new(AsDeclared), scheduled.levels(), 12, costs, qualities);
-    assert!(longest > deadline, "{longest} ms");
+    for policy in Policy::ALL {
+        let scheduled = scheduled_by(policy);
+        let (costs, deadline) = ([4, 5, 6], 30);
+        let (placed, _) = scheduled.admit("radar", &radar(12)).unwrap();
+        let refusal = scheduled.admit_graph(&chain(costs, deadline)).unwrap_err().to_string();
+        assert!(refusal.contains("sensor -> fuse -> show cannot be admitted as a whole"), "{refusal}");
+        assert!(refusal.contains(" ms") && refusal.contains("over its deadline"), "{refusal}");
+        let urgent = Quality { priority: placed.priority, sub_priority: placed.sub_priority, ..radar(12) };
+        let urgent = Quality { deadline: placed.deadline, ..urgent };
+        // Shares of the deadline in proportion to costs. In order of arrival the radar's level goes first.
+        let stage = |deadline: u64| Quality {
+            priority: match policy.order() {
+                Order::Arrival => Priority::MIN,
+                Order::Deadline | Order::Laxity => placed.priority,
+            },
+            sub_priority: placed.sub_priority,
+            deadline: Some(Duration::from_millis(deadline)),
+            ..Quality::default()
+        };
+        let qualities = [urgent, stage(8), stage(10), stage(12)];
+        let (longest, missed) = fly(Arc::new(AsDeclared), scheduled.levels(), 12, costs, qualities);
+        assert!(longest > deadline || missed > 0, "{policy}: {longest} ms");
+    }
+}
+
+/// Deadlines of the stages count from their own events, and put those into their places.
+#[test]
+fn stages_are_queued_by_the_policy() {
+    for (policy, queued) in [
+        (Policy::RateMonotonic, None),
+        (Policy::EarliestDeadline, Some(SubPriority::Deadline)),
+        (Policy::MinimumLaxity, Some(SubPriority::Laxity)),
+        (Policy::MaximumUrgency, Some(SubPriority::Laxity)),
+    ] {
+        let scheduled = scheduled_by(policy);
+        scheduled.admit_graph(&chain([2, 3, 5], 80)).unwrap();
+        let (placement, _) = scheduled.admit("fuse", &Quality::default()).unwrap();
+        assert_eq!(placement.deadline, Some(Duration::from_millis(24)), "{policy}");
+        match queued {
+            Some(queued) => assert_eq!(placement.sub_priority, queued, "{policy}"),
+            None => assert!(matches!(placement.sub_priority, SubPriority::Static(_)), "{policy}"),
+        }
+    }
 }
 
 #[test]

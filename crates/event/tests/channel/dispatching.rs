@@ -165,6 +165,37 @@ fn one_copy_however_many_queues() {
     assert_eq!((channel.free_copies(), log.take().len()), (all, 20));
 }
 
+/// Where a consumer finds the data of its event, and how many copies are free meanwhile.
+fn seen_at(strategy: Strategy) -> (Vec<(usize, usize)>, usize, usize) {
+    let channel = Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let connect = || {
+        let (seen, inner) = (seen.clone(), channel.clone());
+        let consumer = move |events: &[Event<'_>]| {
+            assert_eq!(events[0].data.octets, b"data");
+            let at = events[0].data.octets.as_ptr().addr();
+            seen.lock().unwrap().push((at, inner.free_copies()));
+        };
+        channel.for_consumers().connect(Arc::new(consumer), wants(Filter::of(20, 0))).unwrap()
+    };
+    let _consumers = [connect(), connect()];
+    let data = *b"data";
+    channel.for_suppliers().connect().unwrap().push(&event(20, 0, 0).octets(&data));
+    drain(&channel);
+    let seen = seen.lock().unwrap().clone();
+    (seen, data.as_ptr().addr(), channel.free_copies())
+}
+
+#[test]
+fn an_event_reaches_consumers_without_dispatching_by_reference_and_queued_ones_in_one_copy() {
+    let (seen, own, free) = seen_at(Strategy::Direct);
+    assert_eq!(seen, [(own, free); 2], "the supplier's own octets, and no copy in use");
+    let (seen, own, free) = seen_at(BY_HAND);
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|(at, _)| *at == seen[0].0 && *at != own), "one copy for both: {seen:?}, {own}");
+    assert_eq!(seen.iter().map(|(_, free)| *free).collect::<Vec<_>>(), [free - 1; 2]);
+}
+
 #[test]
 fn conjunctions_of_many_go_through_queues_whole() {
     let (channel, _) = still(Config::with(BY_HAND));

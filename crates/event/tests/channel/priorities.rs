@@ -5,7 +5,8 @@ use isorb_event::{Channel, Config, Event, Filter, Priority, Quality, Strategy, T
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus, set_current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const LOW: u64 = 30_000_000;
 const HIGH: u64 = 60_000_000;
@@ -74,4 +75,50 @@ fn the_urgent_consumer_is_through_first() {
     assert!(!high_is_through_before_low(threads, false), "FIFO off");
     assert!(!high_is_through_before_low(Strategy::SingleThreaded, true), "a thread for both");
     assert!(!high_is_through_before_low(Strategy::Direct, true), "dispatching off");
+}
+
+/// A low consumer's time-out computes, for at most so long, until a high one's comes. Does it come?
+fn high_timer_comes_meanwhile(levels: &[i16], patience: Duration) -> bool {
+    let cpu = current_cpus().unwrap().iter().next().unwrap();
+    let levels = levels.iter().map(|level| Priority::new(*level).unwrap()).collect();
+    let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
+    // Without dispatching: consumers run on the timer thread of their level.
+    let channel = Channel::new(Config { threads, levels, ..Config::default() }).unwrap();
+    let (begun, came, end) =
+        (AtomicBool::new(false), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (met, ended) = (came.clone(), end.clone());
+    let low = move |_: &[Event<'_>]| {
+        if begun.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // The high one is connected, and its time-out is due within a period, while this computes.
+        met.store(false, Ordering::SeqCst);
+        let until = now_ns() + patience.as_nanos() as u64;
+        while !met.load(Ordering::SeqCst) && now_ns() < until {}
+        ended.store(if met.load(Ordering::SeqCst) { 1 } else { 2 }, Ordering::SeqCst);
+    };
+    let high = came.clone();
+    let high = move |_: &[Event<'_>]| high.store(true, Ordering::SeqCst);
+    let interval = wants(Filter::interval(Duration::from_millis(5)));
+    let at = |priority| Quality { priority, ..Quality::default() };
+    let admin = channel.for_consumers();
+    let _h = admin.connect(Arc::new(high), interval.clone().quality(at(Priority::MAX))).unwrap();
+    let _l = admin.connect(Arc::new(low), interval.quality(at(Priority::MIN))).unwrap();
+    while end.load(Ordering::SeqCst) == 0 {
+        sleep_until(Deadline::at_ns(now_ns() + 1_000_000));
+    }
+    channel.destroy();
+    end.load(Ordering::SeqCst) == 1
+}
+
+#[test]
+fn the_urgent_consumers_timer_is_noticed_while_a_low_one_computes() {
+    let may = std::thread::spawn(|| SchedClass::Fifo(1).set_current().is_ok()).join().unwrap();
+    if !may {
+        println!("SKIPPED: no right to real-time scheduling here");
+        return;
+    }
+    assert!(high_timer_comes_meanwhile(&[0, 20_000], Duration::from_secs(60)));
+    // The control: one level, whose timer thread is busy with the low one.
+    assert!(!high_timer_comes_meanwhile(&[0], Duration::from_millis(300)), "one level for both");
 }

@@ -95,7 +95,10 @@ fn what_waits_in_a_queue_comes_before_what_is_pushed_directly_later() {
     let supplier = channel.for_suppliers().connect().unwrap();
     (1..=3).for_each(|n| assert_eq!(supplier.push(&event(20, 0, n)).taken, 1));
     assert!(log.take().is_empty());
-    channel.reconfigure(Configuration::ForwardingDiscriminator, Strategy::Direct, Duration::ZERO).ok();
+    let swapped =
+        channel.reconfigure(Configuration::ForwardingDiscriminator, Strategy::Direct, Duration::ZERO);
+    assert_eq!(swapped, Ok(()));
+    assert_eq!(channel.configuration(), Configuration::ForwardingDiscriminator);
     supplier.push(&event(20, 0, 4));
     let patience = std::time::Instant::now();
     let mut seen = vec![];
@@ -133,5 +136,49 @@ fn a_consumer_may_replace_the_modules_that_run_it() {
         let result = *result.lock().unwrap();
         let expected = if strategy == Strategy::Direct { Err(SwapError::Unfinished) } else { Ok(()) };
         assert_eq!(result, Some(expected), "{strategy:?}");
+    }
+}
+
+/// What conjunctions have gathered, and timers that are set, outlive configurations that know no conjunctions: there each event comes by
+/// itself. Where they are known, a conjunction goes on with what it had.
+#[test]
+fn what_conjunctions_hold_and_timers_await_outlives_a_swap() {
+    const MS: u64 = 1_000_000;
+    for between in [
+        Configuration::ForwardingDiscriminator,
+        Configuration::SubscriptionAndFiltering,
+        Configuration::Broadcaster,
+    ] {
+        let (channel, clock) = still(Config::default());
+        let (both, silence) = (Log::default(), Log::default());
+        let _b = both.connect(&channel, wants(Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)])));
+        let awaited = [Filter::of(22, 0), Filter::deadline(Duration::from_millis(10))];
+        let _s = silence.connect(&channel, wants(Filter::any_of(awaited)));
+        let supplier = channel.for_suppliers().connect().unwrap();
+        supplier.push(&event(20, 0, 1));
+        assert!(both.take().is_empty(), "the half of a conjunction waits");
+        let swap = |to| channel.reconfigure(to, Strategy::Direct, Duration::from_secs(60)).unwrap();
+        swap(between);
+        supplier.push(&event(20, 0, 2));
+        let correlates = between == Configuration::ForwardingDiscriminator;
+        let by_itself = if correlates { vec![] } else { vec![vec![(20, 0, 2)]] };
+        assert_eq!(both.take(), by_itself, "{between:?}");
+        // A broadcaster tells it to everybody.
+        let told = usize::from(between == Configuration::Broadcaster);
+        assert_eq!(silence.take().len(), told, "{between:?}");
+        clock.advance(10 * MS);
+        assert_eq!(channel.expire(), 1);
+        // A time-out's type, with its period in 100 ns.
+        let [[timeout]] =
+            &silence.take().into_iter().map(|push| push.try_into().unwrap()).collect::<Vec<[_; 1]>>()[..]
+        else {
+            panic!("one time-out under {between:?}")
+        };
+        assert_eq!(timeout.2, 100_000);
+        swap(Configuration::Full);
+        supplier.push(&event(21, 0, 3));
+        let kept = if correlates { 2 } else { 1 };
+        assert_eq!(both.take(), [[(20, 0, kept), (21, 0, 3)]], "after {between:?}");
+        assert_eq!(channel.free_copies(), isorb_event::Limits::default().events);
     }
 }

@@ -1,10 +1,14 @@
 //! The trace of a push, a run, a pre-emption, a deadline.
 
 use crate::common::*;
-use isorb_event::trace::What;
-use isorb_event::{Config, Event, Filter, Priority, Quality, Strategy, yield_now};
+use isorb_event::dispatch::{Dispatch, Queued};
+use isorb_event::trace::{Record, What};
+use isorb_event::{
+    Channel, Config, Event, Filter, Priority, ProxyPushConsumer, Quality, Strategy, ThreadSetup, yield_now,
+};
+use isorb_rt::sched::{Cpus, current_cpus};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
@@ -45,6 +49,7 @@ fn a_nested_run_is_in_the_trace_from_push_to_deadline() {
             (1, What::Preempt, l, 3),
             (1, What::Begin, h, 0),
             (4, What::End, h, 3 * MS),
+            (4, What::Resume, l, 3 * MS),
             (5, What::End, l, 5 * MS),
             (5, What::Miss, l, MS),
         ]
@@ -54,4 +59,120 @@ fn a_nested_run_is_in_the_trace_from_push_to_deadline() {
     supplier.push(&event(20, 7, 0));
     assert!(channel.step());
     assert_eq!(channel.trace().snapshot(), tracks);
+}
+
+/// Waits without giving the processor away.
+fn until(what: &str, so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < patience, "waited in vain: {what}");
+        std::hint::spin_loop();
+    }
+}
+
+/// The records of all threads, by time; of those at one moment, each thread's stay in order.
+fn records(channel: &Channel) -> Vec<Record> {
+    let tracks = channel.trace().snapshot();
+    let mut all: Vec<Record> = tracks.into_iter().flat_map(|track| track.records).collect();
+    all.sort_by_key(|record| record.at);
+    all
+}
+
+fn of(records: &[Record], what: What) -> Vec<Record> {
+    records.iter().copied().filter(|record| record.what == what).collect()
+}
+
+/// Threads for each level, all on this processor.
+fn on(cpu: usize) -> Config {
+    let threads = ThreadSetup::default().on(Cpus::one(cpu));
+    Config { trace: true, threads, ..Config::with(Strategy::Threads { per_level: 1 }) }
+}
+
+fn at(priority: i16) -> Quality {
+    Quality { priority: Priority::new(priority).unwrap(), ..Quality::default() }
+}
+
+/// A consumer of type 20 that pushes an event of type 21 and does not return until that one's consumer has.
+fn waits(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> impl Fn(&[Event<'_>]) + use<> {
+    let (channel, supplier) = (channel.clone(), supplier.clone());
+    move |_| {
+        supplier.push(&event(21, 0, 0));
+        until("the other one returns", || !of(&records(&channel), What::End).is_empty());
+    }
+}
+
+/// A consumer at `first` that is not done before one at `second` has returned; what the trace says of it.
+fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) -> (Vec<Record>, u32, u32) {
+    let channel = Channel::new(config).unwrap();
+    let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
+    let admin = channel.for_consumers();
+    let outer = Arc::new(waits(&channel, &supplier));
+    let outer = admin.connect(outer, wants(Filter::of(20, 0)).quality(at(first))).unwrap();
+    let inner = Arc::new(|_: &[Event<'_>]| ());
+    let mut qos = wants(Filter::of(21, 0)).quality(at(second));
+    qos.dispatch = own;
+    let inner = admin.connect(inner, qos).unwrap();
+    supplier.push(&event(20, 0, 0));
+    let ended = || of(&records(&channel), What::End).len() == 2;
+    until("both have returned", ended);
+    // What follows the end of a run is written by then as well.
+    let (outer, inner) = (outer.id(), inner.id());
+    channel.destroy();
+    (records(&channel), outer, inner)
+}
+
+#[test]
+fn who_loses_the_processor_to_another_thread_is_in_the_trace() {
+    let cpu = current_cpus().unwrap().iter().next().unwrap();
+    let (records, low, high) = two(on(cpu), 0, 30_000, None);
+    let (lost, back) = (of(&records, What::Preempt), of(&records, What::Resume));
+    let [begun] = of(&records, What::Begin).into_iter().filter(|r| r.who == high).collect::<Vec<_>>()[..]
+    else {
+        panic!("the urgent one runs once: {records:?}")
+    };
+    let [ended] = of(&records, What::End).into_iter().filter(|r| r.who == high).collect::<Vec<_>>()[..]
+    else {
+        panic!("and returns: {records:?}")
+    };
+    let expected = Record { at: begun.at, what: What::Preempt, level: 0, who: low, a: 3, b: high.into() };
+    assert_eq!(lost, [expected]);
+    let expected = Record { at: ended.at, what: What::Resume, a: ended.a, ..expected };
+    assert_eq!(back, [expected]);
+    // All threads of the channel are confined.
+    assert!(of(&records, What::End).iter().all(|end| end.b == 0), "{records:?}");
+}
+
+#[test]
+fn nobody_loses_the_processor_to_the_less_urgent_nor_on_another_one_nor_after_its_end() {
+    let cpus: Vec<usize> = current_cpus().unwrap().iter().collect();
+    let none = |(records, ..): (Vec<Record>, u32, u32)| {
+        let lost = [What::Preempt, What::Resume].map(|what| of(&records, what));
+        assert_eq!(lost, [Vec::new(), Vec::new()], "{records:?}");
+    };
+    none(two(on(cpus[0]), 30_000, 0, None));
+    // Equals: two threads of one level.
+    let strategy = Strategy::Threads { per_level: 2 };
+    none(two(Config { strategy, ..on(cpus[0]) }, 9_000, 9_000, None));
+    match cpus[..] {
+        [first, .., last] => {
+            let levels = Config::default().levels;
+            let setup = ThreadSetup::default().on(Cpus::one(last));
+            let own = Queued::alone(Strategy::SingleThreaded, &levels, &setup).unwrap().unwrap();
+            none(two(on(first), 0, 30_000, Some(Arc::new(own))));
+        }
+        _ => println!("skipped in part: there is one processor only"),
+    }
+    // One after the other.
+    let (channel, [low, high]) = (Channel::new(on(cpus[0])).unwrap(), [0, 30_000].map(at));
+    let nothing = || Arc::new(|_: &[Event<'_>]| ());
+    let admin = channel.for_consumers();
+    let _low = admin.connect(nothing(), wants(Filter::of(20, 0)).quality(low)).unwrap();
+    let _high = admin.connect(nothing(), wants(Filter::of(21, 0)).quality(high)).unwrap();
+    let supplier = channel.for_suppliers().connect().unwrap();
+    for (n, event_type) in [20, 21, 20, 21].into_iter().enumerate() {
+        supplier.push(&event(event_type, 0, 0));
+        until("it has returned", || of(&records(&channel), What::End).len() == n + 1);
+    }
+    channel.destroy();
+    none((records(&channel), 0, 0));
 }

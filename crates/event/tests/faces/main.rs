@@ -5,6 +5,7 @@ mod links;
 mod omniorb;
 mod real_time;
 mod standard;
+mod urgency;
 
 use isorb::{Config, Orb};
 use isorb_event::Channel;

@@ -153,7 +153,7 @@ pub(super) fn write(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
 }
 
 #[cold]
-fn write_each(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
+pub(super) fn write_each(e: &mut Encoder<'_>, contexts: &[ServiceContext<'_>]) {
     for context in contexts {
         e.put(context.id);
         put_octets(e, context.data);

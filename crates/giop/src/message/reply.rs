@@ -59,6 +59,23 @@ impl OrdinaryReply {
     /// Offset of the body in the message.
     pub const BODY_AT: usize = BODY_AT;
 
+    /// Gives a reply of GIOP 1.2 a service context, which was written up to its body and has none.
+    ///
+    /// # Real-time
+    /// As writing the context.
+    #[cold]
+    pub fn add_context(e: &mut Encoder<'_>, context: ServiceContext<'_>) {
+        e.patch(CONTEXTS_AT, 1);
+        contexts::write_each(e, &[context]);
+    }
+
+    /// Whether what was written of a reply of GIOP 1.2 has no service contexts.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_no_contexts(written: &[u8]) -> bool {
+        written.get(CONTEXTS_AT..BODY_AT) == Some(&[0; 4])
+    }
+
     /// Looks at a whole message; `None` for anything that is not ordinary, which [`Reply::open`] reads or refuses.
     ///
     /// # Real-time

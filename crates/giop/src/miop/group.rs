@@ -125,12 +125,7 @@ impl UipmcProfile {
     /// [`isorb_cdr::Error`]; [`ErrorKind::Value`] for a major version other than 1.
     pub fn parse(data: &[u8]) -> Result<UipmcProfile> {
         let c = &mut Cursor::encapsulation(data)?;
-        let version = match (c.u8()?, c.u8()?) {
-            (1, 0) => Version::V1_0,
-            (1, 1) => Version::V1_1,
-            (1, _) => Version::V1_2,
-            _ => return Err(c.error(ErrorKind::Value)),
-        };
+        let version = crate::profile::version(c)?;
         let (address, port) = (c.str()?.into(), c.u16()?);
         Ok(UipmcProfile { version, address, port, components: TaggedComponent::read_all(c)? })
     }

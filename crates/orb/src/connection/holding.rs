@@ -5,6 +5,7 @@
 //! Once three quarters of the pool are out, the connection that burdens it most is broken off, so that those who get on still
 //! find blocks in the last quarter.
 
+use super::idle::GRACE_NS;
 use super::{Connection, STAY};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
@@ -151,9 +152,6 @@ impl Holding {
     }
 }
 
-/// A connection may be silent for so long and not give way to another: its first request is on its way.
-const GRACE_NS: u64 = 1_000_000_000;
-
 /// Which of them has been there for longest without sending a request, and longer than the grace.
 fn longest_silent(connections: &[Weak<Connection>]) -> Option<usize> {
     let now = now_ns();
@@ -178,8 +176,12 @@ impl Roll {
         }
         let mut gives_way = None;
         if connections.len() >= limit {
-            let Some(silent) = longest_silent(&connections) else { return false };
-            gives_way = connections.swap_remove(silent).upgrade();
+            let silent = longest_silent(&connections).and_then(|i| Some((i, connections[i].upgrade()?)));
+            let Some((i, silent)) = silent.filter(|(_, silent)| !silent.waits_to_be_read()) else {
+                return false;
+            };
+            connections.swap_remove(i);
+            gives_way = Some(silent);
         }
         connections.push(Arc::downgrade(connection));
         drop(connections);

@@ -4,8 +4,13 @@
 //! connection is noticed up to a quarter of the limit late, and no request reads a clock for it.
 
 use super::{Connection, Ordering, Side};
+use isorb_rt::net::{Interest, wait_ready};
+use isorb_rt::time::Deadline;
 use std::sync::atomic::AtomicU8;
 use std::time::Duration;
+
+/// A connection may be silent for so long and not give way to another: its first request is on its way.
+pub(crate) const GRACE_NS: u64 = 1_000_000_000;
 
 /// What was heard of the client.
 #[derive(Debug, Default)]
@@ -55,9 +60,15 @@ impl Connection {
     }
 
     /// Since when the peer has been connected without sending a request; `None` when it has sent one.
-    pub(super) fn silent_since(&self) -> Option<u64> {
+    pub fn silent_since(&self) -> Option<u64> {
         let heard = self.heard.ever() || self.side == Side::Connector;
         (!heard).then(|| self.used_at.load(Ordering::Relaxed))
+    }
+
+    /// Whether something has come that nobody has read yet: who waits for a busy thread is not silent.
+    #[cold]
+    pub fn waits_to_be_read(&self) -> bool {
+        wait_ready(self.stream.fd(), Interest::READ, Deadline::at_ns(0)).unwrap_or(true)
     }
 
     /// Closes the connection in order when its client has left it unused for too long by `now`, in nanoseconds; otherwise when to

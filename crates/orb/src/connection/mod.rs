@@ -17,7 +17,7 @@ mod reading;
 mod slots;
 
 pub(crate) use holding::Roll;
-pub(crate) use idle::IdleLimits;
+pub(crate) use idle::{GRACE_NS, IdleLimits};
 pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};

@@ -92,6 +92,8 @@ pub(crate) struct Places {
     pub status: usize,
     /// The end of its header.
     pub head: usize,
+    /// An exception may tell its detail in a service context: no interceptor counts on there being none.
+    pub tells: bool,
 }
 
 impl<'r> Serving<'r> {

@@ -115,7 +115,8 @@ impl<'a> Call<'_, 'a> {
         policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
         if self.response == Response::None {
-            return self.there(target, &group.peer, scope, policies, Own::default());
+            let priority = crate::rt::group_priority(self.object, target.facts.as_deref())?;
+            return self.there(target, &group.peer, scope, policies, Own::priority(priority));
         }
         let target = group.answering().map_err(Failure::Final)?;
         self.attempt(&target, scope, policies)

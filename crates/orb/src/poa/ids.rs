@@ -154,6 +154,13 @@ impl Poa {
         self.key(id)
     }
 
+    /// The class of the most urgent lane that serves its objects.
+    #[cfg(feature = "miop")]
+    pub(crate) fn most_urgent_lane(&self) -> Option<isorb_rt::sched::SchedClass> {
+        let pool = self.0.rt.as_deref()?.pool()?;
+        pool.lanes.last().map(|lane| lane.class)
+    }
+
     #[cfg(feature = "miop")]
     pub(crate) fn group_orb(&self) -> Result<crate::Orb> {
         self.orb()

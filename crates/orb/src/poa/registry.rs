@@ -157,6 +157,13 @@ impl Registry {
         poa.urgency(orb, id, contexts)
     }
 
+    /// The thread pool that serves the object with a key, if it is one of a POA with a pool.
+    #[cfg(feature = "miop")]
+    pub fn pool_of(&self, key: &[u8]) -> Option<Arc<crate::rt::pool::Threadpool>> {
+        let (poa, _) = self.find_known(key)?;
+        poa.0.rt.as_deref()?.pool().cloned()
+    }
+
     /// The POA of a key, if it is there, and the object's id.
     #[inline(always)]
     fn find_known<'k>(&self, key: &'k [u8]) -> Option<(Poa, &'k [u8])> {

@@ -3,7 +3,7 @@
 use super::current::calling_priority;
 use super::overrides::{Overrides, SharedOverrides, thread_overrides, thread_stamp};
 use super::plan::{Conflict, Key, Parts, Plan, Setup, in_bands};
-use super::policy::RtPolicy;
+use super::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, RtPolicy};
 use super::reference::{Facts, Model};
 use crate::object::{Place, Target};
 use crate::peer::{Lease, Peer};
@@ -70,6 +70,29 @@ impl Object {
     #[must_use]
     pub fn with_rt_overrides(&self, overrides: &Overrides) -> Object {
         self.overriding(overrides.or(self.rt_overrides()))
+    }
+
+    /// The priority model that the reference carries (RT-CORBA 1.2, clause 5.4); `None` for an object that is not a real-time one.
+    ///
+    /// # Errors
+    /// INV_OBJREF when its policies are malformed.
+    pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>> {
+        let model = Facts::of(self.ior())?.map_or(Model::None, |facts| facts.model);
+        let policy =
+            |model, priority: Priority| PriorityModelPolicy { model, server_priority: priority.get() };
+        Ok(match model {
+            Model::None => None,
+            Model::Propagated(priority) => Some(policy(PriorityModel::ClientPropagated, priority)),
+            Model::Declared(priority) => Some(policy(PriorityModel::ServerDeclared, priority)),
+        })
+    }
+
+    /// The priority bands that the reference carries: those of a server that wants its clients to use them (clause 5.13.2).
+    ///
+    /// # Errors
+    /// INV_OBJREF when its policies are malformed.
+    pub fn priority_bands(&self) -> Result<Option<Vec<PriorityBand>>> {
+        Ok(Facts::of(self.ior())?.and_then(|facts| facts.bands))
     }
 
     /// Whether a call has to ask for its plan: the reference, the thread or the ORB says something about real time.
@@ -183,6 +206,19 @@ impl Way {
     /// As [`Plan::choose`].
     pub fn choose(&self) -> Result<(&Arc<Peer>, Option<Priority>)> {
         self.plan.choose(self.calling)
+    }
+}
+
+/// The priority that travels with a call to a group: none where its reference says that the members' servers declare theirs. Where it says
+/// nothing the caller's travels, since each member's POA knows whether it heeds it.
+///
+/// # Errors
+/// As [`local_priority`].
+#[cfg(feature = "miop")]
+pub(crate) fn group_priority(object: &Object, facts: Option<&Facts>) -> Result<Option<Priority>> {
+    match facts.map(|facts| facts.model) {
+        Some(Model::Declared(_)) => Ok(None),
+        _ => calling_priority(object.orb()),
     }
 }
 

@@ -45,6 +45,8 @@ pub use rt_orb::RtOrb;
 pub use watchdog::WatchdogOptions;
 
 pub(crate) use adapter::{Adapter, Unfit};
+#[cfg(feature = "miop")]
+pub(crate) use binding::group_priority;
 pub(crate) use binding::{ClientState, Way, local_priority};
 pub(crate) use plan::{Plans, Setup};
 pub(crate) use pool::ThreadPlan;

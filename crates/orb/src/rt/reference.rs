@@ -61,7 +61,7 @@ impl Facts {
     ///
     /// # Errors
     /// INV_OBJREF.
-    fn read(tag: u32, components: &[TaggedComponent]) -> Result<Option<Facts>> {
+    pub fn read(tag: u32, components: &[TaggedComponent]) -> Result<Option<Facts>> {
         let malformed = |error: isorb_cdr::Error| {
             SystemException::from(Kind::InvObjref)
                 .minor(minor::INV_OBJREF_MALFORMED)

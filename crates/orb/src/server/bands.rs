@@ -55,7 +55,8 @@ fn move_to(orb: &Orb, connection: &Arc<Connection>, lane: &Arc<Lane>) -> Result<
             .detail("the lane of the band takes no more connections")
     };
     // A connection moves once: who binds it to several bands one after the other gets what the first one said.
-    if lane.connections() >= orb.config().max_connections
+    if connection.home.get().is_some()
+        || !lane.has_room(orb, orb.config().max_connections)
         || connection.home.set(Arc::downgrade(lane)).is_err()
     {
         return Err(full());

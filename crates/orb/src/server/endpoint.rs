@@ -5,9 +5,10 @@ use super::session;
 use super::warden::Warden;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
-use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP};
+use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
+use isorb_giop::component::TaggedComponent;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_transport::{Listener, Transport, Wait};
 use std::io::ErrorKind;
@@ -24,6 +25,8 @@ pub(crate) struct Endpoints {
     pub secure: Vec<(String, u16)>,
     /// The endpoints of other transports.
     pub local: Vec<Published>,
+    /// Those over unix sockets as omniORB's clients look for them.
+    pub for_omni: Vec<TaggedComponent>,
     warden: Warden,
     closed: AtomicBool,
 }
@@ -86,6 +89,7 @@ impl Endpoints {
             listeners,
             published,
             secure,
+            for_omni: omni::components(&local),
             local,
             warden: Warden::default(),
             closed: AtomicBool::new(false),

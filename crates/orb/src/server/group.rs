@@ -1,9 +1,16 @@
 //! Requests to groups: the members of this process at one multicast group, and the thread that hears what is sent there.
 //!
-//! Each request is written once for each member, with that one's object key in place of the group's profile, and then served as any other oneway.
+//! Each request is written once for each member, with that one's object key in place of the group's profile, and then served as any other oneway:
+//! by a lane of the member's thread pool, or here where it has none.
+//!
+//! ```text
+//!   datagrams ──► reader, as urgent as the most urgent lane ──┬─► a lane of each member's pool, by the request's priority
+//!                                                            └─► members without a pool: on the reader, at its own class
+//! ```
 
 use super::dispatch;
 use super::endpoint::spawn;
+use super::reader::Reader;
 use crate::connection::Arrived;
 use crate::workspace::Work;
 use crate::{Orb, Result, SystemException};
@@ -11,6 +18,7 @@ use isorb_cdr::{Text, Version};
 use isorb_giop::context::CodeSets;
 use isorb_giop::miop::{Group, GroupRequest};
 use isorb_giop::{Completion, Kind};
+use isorb_rt::sched::SchedClass;
 use isorb_rt::sync::PiMutex;
 use isorb_transport::miop::{Member, Memory};
 use std::net::SocketAddr;
@@ -29,6 +37,7 @@ pub(crate) struct Membership {
 pub(crate) struct Joined {
     member: Member,
     memberships: PiMutex<Arc<[Membership]>>,
+    reader: Reader,
 }
 
 impl Joined {
@@ -43,7 +52,8 @@ impl Joined {
                 .detail(format!("cannot join the multicast group {at}: {error}"))
         })?;
         let memory = Memory::new(miop);
-        let joined = Arc::new(Joined { member, memberships: PiMutex::new(Arc::new([])) });
+        let memberships = PiMutex::new(Arc::new([]) as Arc<[Membership]>);
+        let joined = Arc::new(Joined { member, memberships, reader: Reader::default() });
         let (orb, serving) = (orb.clone(), joined.clone());
         spawn("isorb-group".into(), move || serving.serve(&orb, memory))?;
         Ok(joined)
@@ -62,6 +72,11 @@ impl Joined {
         *self.memberships.lock() = memberships;
     }
 
+    /// Makes the reader as urgent as the lanes that it hands requests to.
+    pub fn hand_to(&self, class: SchedClass) {
+        self.reader.raise(class);
+    }
+
     /// Leaves the group; a request that is served now is the last one.
     pub fn close(&self) {
         self.member.close();
@@ -70,9 +85,9 @@ impl Joined {
     fn serve(&self, orb: &Orb, mut memory: Memory) {
         let mut work = Work::new(orb.pool());
         crate::poa::warm_up();
+        self.reader.is_me();
         let mut each = |message: &[u8], _| {
-            // As elsewhere, user code that panics where it is not called as such ends nobody's thread.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.request(orb, message, &mut work)));
+            self.request(orb, message, &mut work);
             work.trim();
         };
         // What fails, such as memory in the kernel, may do better in a moment.
@@ -85,7 +100,8 @@ impl Joined {
     /// Serves a request to all members of its group.
     ///
     /// # Real-time
-    /// Copies the message for each member; allocates nothing in the steady state.
+    /// Copies the message for each member; allocates nothing in the steady state. Hands it over under two PI locks and with a system call
+    /// for each that has a thread pool; runs the others' upcalls.
     fn request(&self, orb: &Orb, message: &[u8], work: &mut Work) {
         let counts = &orb.transports().groups().counts;
         let Ok(request) = GroupRequest::find(message) else { return counts.refuse() };
@@ -100,16 +116,35 @@ impl Joined {
                 work.block = block;
             }
             let Some(length) = request.to_key(key, work.block.bytes_mut()) else { continue };
-            let arrived = Arrived::of_local(&work.block.bytes()[..length]);
-            let served = arrived.map(|arrived| dispatch::unanswered(orb, text, arrived, work));
-            if !matches!(served, Ok(Ok(()))) {
+            let Ok(arrived) = Arrived::of_local(&work.block.bytes()[..length]) else {
                 return counts.refuse();
+            };
+            match orb.registry().pool_of(key) {
+                Some(pool) => {
+                    let urgency = dispatch::urgency_of(orb, arrived, work);
+                    let lane = pool.lane_for(urgency).lane();
+                    let Some(station) = lane.station() else { continue };
+                    if !station.post(lane, orb, (text, urgency), arrived, &mut work.block) {
+                        counts.overrun();
+                    }
+                }
+                None => self.reader.at_its_own_class(|| run(orb, text, arrived, work)),
             }
         }
         if !anybody {
             counts.refuse();
         }
     }
+}
+
+/// Runs a request of a group that lies in `work.block` and is written to a member's key.
+pub(super) fn run(orb: &Orb, text: Text, arrived: Arrived, work: &mut Work) {
+    // As elsewhere, user code that panics where it is not called as such ends nobody's thread.
+    let served = catch_unwind(AssertUnwindSafe(|| dispatch::unanswered(orb, text, arrived, work)));
+    if matches!(served, Ok(Err(_))) {
+        orb.transports().groups().counts.refuse();
+    }
+    work.trim();
 }
 
 /// How the request's text is to be read: it says so itself, since there is no connection that could have agreed on anything.

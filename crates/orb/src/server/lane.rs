@@ -7,10 +7,10 @@
 //! A lane of a thread pool has a [`Station`] beside: it accepts its own connections, and lets a connection go before it runs a
 //! request of it, so that other threads can read what comes next.
 
-use super::station::Station;
+use super::station::{Caller, Station};
 use super::{Next, finish, guarded, on_message};
 use crate::Orb;
-use crate::connection::{Connection, ReadError};
+use crate::connection::{Connection, GRACE_NS, ReadError};
 use crate::workspace::Work;
 use isorb_cdr::Message;
 use isorb_giop::MessageKind;
@@ -24,9 +24,16 @@ pub(crate) struct Lane {
     poller: Arc<Poller>,
     /// When to look for members that are to be given up, in nanoseconds; `NEVER` while all of them get on.
     review_at: AtomicU64,
+    /// Whether somebody may wait at a door, who was not taken in for want of a descriptor or of memory.
+    left_waiting: AtomicBool,
+    /// Before this no member gives its place to another, in nanoseconds.
+    yields_from: AtomicU64,
     members: PiMutex<Members>,
     station: Option<Station>,
 }
+
+/// How long a lane leaves its doors alone when there was no descriptor for those who wait there.
+const DOOR_PAUSE_NS: u64 = 20_000_000;
 
 /// As nanoseconds, no deadline.
 const NEVER: u64 = u64::MAX;
@@ -55,6 +62,8 @@ impl Lane {
         Ok(Lane {
             poller: Arc::new(Poller::new()?),
             review_at: AtomicU64::new(NEVER),
+            left_waiting: AtomicBool::new(false),
+            yields_from: AtomicU64::new(0),
             members: PiMutex::default(),
             station: None,
         })
@@ -116,6 +125,51 @@ impl Lane {
         members.places.len() - members.free.len()
     }
 
+    /// Whether there is a place for another connection among at most so many. Where all are taken, the one gives way that has been there
+    /// for longest without sending a request, and longer than the grace, so that those who only connect do not keep others out.
+    ///
+    /// # Real-time
+    /// Allocates nothing. Where all places are taken, one walk over the members under the lane's PI lock; none while it is known from the
+    /// last walk that nobody's grace is over, so that a storm of newcomers costs those who are served no walk each.
+    pub fn has_room(&self, orb: &Orb, limit: usize) -> bool {
+        self.connections() < limit || self.makes_room(orb)
+    }
+
+    #[cold]
+    fn makes_room(&self, orb: &Orb) -> bool {
+        let now = now_ns();
+        if now < self.yields_from.load(Ordering::Relaxed) {
+            return false;
+        }
+        let silent = {
+            let members = self.members.lock();
+            let all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+            let silent = all.filter_map(|member| Some((member.connection.silent_since()?, member)));
+            silent.min_by_key(|(since, _)| *since).map(|(since, member)| (since, member.clone()))
+        };
+        // Who comes from now on has a grace that ends later than that of all who are there.
+        let over_at = silent.as_ref().map_or(now, |(since, _)| *since).saturating_add(GRACE_NS);
+        let Some((_, member)) = silent.filter(|_| over_at <= now) else {
+            self.yields_from.store(over_at, Ordering::Relaxed);
+            return false;
+        };
+        // Who reads it now may have found its first request, and so may who has read it since.
+        if !member.turn.take() {
+            return false;
+        }
+        if member.connection.silent_since().is_none() || member.connection.waits_to_be_read() {
+            member.let_go(self, true);
+            return false;
+        }
+        // The turn is kept: nobody reads it any more.
+        crate::log::note(format_args!(
+            "{}: broken off for another; it has sent a lane no request (max_connections)",
+            member.connection.peer()
+        ));
+        self.drop_member(orb, &member);
+        true
+    }
+
     /// Serves events until the lane is closed, or the thread is a dynamic one that was not needed for a while.
     pub fn run(self: &Arc<Self>, orb: &Orb) {
         let station = self.station.as_ref();
@@ -124,7 +178,7 @@ impl Lane {
         let seat = station.and_then(|station| station.crew.sit());
         loop {
             if self.review_at.load(Ordering::Relaxed) != NEVER {
-                self.review();
+                self.review(orb);
             }
             let patience = station.map_or(Deadline::NONE, Station::patience);
             let review = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
@@ -170,11 +224,22 @@ impl Lane {
         self.poller.wake();
     }
 
-    fn expel(&self, orb: &Orb, member: &Member) {
+    fn drop_member(&self, orb: &Orb, member: &Member) {
         member.connection.break_off();
         let _ = self.poller.delete(member.connection.stream().fd());
         self.remove(member.token);
         orb.connection_ended(&member.connection);
+    }
+
+    /// Has a thread of the lane look at its doors in a moment, since somebody waits there who could not be taken in just now.
+    #[cold]
+    pub fn leave_waiting(&self) {
+        self.left_waiting.store(true, Ordering::Relaxed);
+        self.review_at.fetch_min(now_ns().saturating_add(DOOR_PAUSE_NS), Ordering::Relaxed);
+    }
+
+    fn expel(&self, orb: &Orb, member: &Member) {
+        self.drop_member(orb, member);
         if let Some(station) = &self.station {
             // Somebody may have found the lane full, or the process without a descriptor.
             station.accept(self, orb);
@@ -200,9 +265,9 @@ impl Lane {
     }
 
     /// Breaks off the members whose time is up: a lane blocks on none of them, so no receive of it ends by itself. What is broken
-    /// off is an event, and goes the way of all that end.
+    /// off is an event, and goes the way of all that end. Lets those in who were left waiting at a door.
     #[cold]
-    fn review(&self) {
+    fn review(&self, orb: &Orb) {
         let now = now_ns();
         if now < self.review_at.load(Ordering::Relaxed) {
             return;
@@ -218,6 +283,11 @@ impl Lane {
                 }
                 _ => {}
             }
+        }
+        if let Some(station) = &self.station
+            && self.left_waiting.swap(false, Ordering::Relaxed)
+        {
+            station.accept(self, orb);
         }
     }
 
@@ -313,8 +383,10 @@ impl Member {
                     if let Some(station) = sharing
                         && arrived.header.kind == MessageKind::Request
                     {
+                        // While it waits for a place, its client is not one who says nothing.
+                        connection.hear();
                         self.let_go(lane, !done);
-                        station.serve(lane, orb, self, arrived, work);
+                        station.serve(lane, orb, Caller::Member(self), arrived, work);
                         return Drained::LetGo;
                     }
                     let mut send = |message: &Message<'_>| self.send(message);

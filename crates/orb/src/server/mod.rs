@@ -10,6 +10,9 @@ mod endpoint;
 mod group;
 mod lane;
 mod long;
+mod posted;
+#[cfg(feature = "miop")]
+mod reader;
 mod seen;
 mod session;
 mod station;

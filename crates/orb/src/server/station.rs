@@ -4,8 +4,11 @@
 //!   poller ─► a thread reads the request, lets others read on ─► crew: a place? ─► runs it, then what was kept meanwhile
 //!                                                                  └ none: grow, borrow, keep, refuse or wait
 //! ```
+//!
+//! Requests to groups come in from whoever hears the group ([`Station::post`]), and go the same way from there.
 
 use super::lane::{Lane, Member};
+use super::posted::Posted;
 use super::{Next, guarded, on_message};
 use crate::connection::{Arrived, Connection, Side};
 use crate::rt::{Setup, ThreadPlan, prepare, thread};
@@ -39,6 +42,7 @@ pub(crate) struct Station {
     setup: OnceLock<Setup>,
     /// Blocks for requests to be kept in.
     spare: PiMutex<Vec<Buffer>>,
+    posted: Posted<Parcel>,
 }
 
 /// Where clients connect by one transport.
@@ -59,9 +63,45 @@ pub(crate) struct Blueprint {
     pub max_connections: usize,
 }
 
+/// Where a request came from.
+#[derive(Clone, Copy)]
+pub(crate) enum Caller<'m> {
+    Member(&'m Arc<Member>),
+    /// A group, and how its text is to be read. Nobody hears an answer.
+    #[cfg(feature = "miop")]
+    Group(isorb_cdr::Text),
+}
+
+/// [`Caller`], kept.
+enum Sender {
+    Member(Arc<Member>),
+    #[cfg(feature = "miop")]
+    Group(isorb_cdr::Text),
+}
+
+impl Caller<'_> {
+    fn keep(self) -> Sender {
+        match self {
+            Caller::Member(member) => Sender::Member(member.clone()),
+            #[cfg(feature = "miop")]
+            Caller::Group(text) => Sender::Group(text),
+        }
+    }
+}
+
+impl Sender {
+    fn as_caller(&self) -> Caller<'_> {
+        match self {
+            Sender::Member(member) => Caller::Member(member),
+            #[cfg(feature = "miop")]
+            Sender::Group(text) => Caller::Group(*text),
+        }
+    }
+}
+
 /// A request that was read, on its way to another thread than its reader.
 pub(crate) struct Parcel {
-    member: Arc<Member>,
+    sender: Sender,
     arrived: Arrived,
     block: Buffer,
     /// Of the lane that borrows.
@@ -71,6 +111,9 @@ pub(crate) struct Parcel {
 /// Blocks that are made beforehand for a lane that keeps requests, at most.
 const MOST_SPARE: usize = 64;
 const SPARE_BYTES: usize = 4096;
+
+/// Requests to groups that a lane has waiting, at most.
+const MOST_POSTED: usize = if cfg!(feature = "miop") { 64 } else { 0 };
 
 /// A request's place in the crew; given back also when the request ends in a panic.
 struct Place<'s> {
@@ -116,8 +159,20 @@ impl Station {
         let spare = crew.rules().room.map_or(0, |room| room.requests.min(MOST_SPARE));
         let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
         let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
-        let setup = OnceLock::new();
-        Station { crew, doors, accepting, lenders, plan, memory, idle_timeout, max_connections, setup, spare }
+        let (setup, posted) = (OnceLock::new(), Posted::new(MOST_POSTED));
+        Station {
+            crew,
+            doors,
+            accepting,
+            lenders,
+            plan,
+            memory,
+            idle_timeout,
+            max_connections,
+            setup,
+            spare,
+            posted,
+        }
     }
 
     pub fn doors(&self) -> &[Door] {
@@ -170,8 +225,11 @@ impl Station {
             let all = self.doors.iter().map(|door| self.accept_at(door, lane, orb));
             let failed = all.fold(false, |failed, fails| failed | fails);
             if failed {
-                // The next to connect, or a connection that ends, brings a thread here again.
+                // A connection of the lane that ends, the next to connect, or the time brings a thread here again.
                 while !self.accepting.pass() {}
+                if !self.crew.is_closed() {
+                    lane.leave_waiting();
+                }
                 return;
             }
             if self.accepting.pass() {
@@ -198,7 +256,7 @@ impl Station {
                     let connection =
                         Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
                     let connection = Arc::new(connection);
-                    let full = lane.connections() >= self.max_connections
+                    let full = !lane.has_room(orb, self.max_connections)
                         || !orb.accepted().admit(&connection, usize::MAX);
                     if full || self.crew.is_closed() || lane.add(connection.clone()).is_err() {
                         crate::log::note(format_args!("{}: turned away by a lane", connection.peer()));
@@ -221,16 +279,9 @@ impl Station {
     }
 
     /// Runs a request that lies in `work.block`, or sees to it that another thread does, or refuses it.
-    pub fn serve(
-        &self,
-        lane: &Arc<Lane>,
-        orb: &Orb,
-        member: &Arc<Member>,
-        arrived: Arrived,
-        work: &mut Work,
-    ) {
+    pub fn serve(&self, lane: &Arc<Lane>, orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work) {
         if !self.crew.rules().counts() {
-            run(orb, member, arrived, work, None);
+            run(orb, caller, arrived, work, None);
             return;
         }
         let admitted = match self.crew.admit() {
@@ -240,7 +291,7 @@ impl Station {
             Admission::Closed => return,
         };
         if !admitted {
-            if self.borrow(orb, member, arrived, work) {
+            if self.borrow(orb, caller, arrived, work) {
                 return;
             }
             // Before the lock of the crew is taken, since locks of POAs are.
@@ -248,11 +299,11 @@ impl Station {
                 Some(_) => super::dispatch::urgency_of(orb, arrived, work),
                 None => None,
             };
-            let parcel = |block: &mut Buffer| self.parcel(orb, member, arrived, block, None);
+            let parcel = |block: &mut Buffer| self.parcel(orb, caller, arrived, block, None);
             match self.crew.keep(arrived.len, urgency, || parcel(&mut work.block)) {
                 Kept::Buffered => return,
                 Kept::Overflow => {
-                    refuse(orb, member, arrived, work);
+                    refuse(orb, caller, arrived, work);
                     return;
                 }
                 Kept::Run => {}
@@ -264,7 +315,7 @@ impl Station {
             }
         }
         let place = Place::of(self);
-        run(orb, member, arrived, work, Some(&place));
+        run(orb, caller, arrived, work, Some(&place));
         while let Some(parcel) = place.next() {
             self.unpack(orb, parcel, work, &place);
         }
@@ -282,12 +333,12 @@ impl Station {
     }
 
     /// Has a thread of a less urgent lane run the request.
-    fn borrow(&self, orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work) -> bool {
+    fn borrow(&self, orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work) -> bool {
         self.lenders.iter().any(|lender| {
             let Some(station) = lender.station() else { return false };
             let plan = Some(self.plan.clone());
             let lent = station.crew.lend(
-                || self.parcel(orb, member, arrived, &mut work.block, plan),
+                || self.parcel(orb, caller, arrived, &mut work.block, plan),
                 |thread| {
                     // Refused means that the thread comes later, at its own priority, and raises itself.
                     let _ = thread.set_class(self.plan.class);
@@ -300,18 +351,47 @@ impl Station {
         })
     }
 
-    /// Something to do for a more urgent lane.
-    pub fn errand(&self, lane: &Lane, orb: &Orb, work: &mut Work, raised: bool) {
-        let (errand, more) = self.crew.errand();
-        if more {
+    /// Has a thread of the lane run a request to a group that lies in `block`, which is another one then. `false` where too many wait
+    /// already: it is lost.
+    ///
+    /// # Real-time
+    /// Two PI locks and a system call; a block from the pool.
+    #[cfg(feature = "miop")]
+    pub fn post(
+        &self,
+        lane: &Lane,
+        orb: &Orb,
+        (text, urgency): (isorb_cdr::Text, Option<isorb_rt::priority::Priority>),
+        arrived: Arrived,
+        block: &mut Buffer,
+    ) -> bool {
+        let kept = self.posted.put(urgency, || self.parcel(orb, Caller::Group(text), arrived, block, None));
+        if kept {
             lane.wake();
         }
+        kept
+    }
+
+    /// Something to do for a more urgent lane, or for a group.
+    pub fn errand(&self, lane: &Arc<Lane>, orb: &Orb, work: &mut Work, raised: bool) {
+        let (errand, more) = self.crew.errand();
         let Some(parcel) = errand else {
             if raised {
                 self.back_to_own_priority();
             }
+            let posted = self.posted.take();
+            if !self.posted.is_empty() {
+                lane.wake();
+            }
+            if let Some(Parcel { sender, arrived, block, .. }) = posted {
+                self.take_block(block, work);
+                self.serve(lane, orb, sender.as_caller(), arrived, work);
+            }
             return;
         };
+        if more || !self.posted.is_empty() {
+            lane.wake();
+        }
         if let Some(plan) = &parcel.plan {
             thread::become_of(plan.priority, plan.class);
         }
@@ -333,7 +413,7 @@ impl Station {
     fn parcel(
         &self,
         orb: &Orb,
-        member: &Arc<Member>,
+        caller: Caller<'_>,
         arrived: Arrived,
         block: &mut Buffer,
         plan: Option<ThreadPlan>,
@@ -342,24 +422,32 @@ impl Station {
         let empty =
             spare.or_else(|| orb.pool().take(SPARE_BYTES)).unwrap_or_else(|| Buffer::unpooled(SPARE_BYTES));
         let block = std::mem::replace(block, empty);
-        Parcel { member: member.clone(), arrived, block, plan }
+        Parcel { sender: caller.keep(), arrived, block, plan }
     }
 
     fn unpack(&self, orb: &Orb, parcel: Parcel, work: &mut Work, place: &Place<'_>) {
-        let Parcel { member, arrived, block, .. } = parcel;
+        let Parcel { sender, arrived, block, .. } = parcel;
+        self.take_block(block, work);
+        run(orb, sender.as_caller(), arrived, work, Some(place));
+    }
+
+    /// Makes a block the thread's own; the one that it had may serve another request.
+    fn take_block(&self, block: Buffer, work: &mut Work) {
         let empty = std::mem::replace(&mut work.block, block);
-        {
-            let mut spare = self.spare.lock();
-            if spare.len() < spare.capacity() {
-                spare.push(empty);
-            }
+        let mut spare = self.spare.lock();
+        if spare.len() < spare.capacity() {
+            spare.push(empty);
         }
-        run(orb, &member, arrived, work, Some(place));
     }
 }
 
 /// Runs a request and sends its reply. What goes wrong ends the connection, whose event then ends its membership.
-fn run(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work, place: Option<&Place<'_>>) {
+fn run(orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work, place: Option<&Place<'_>>) {
+    let member = match caller {
+        Caller::Member(member) => member,
+        #[cfg(feature = "miop")]
+        Caller::Group(text) => return super::group::run(orb, text, arrived, work),
+    };
     let connection = member.connection();
     let mut send = |message: &isorb_cdr::Message<'_>| {
         if let Some(place) = place {
@@ -376,7 +464,12 @@ fn run(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work, place
 
 /// The buffer is full.
 #[cold]
-fn refuse(orb: &Orb, member: &Arc<Member>, arrived: Arrived, work: &mut Work) {
+fn refuse(orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work) {
+    let member = match caller {
+        Caller::Member(member) => member,
+        #[cfg(feature = "miop")]
+        Caller::Group(_) => return orb.transports().groups().counts.overrun(),
+    };
     let full = SystemException::new(Kind::Transient, minor::TRANSIENT_DISCARDED, Completion::No)
         .detail("the lane's threads are busy and its request buffer is full");
     let connection = member.connection();

@@ -1,6 +1,7 @@
 //! The transports of an ORB, and the order in which a client tries a reference's addresses.
 
 mod config;
+pub(crate) mod omni;
 mod route;
 pub(crate) mod secure;
 

@@ -4,7 +4,7 @@
 //! which host as it runs now, and at which spot of it, and the client looks whether it finds the same. Without that a path
 //! could lead to whatever else listens there, on another host or in another container.
 
-use super::{TAG_TCP, TAG_UDP, Transports, secure};
+use super::{TAG_TCP, TAG_UDP, Transports, omni, secure};
 use isorb_giop::codeset::CodeSetComponentInfo;
 use isorb_giop::component::Component;
 use isorb_giop::profile::TAG_INTERNET_IOP;
@@ -109,7 +109,7 @@ impl Found {
 
 /// How good an address is, the least first: known to mean what the server meant, or not known to mean anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Trust {
+pub(super) enum Trust {
     Sure,
     Perhaps,
 }
@@ -124,7 +124,8 @@ struct Candidate {
 /// `None` when there is none.
 pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<Found> {
     let candidates = ior.profiles.iter().flat_map(|profile| {
-        let found = read(profile, transports).into_iter().flat_map(|(found, trust)| {
+        let read = read(profile, transports).into_iter().chain(omni::read(profile, transports));
+        let found = read.flat_map(|(found, trust)| {
             found.by_tag().into_iter().map(move |(tag, found)| (tag, found, trust))
         });
         found.filter_map(|(tag, found, trust)| {
@@ -135,6 +136,13 @@ pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<
     let mut candidates: Vec<Candidate> = candidates.collect();
     let key = candidates.first()?.found.key.clone();
     candidates.retain(|candidate| candidate.found.key == key);
+    // A path may be said twice: in a profile of its own, which says what it means, and for omniORB.
+    let sure: Vec<Route> = candidates
+        .iter()
+        .filter(|candidate| candidate.trust == Trust::Sure)
+        .flat_map(|candidate| candidate.found.routes.clone())
+        .collect();
+    candidates.retain(|c| c.trust == Trust::Sure || !c.found.routes.iter().all(|route| sure.contains(route)));
     candidates.sort_by_key(|candidate| (candidate.trust, candidate.rank));
     let mut all = candidates.into_iter().map(|candidate| candidate.found);
     let mut found = all.next()?;
@@ -150,7 +158,7 @@ pub(crate) fn find(ior: &Ior, transports: &Transports, order: &[u32]) -> Option<
 fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trust)> {
     if profile.tag == TAG_INTERNET_IOP {
         let profile = IiopProfile::parse(&profile.data).ok()?;
-        let routes = secure::routes(&profile).collect();
+        let routes = secure::routes(&profile).filter(|route| !omni::is_nowhere(&profile, route)).collect();
         let (code_sets, orb_type) = (profile.code_sets(), profile.orb_type());
         let found = Found { routes, version: profile.version, code_sets, orb_type, key: profile.key };
         return Some((found, Trust::Sure));

@@ -10,15 +10,32 @@ use isorb::{Concurrency, Config, Orb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What a servant does not say otherwise: arguments come back, and nothing happens.
 pub trait Echo: Send + Sync + 'static {
-    fn ping(&self, cx: Upcall<'_>) -> Result<()>;
-    fn text<'u>(&'u self, cx: Upcall<'u>, s: &'u str) -> Result<&'u str>;
-    fn octets<'u>(&'u self, cx: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]>;
-    fn numbers<'u>(&'u self, cx: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]>;
-    fn sleep(&self, cx: Upcall<'_>, ms: u32) -> Result<u32>;
-    fn feed(&self, cx: Upcall<'_>, o: &[u8]) -> Result<()>;
-    fn fail(&self, cx: Upcall<'_>, how: u32) -> Result<()>;
-    fn call_back<'u>(&'u self, cx: Upcall<'u>, to: Option<&'u EchoRef>) -> Result<&'u str>;
+    fn ping(&self, _: Upcall<'_>) -> Result<()> {
+        Ok(())
+    }
+    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
+        Ok(s)
+    }
+    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
+        Ok(o)
+    }
+    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
+        Ok(n)
+    }
+    fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
+        Ok(ms)
+    }
+    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn fail(&self, _: Upcall<'_>, _: u32) -> Result<()> {
+        Ok(())
+    }
+    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
+        Ok("")
+    }
 }
 
 static NAMES: &[&str] = &["ping", "text", "octets", "numbers", "sleep", "feed", "fail", "call_back"];
@@ -142,18 +159,6 @@ pub struct Parrot {
 }
 
 impl Echo for Parrot {
-    fn ping(&self, _: Upcall<'_>) -> Result<()> {
-        Ok(())
-    }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        Ok(n)
-    }
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
         self.slept.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(std::time::Duration::from_millis(ms.into()));

@@ -81,9 +81,6 @@ impl Echo for Witness {
     fn octets<'u>(&'u self, cx: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
         cx.slice(o)
     }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        Ok(n)
-    }
     fn sleep(&self, cx: Upcall<'_>, number: u32) -> Result<u32> {
         self.note(cx);
         let mut gate = self.gate.lock().unwrap();

@@ -152,32 +152,7 @@ impl ServerRequestInterceptor for Recorder {
 /// Lets everything pass where the parrot fails.
 pub struct Forgiving;
 
-impl Echo for Forgiving {
-    fn ping(&self, _: Upcall<'_>) -> Result<()> {
-        Ok(())
-    }
-    fn text<'u>(&'u self, _: Upcall<'u>, s: &'u str) -> Result<&'u str> {
-        Ok(s)
-    }
-    fn octets<'u>(&'u self, _: Upcall<'u>, o: &'u [u8]) -> Result<&'u [u8]> {
-        Ok(o)
-    }
-    fn numbers<'u>(&'u self, _: Upcall<'u>, n: &'u [f64]) -> Result<&'u [f64]> {
-        Ok(n)
-    }
-    fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
-        Ok(ms)
-    }
-    fn feed(&self, _: Upcall<'_>, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-    fn fail(&self, _: Upcall<'_>, _: u32) -> Result<()> {
-        Ok(())
-    }
-    fn call_back<'u>(&'u self, _: Upcall<'u>, _: Option<&'u EchoRef>) -> Result<&'u str> {
-        Ok("")
-    }
-}
+impl Echo for Forgiving {}
 
 /// An object of one operation, which raises a user exception.
 pub struct Denier;

@@ -1,7 +1,8 @@
 //! Waiting for one of many sockets.
 
 use core::fmt;
-use std::os::fd::{AsFd, OwnedFd};
+use core::time::Duration;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -23,6 +24,8 @@ impl Interest {
     pub const WRITE: Interest = Interest { read: false, write: true };
     /// Either.
     pub const BOTH: Interest = Interest { read: true, write: true };
+    /// The end of the stream, and nothing before it.
+    pub const END: Interest = Interest { read: false, write: false };
 }
 
 /// When readiness is reported.
@@ -175,6 +178,7 @@ impl Poller {
             match epoll::wait(&self.epoll, &mut events.0[..], deadline.remaining_timespec().as_ref()) {
                 Ok(ready) => break ready,
                 Err(Errno::INTR) => {}
+                Err(Errno::NOSYS) => break wait_for_ms(&self.epoll, &mut events.0, deadline)?,
                 Err(e) => return Err(e),
             }
         };
@@ -200,6 +204,26 @@ impl Poller {
     }
 }
 
+/// As [`Poller::wait`] where `epoll_pwait2` is missing, as under valgrind: with milliseconds, up to one late.
+#[cold]
+#[allow(unsafe_code)]
+fn wait_for_ms(epoll: &OwnedFd, events: &mut [epoll::Event], deadline: Deadline) -> Result<usize, Errno> {
+    let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
+    loop {
+        let ms = |left: Duration| i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
+        let timeout = deadline.remaining().map_or(-1, ms);
+        // SAFETY: the kernel writes at most `room` events; rustix's have its layout, since rustix hands them to the kernel as well.
+        let ready = unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr().cast(), room, timeout) };
+        match usize::try_from(ready) {
+            Ok(ready) => return Ok(ready),
+            Err(_) => match Errno::from_io_error(&std::io::Error::last_os_error()) {
+                Some(Errno::INTR) => {}
+                other => return Err(other.unwrap_or(Errno::INVAL)),
+            },
+        }
+    }
+}
+
 /// Waits until one socket is ready, or broken, or `deadline` has passed; says whether it was in time. A signal does not
 /// end the wait.
 ///
@@ -213,6 +237,7 @@ pub fn wait_ready(fd: impl AsFd, interest: Interest, deadline: Deadline) -> Resu
     let mut events = PollFlags::empty();
     events.set(PollFlags::IN, interest.read);
     events.set(PollFlags::OUT, interest.write);
+    events.set(PollFlags::RDHUP, interest == Interest::END);
     let mut watched = [PollFd::new(&fd, events)];
     loop {
         match poll(&mut watched, deadline.remaining_timespec().as_ref()) {
@@ -225,7 +250,8 @@ pub fn wait_ready(fd: impl AsFd, interest: Interest, deadline: Deadline) -> Resu
 
 fn flags(interest: Interest, trigger: Trigger) -> EventFlags {
     let mut events = EventFlags::empty();
-    events.set(EventFlags::IN | EventFlags::RDHUP, interest.read);
+    events.set(EventFlags::IN, interest.read);
+    events.set(EventFlags::RDHUP, interest.read || interest == Interest::END);
     events.set(EventFlags::OUT, interest.write);
     match trigger {
         Trigger::Edge => events | EventFlags::ET,
@@ -257,6 +283,35 @@ mod tests {
 
     fn tokens(poller: &Poller, deadline: Deadline) -> Vec<u64> {
         poller.wait(&mut Events::<4>::new(), deadline).unwrap().map(|e| e.token).collect()
+    }
+
+    #[test]
+    fn without_the_call_for_nanoseconds_it_waits_for_milliseconds() {
+        let (mut a, b) = UnixStream::pair().unwrap();
+        let poller = Poller::new().unwrap();
+        poller.add(&b, 7, Interest::READ, Trigger::Level).unwrap();
+        let mut events = Events::<4>::new();
+        assert_eq!(wait_for_ms(&poller.epoll, &mut events.0, Deadline::PAST), Ok(0));
+        let start = now_ns();
+        let soon = Deadline::after(Duration::from_micros(1500));
+        assert_eq!(wait_for_ms(&poller.epoll, &mut events.0, soon), Ok(0));
+        assert!(now_ns() - start >= 1_500_000);
+        a.write_all(b"!").unwrap();
+        assert_eq!(wait_for_ms(&poller.epoll, &mut events.0, Deadline::NONE), Ok(1));
+        assert!(super::event(&events.0[0]).readable && super::event(&events.0[0]).token == 7);
+    }
+
+    #[test]
+    fn who_watches_for_the_end_hears_of_nothing_else() {
+        let (mut a, b) = UnixStream::pair().unwrap();
+        let poller = Poller::new().unwrap();
+        poller.add(&b, 7, Interest::END, Trigger::Edge).unwrap();
+        a.write_all(b"!").unwrap();
+        assert!(tokens(&poller, Deadline::PAST).is_empty());
+        assert_eq!(wait_ready(&b, Interest::END, Deadline::PAST), Ok(false));
+        drop(a);
+        assert_eq!(tokens(&poller, Deadline::NONE), [7]);
+        assert_eq!(wait_ready(&b, Interest::END, Deadline::PAST), Ok(true));
     }
 
     #[test]

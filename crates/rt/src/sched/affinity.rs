@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use super::class::SchedError;
 
@@ -11,6 +11,9 @@ use super::class::SchedError;
 pub struct Cpus(CpuSet);
 
 impl Cpus {
+    /// All processors of any machine have numbers below this.
+    pub const MAX: usize = CpuSet::MAX_CPU;
+
     /// No processor.
     pub fn none() -> Cpus {
         Cpus(CpuSet::new())
@@ -83,6 +86,28 @@ pub fn current_cpus() -> Result<Cpus, SchedError> {
     sched_getaffinity(None).map(Cpus).map_err(SchedError::from_errno)
 }
 
+/// The processor that the calling thread runs on at this moment; on another one, perhaps, when the caller looks at it, unless the thread is
+/// confined to one.
+///
+/// # Real-time
+/// No system call where the kernel lends its code for it (x86-64, POWER, s390x), else one; some nanoseconds.
+#[inline]
+pub fn current_cpu() -> usize {
+    sched_getcpu()
+}
+
+/// How many processors the machine may come to have: their numbers are below this.
+///
+/// # Real-time
+/// Opens a file; for start-up.
+pub fn possible_cpus() -> usize {
+    // "0-3", or "0-3,8-11": the last number is the highest.
+    let listed = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let highest = listed.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<usize>().ok());
+    let usable = || current_cpus().ok().and_then(|cpus| cpus.iter().last());
+    highest.or_else(usable).map_or(1, |highest| (highest + 1).min(Cpus::MAX))
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -95,7 +120,8 @@ mod tests {
             let last = all.iter().last().unwrap();
             set_current_cpus(&Cpus::one(last)).unwrap();
             assert_eq!(current_cpus().unwrap(), Cpus::one(last));
-            assert_eq!(rustix::thread::sched_getcpu(), last);
+            assert_eq!(current_cpu(), last);
+            assert!(last < possible_cpus());
         });
     }
 

@@ -6,11 +6,12 @@
 use core::fmt;
 
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 /// What a thread competes for the processor with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SchedClass {
-    /// Time sharing, the class of ordinary threads (`SCHED_OTHER`).
+    /// Time sharing, the class of ordinary threads (`SCHED_OTHER`), at the nice value that the thread has.
     #[default]
     Other,
     /// Runs until it blocks or a more urgent thread arrives (`SCHED_FIFO`). The native priority is in the
@@ -85,7 +86,7 @@ impl SchedClass {
     /// [`SchedError`].
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; one system call. A thread that lowers itself may lose the processor.
+    /// Neither allocates nor blocks; one system call, two for `Other`. A thread that lowers itself may lose the processor.
     pub fn set_current(self) -> Result<(), SchedError> {
         self.set(0)
     }
@@ -110,7 +111,11 @@ impl SchedClass {
     }
 
     pub(super) fn set(self, thread: i32) -> Result<(), SchedError> {
-        let attr = self.attr();
+        let mut attr = self.attr();
+        if self == SchedClass::Other {
+            // Who was started to be nice stays so. Without rights, being less so would be refused.
+            attr.sched_nice = nice(thread);
+        }
         // SAFETY: the kernel reads as many bytes as the structure's size field says, which is the structure's.
         let r = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attr, 0) };
         if r == 0 { Ok(()) } else { Err(last_error()) }
@@ -232,6 +237,12 @@ fn blank() -> libc::sched_attr {
     }
 }
 
+/// The nice value of a thread, 0 for the calling one. It has one in every class. Of one that has ended it says 0, and the request that follows
+/// says why.
+fn nice(thread: i32) -> i32 {
+    rustix::process::getpriority_process(Pid::from_raw(thread)).unwrap_or(0)
+}
+
 fn last_error() -> SchedError {
     SchedError::from_errno(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
 }
@@ -251,6 +262,21 @@ mod tests {
             for class in [SchedClass::Fifo(3), SchedClass::Rr(99), SchedClass::Fifo(1), SchedClass::Other] {
                 class.set_current().unwrap();
                 assert_eq!(SchedClass::current(), Ok(class));
+            }
+        });
+    }
+
+    #[test]
+    fn who_is_nice_stays_nice() {
+        in_thread(|| {
+            // Anybody may become nicer.
+            rustix::process::setpriority_process(None, 19).unwrap();
+            SchedClass::Other.set_current().unwrap();
+            assert_eq!(nice(0), 19);
+            if may_be_real_time() {
+                SchedClass::Fifo(3).set_current().unwrap();
+                SchedClass::Other.set_current().unwrap();
+                assert_eq!(nice(0), 19);
             }
         });
     }

@@ -30,7 +30,7 @@ impl ThreadId {
     /// [`SchedError`].
     ///
     /// # Real-time
-    /// Neither allocates nor blocks; one system call.
+    /// Neither allocates nor blocks; one system call, two for [`SchedClass::Other`].
     pub fn set_class(self, class: SchedClass) -> Result<(), SchedError> {
         class.set(self.0)
     }

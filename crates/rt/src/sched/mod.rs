@@ -11,7 +11,7 @@ mod memory;
 mod rights;
 mod thread;
 
-pub use affinity::{Cpus, current_cpus, set_current_cpus};
+pub use affinity::{Cpus, current_cpu, current_cpus, possible_cpus, set_current_cpus};
 pub use class::{NativeRange, Reservation, SchedClass, SchedError};
 pub use id::ThreadId;
 pub use memory::{MemoryLock, lock_memory, prefault_stack, unlock_memory};

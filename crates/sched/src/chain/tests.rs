@@ -1,7 +1,7 @@
 use super::*;
 use crate::graph::{Call, Dependency, Kind, Operation};
 use crate::schedule::Config;
-use crate::{Plan, Policy};
+use crate::{Counted, Dispatch, Order, Plan, Policy, Preemption, Task, analyse};
 use proptest::prelude::*;
 
 const fn ms(ms: u64) -> Nanos {
@@ -73,9 +73,6 @@ fn a_refusal_names_the_task_and_the_numbers_and_changes_nothing() {
 
 #[test]
 fn what_is_no_chain_is_refused_with_its_names() {
-    let mut by_deadline = scheduler(Policy::EarliestDeadline);
-    let refusal = by_deadline.connect_graph(&line([1, 1, 1], 100, 50)).unwrap_err();
-    assert!(matches!(&refusal, GraphRefusal::Order { task } if task == "sensor"), "{refusal}");
     let mut graph = Graph::new();
     graph.add(operation("a", 1, 0, &[1])).unwrap();
     graph.add(operation("b", 1, 0, &[0])).unwrap();
@@ -114,6 +111,49 @@ fn node() -> impl Strategy<Value = Node> {
         .prop_map(|(cost, period, deadline, kind, after)| Node { cost, period, deadline, kind, after })
 }
 
+/// The end of every policy's chain is promised, and what would break it is refused.
+#[test]
+fn every_policy_lets_chains_in() {
+    for policy in Policy::ALL {
+        let mut scheduler = scheduler(policy);
+        let stages = scheduler.connect_graph(&line([2, 3, 5], 100, 80)).unwrap();
+        let end = stages.last().unwrap();
+        assert_eq!(end.connected.dispatch.deadline, ms(80), "{policy}");
+        for pair in stages.windows(2) {
+            assert_eq!(pair[1].released, pair[0].connected.dispatch.deadline, "{policy}");
+        }
+        // A stage counts from its own events.
+        let now = 7_000_000_000;
+        let queued = end.connected.dispatch.subpriority(now);
+        let due = now + end.own_deadline().ns();
+        let expected = match policy.order() {
+            Order::Arrival => 0,
+            Order::Deadline => due,
+            Order::Laxity => due - ms(5).ns(),
+        };
+        assert_eq!(queued, expected, "{policy}");
+        let flood = Task::new("flood", ms(17), ms(20)).criticality(crate::Criticality::VeryHigh).priority(9);
+        let refusal = scheduler.connect(flood).unwrap_err().to_string();
+        assert!(
+            refusal.contains("flood cannot be admitted: ") && refusal.contains("deadline of "),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn a_chain_without_time_for_itself_is_refused_by_name() {
+    for policy in Policy::ALL {
+        let refusal = scheduler(policy).connect_graph(&line([4, 5, 6], 100, 14)).unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "sensor -> fuse -> show cannot be admitted as a whole: show cannot be admitted: \
+             its deadline of 14 ms is shorter than its cost of 6 ms after a jitter of 9 ms",
+            "{policy}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     /// The whole is analysed in another way by [`Graph::schedule`]: what is let in part by part must hold there.
@@ -130,6 +170,39 @@ proptest! {
             prop_assert!(schedule.schedulable(), "{:?}", schedule.analysis);
             prop_assert_eq!(stages.len(), schedule.tasks.len());
             prop_assert!(stages.iter().all(|s| s.connected.response <= s.connected.dispatch.deadline));
+        }
+    }
+
+    /// Under every policy: the stages together meet their points, and none is released before those ahead of it may be done.
+    #[test]
+    fn stages_hold_together(
+        nodes in prop::collection::vec(node(), 1..7), policy in prop::sample::select(Policy::ALL.to_vec()),
+    ) {
+        let graph = graph(&nodes);
+        let mut scheduler = scheduler(policy);
+        let links = Links::of(&graph).unwrap();
+        let Ok(stages) = scheduler.connect_graph(&graph) else { return Ok(()) };
+        let (mut tasks, mut levels) = (Vec::new(), Vec::new());
+        let mut points = vec![Nanos::ZERO; links.all.len()];
+        for (place, stage) in links.order.iter().zip(&stages) {
+            let Dispatch { level, order, deadline, released, .. } = stage.connected.dispatch;
+            let link = &links.all[*place];
+            prop_assert!(deadline <= link.task.deadline);
+            points[*place] = deadline;
+            levels.push((level, order));
+            tasks.push(link.task.clone().deadline(deadline).jitter(released).counted(Counted::FromReadiness));
+        }
+        // In a queue by deadline an operation has one deadline, whatever released it.
+        for (one, other) in stages.iter().flat_map(|one| stages.iter().map(move |other| (one, other))) {
+            let queued = one.connected.dispatch.order != Order::Arrival;
+            if queued && one.operation == other.operation {
+                prop_assert_eq!(one.own_deadline(), other.own_deadline());
+            }
+        }
+        prop_assert!(analyse(&tasks, &levels, Preemption::Full, true).unwrap().schedulable());
+        let releases = links.releases(&points);
+        for (place, stage) in links.order.iter().zip(&stages) {
+            prop_assert!(stage.released >= releases[*place]);
         }
     }
 }

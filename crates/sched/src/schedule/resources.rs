@@ -2,7 +2,8 @@
 
 use super::{Schedule, ScheduleError};
 use crate::demand::Order;
-use crate::graph::{Call, Graph, Kind, OperationId, Stream};
+use crate::graph::{Call, Graph, Kind, OperationId};
+use crate::links::Links;
 use crate::{Nanos, QueueConfig, Task};
 
 impl Graph {
@@ -12,15 +13,18 @@ impl Graph {
     pub(super) fn block(
         &self,
         tasks: &mut [Task],
-        sources: &[(OperationId, Stream)],
+        links: &Links,
         queues: &[QueueConfig],
     ) -> Result<Vec<Option<u32>>, ScheduleError> {
         // Less is more urgent.
         let urgency = |place: usize, tasks: &[Task]| {
-            let inside = if queues[place].order == Order::Arrival { 0 } else { tasks[place].deadline.ns() };
+            let inside = match queues[place].order {
+                Order::Arrival => 0,
+                Order::Deadline | Order::Laxity => tasks[place].deadline.minus(tasks[place].jitter).ns(),
+            };
             (queues[place].level, inside)
         };
-        let held: Vec<_> = sources.iter().map(|(operation, _)| self.held(*operation)).collect();
+        let held: Vec<_> = links.all.iter().map(|link| self.held(link.operation)).collect();
         let holds = |place: usize| &held[place];
         let mut priorities: Vec<Option<u32>> =
             self.resources.iter().map(|resource| resource.ceiling).collect();

@@ -3,7 +3,7 @@
 use crate::{Nanos, Task};
 
 /// One release of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Its task, by place.
     pub task: usize,
@@ -15,8 +15,9 @@ pub struct Job {
     pub ready: Nanos,
     /// What it computes.
     pub cost: Nanos,
-    /// Another job, by task and number: this one is ready when that one is done, and `ready` says nothing.
-    pub after: Option<(usize, u64)>,
+    /// Other jobs, by task and number: this one is ready when the last of them is done, and `ready` says nothing. None for one that is ready by
+    /// itself.
+    pub after: Vec<(usize, u64)>,
 }
 
 /// How a job differs from the plainest one, which arrives a period after the one before, is ready then, and costs the worst case.
@@ -50,7 +51,7 @@ pub fn jobs(tasks: &[Task], until: Nanos, mut vary: impl FnMut(usize, u64) -> Va
                 arrival,
                 ready,
                 cost: task.cost.minus(variation.cheaper).max(Nanos::new(1)),
-                after: None,
+                after: Vec::new(),
             });
             arrival = arrival.plus(task.period);
         }

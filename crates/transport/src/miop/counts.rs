@@ -15,6 +15,7 @@ pub struct GroupCounts {
     displaced: AtomicU64,
     duplicates: AtomicU64,
     unsent: AtomicU64,
+    overrun: AtomicU64,
 }
 
 /// [`GroupCounts`] at a time.
@@ -38,6 +39,8 @@ pub struct GroupStatistics {
     pub duplicates: u64,
     /// Messages to groups of which a packet could not be sent.
     pub unsent: u64,
+    /// Requests that found as many waiting for the threads of their lane as may.
+    pub overrun: u64,
 }
 
 fn add(count: &AtomicU64, more: u64) {
@@ -60,12 +63,18 @@ impl GroupCounts {
             displaced: of(&self.displaced),
             duplicates: of(&self.duplicates),
             unsent: of(&self.unsent),
+            overrun: of(&self.overrun),
         }
     }
 
     /// Counts a whole message that was of no use to who got it.
     pub fn refuse(&self) {
         add(&self.refused, 1);
+    }
+
+    /// Counts a request for which the threads of its lane have no room.
+    pub fn overrun(&self) {
+        add(&self.overrun, 1);
     }
 
     pub(super) fn message(&self) {

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// Both segments in shared memory.
-pub(crate) type Shared = Ring<Own, Peers>;
+pub(crate) type Shared = Ring<Arc<Own>, Peers>;
 
 /// Magic, version of the protocol, capacity of the segment that comes along.
 const MAGIC: [u8; 8] = *b"isorbseg";
@@ -115,5 +115,5 @@ pub(crate) fn join(
     terms: &Terms,
 ) -> io::Result<Shared> {
     let peers = memory::attach(greeting.fd, greeting.capacity, terms.most(), socket)?;
-    Ok(Ring::new(offered.0, peers))
+    Ok(Ring::new(Arc::new(offered.0), peers))
 }

@@ -57,8 +57,8 @@ pub trait Inward: Send + Sync + Debug {
     /// no reason.
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline);
 
-    /// Wakes this side's own sleepers.
-    fn rouse(&self, word: Word);
+    /// Wakes this side's own sleepers; whether there were any.
+    fn rouse(&self, word: Word) -> bool;
 }
 
 /// The peer's receive segment as this side sees it. No method reads it.

@@ -7,14 +7,15 @@
 //!
 //! ```text
 //!   stream    who waits, how, for how long            Stream of this crate
+//!   warden    ends sleeps that no peer ends           a thread of the process
 //!   greeting  how two sides come to hold each other's segments, and whether they may
 //!   ring      heads, credits, sleeps: the protocol    checked by loom
 //!   medium    what a pair of segments must offer      two traits
 //!   memory    sealed memfd, mapped                    the only unsafe code
 //! ```
 //!
-//! A peer that dies is noticed within 20 ms where this side was just in talks with it, else at once. One that freezes is a
-//! time-out; one that scribbles over the segment is an error of its connection, or bytes that are no message.
+//! A peer that dies is noticed at once. One that freezes is a time-out; one that scribbles over the segment is an error of its
+//! connection, or bytes that are no message.
 
 mod greeting;
 pub mod medium;
@@ -22,6 +23,7 @@ pub mod medium;
 mod memory;
 mod ring;
 mod stream;
+mod warden;
 
 pub use ring::{Broken, Ring};
 

@@ -51,8 +51,9 @@ impl Inward for Segment {
             drop(self.0.queue.1.wait(guard).unwrap());
         }
     }
-    fn rouse(&self, word: Word) {
+    fn rouse(&self, word: Word) -> bool {
         Outward::wake(self, word);
+        true
     }
 }
 

@@ -29,7 +29,9 @@ impl Inward for Arc<Plain> {
         into.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(SeqCst));
     }
     fn sleep(&self, _: Word, _: u32, _: Deadline) {}
-    fn rouse(&self, _: Word) {}
+    fn rouse(&self, _: Word) -> bool {
+        false
+    }
 }
 
 impl Outward for Arc<Plain> {

@@ -1,15 +1,16 @@
 //! A connection over segments, as a stream.
 //!
-//! Who waits goes through three stages: it looks for a moment, if the peer runs on another processor; it sleeps on the
-//! word that will change, which costs the least to wake from; and when nothing came for [`HOT`] it waits on the socket, which
-//! also tells when the peer's process has ended. Where a poller watches the socket, there is no second stage.
+//! Who waits looks for a moment, if the peer runs on another processor, and then sleeps on the word that will change, which costs
+//! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](super::warden). Where
+//! a poller watches the socket, its reader neither looks nor sleeps on the word, but waits on the socket.
 
 use super::greeting::{self, Shared, Terms};
 use super::medium::{Inward, Outward, Sleep, Word};
 use super::ring::Broken;
+use super::warden::{self, Watch};
 use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, recv_into, wait_ready};
-use isorb_rt::time::{Deadline, now_ns};
+use isorb_rt::time::{Deadline, TICK, coarse_now_ns, now_ns};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -20,14 +21,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// So long a waiting side sleeps on a word before it looks whether the peer lives.
-const HOT: Duration = Duration::from_millis(20);
 /// Between two looks of a writer that waits for room.
-const TICK: Duration = Duration::from_millis(100);
+const GLANCE: Duration = Duration::from_millis(100);
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 64;
 /// Rings that are taken off the bell at a time; an honest peer has at most two under way.
 const RINGS: usize = 8;
+/// Up to here a time-out takes a timer of its own, in nanoseconds: the warden would have to be told of each.
+const NEAR: u64 = 2 * warden::AHEAD.as_nanos() as u64;
+/// From here on a tick of the kernel's clock more does not matter to a time-out.
+const LONG: u64 = 1_000_000_000;
 /// 'For ever', as a time-out in nanoseconds.
 const EVER: u64 = u64::MAX;
 
@@ -39,6 +42,8 @@ pub(crate) struct SegmentStream {
     peer: String,
     /// There once both sides have greeted.
     ring: OnceLock<Shared>,
+    /// There with the ring, unless a poller watches the socket.
+    watch: OnceLock<Arc<Watch>>,
     watched: AtomicBool,
     closed: AtomicBool,
     recv_timeout: AtomicU64,
@@ -88,7 +93,7 @@ impl SegmentStream {
         }
         let answer = greeting::greeted(&stream.socket)?.ok_or(io::ErrorKind::ConnectionReset)?;
         let ring = greeting::join(offered, answer, stream.socket.clone(), &stream.terms)?;
-        stream.started(ring);
+        stream.started(ring)?;
         Ok(stream)
     }
 
@@ -104,6 +109,7 @@ impl SegmentStream {
             terms,
             peer,
             ring: OnceLock::new(),
+            watch: OnceLock::new(),
             watched: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             recv_timeout: AtomicU64::new(EVER),
@@ -114,22 +120,28 @@ impl SegmentStream {
         }
     }
 
-    fn started(&self, ring: Shared) {
+    fn started(&self, ring: Shared) -> io::Result<()> {
+        if !self.watched.load(Acquire) {
+            let _ = self.watch.set(Watch::over(ring.inward().clone(), self.socket.as_fd())?);
+        }
         let processor = here();
         self.reader.processor.store(processor, Relaxed);
         ring.outward().store(Word::Processor, processor);
         let _ = self.ring.set(ring);
+        Ok(())
     }
 
     /// Waits for the other side's greeting and answers it. `false` when the peer has left.
     #[cold]
     fn greet(&self, wait: Wait) -> io::Result<bool> {
-        if wait == Wait::Block && !wait_ready(&*self.socket, Interest::READ, after(&self.recv_timeout))? {
+        if wait == Wait::Block
+            && !wait_ready(&*self.socket, Interest::READ, after(self.recv_timeout.load(Relaxed)))?
+        {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let Some(greeting) = greeting::greeted(&self.socket)? else { return Ok(false) };
         let offered = greeting::offer(&self.socket, &self.terms)?;
-        self.started(greeting::join(offered, greeting, self.socket.clone(), &self.terms)?);
+        self.started(greeting::join(offered, greeting, self.socket.clone(), &self.terms)?)?;
         // Who closed meanwhile did not know the peer's segment yet.
         if self.closed.load(Acquire) {
             self.shutdown();
@@ -140,52 +152,61 @@ impl SegmentStream {
     /// Receives when nothing was there.
     #[cold]
     fn recv_later(&self, ring: &Shared, into: &mut [u8], wait: Wait) -> io::Result<usize> {
-        let mut stage = if self.watched.load(Acquire) { Stage::Descriptor } else { Stage::Look };
+        let watched = self.watched.load(Acquire);
         if wait == Wait::No {
-            return self.recv_no_wait(ring, into, stage);
+            return self.recv_no_wait(ring, into, watched);
         }
-        let deadline = after(&self.recv_timeout);
-        let mut hot = Deadline::NONE;
+        let timeout = self.recv_timeout.load(Relaxed);
+        let deadline = after(timeout);
+        let mut near = timeout <= NEAR;
+        if !watched {
+            self.look(ring, &self.reader, || ring.available() != Ok(0) || self.ended(ring));
+        }
         loop {
-            match stage {
-                Stage::Look => {
-                    self.look(ring, &self.reader, || ring.available() != Ok(0) || self.ended(ring));
-                    hot = Deadline::after(HOT).earlier(deadline);
-                    stage = Stage::Word;
-                }
-                Stage::Word => {
-                    if ring.about_to_read(Sleep::OnWord)? && !self.closed.load(Acquire) {
-                        ring.sleep_to_read(hot);
-                    }
-                    if hot.is_past() {
-                        stage = Stage::Descriptor;
-                    }
-                }
-                Stage::Descriptor => {
-                    let lives = self.hear()?;
-                    if ring.about_to_read(Sleep::OnDescriptor)? && lives && !self.closed.load(Acquire) {
-                        wait_ready(&*self.socket, Interest::READ, deadline)?;
-                    }
-                    if !lives {
-                        return Ok(ring.take(into)?);
-                    }
-                }
+            match self.watch.get() {
+                Some(watch) if !watched => self.sleep(ring, watch, deadline, near)?,
+                _ if self.wait_on_the_socket(ring, deadline)? => {}
+                _ => return Ok(ring.take(into)?),
             }
             match ring.take(into)? {
                 // What came before the end goes first.
                 0 if self.ended(ring) => return Ok(ring.take(into)?),
                 0 if deadline.is_past() => return Err(io::ErrorKind::WouldBlock.into()),
-                0 => {}
+                0 => near = deadline.remaining().is_some_and(|left| left <= warden::AHEAD),
                 n => return Ok(n),
             }
         }
     }
 
+    /// Sleeps on the word until something comes, the peer ends or the deadline is near; when it is `near` already, until then. (The
+    /// announcement has the fence that the watch needs.)
+    #[inline]
+    fn sleep(&self, ring: &Shared, watch: &Watch, deadline: Deadline, near: bool) -> io::Result<()> {
+        let (warned, timer) = if near { (Deadline::NONE, deadline) } else { (deadline, Deadline::NONE) };
+        watch.about_to_sleep(warned);
+        let may = ring.about_to_read(Sleep::OnWord);
+        if may == Ok(true) && !self.closed.load(Acquire) && watch.may_sleep() {
+            ring.sleep_to_read(timer);
+        }
+        watch.is_awake();
+        may?;
+        Ok(())
+    }
+
+    /// Waits on the descriptor until something comes; `false` when the peer is gone.
+    fn wait_on_the_socket(&self, ring: &Shared, deadline: Deadline) -> io::Result<bool> {
+        let lives = self.hear()?;
+        if ring.about_to_read(Sleep::OnDescriptor)? && lives && !self.closed.load(Acquire) {
+            wait_ready(&*self.socket, Interest::READ, deadline)?;
+        }
+        Ok(lives)
+    }
+
     /// Receives without waiting when nothing was there, and sees to it that what comes rings where somebody watches.
-    fn recv_no_wait(&self, ring: &Shared, into: &mut [u8], stage: Stage) -> io::Result<usize> {
+    fn recv_no_wait(&self, ring: &Shared, into: &mut [u8], watched: bool) -> io::Result<usize> {
         // Old rings first: one that comes after the announcement is for what comes after it.
         let lives = self.hear()?;
-        if stage == Stage::Descriptor {
+        if watched {
             ring.about_to_read(Sleep::OnDescriptor)?;
         }
         let ended = !lives || self.ended(ring);
@@ -214,11 +235,11 @@ impl SegmentStream {
                 n => Ok(sent + n),
             };
         }
-        let deadline = after(&self.send_timeout);
+        let deadline = after(self.send_timeout.load(Relaxed));
         while sent < total {
             if !self.look(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
                 if ring.about_to_write(Sleep::OnWord)? && !self.closed.load(Acquire) {
-                    ring.sleep_to_write(Deadline::after(TICK).earlier(deadline));
+                    ring.sleep_to_write(Deadline::after(GLANCE).earlier(deadline));
                 }
                 if self.ended(ring) || !self.lives()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
@@ -267,7 +288,13 @@ impl SegmentStream {
     /// Whether one of the two sides has said that it is over.
     #[inline]
     fn ended(&self, ring: &Shared) -> bool {
-        ring.closed() || self.closed.load(Acquire)
+        ring.closed() || self.closed.load(Acquire) || self.watch.get().is_some_and(|watch| watch.is_gone())
+    }
+
+    fn end_watch(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.end(self.socket.as_fd());
+        }
     }
 
     /// Takes the rings off the bell; `false` when the peer is gone.
@@ -293,21 +320,18 @@ impl SegmentStream {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Look,
-    Word,
-    Descriptor,
-}
-
 fn partly(sent: usize) -> io::Result<usize> {
     if sent > 0 { Ok(sent) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 
-fn after(timeout: &AtomicU64) -> Deadline {
-    match timeout.load(Relaxed) {
+fn after(timeout: u64) -> Deadline {
+    match timeout {
         EVER => Deadline::NONE,
-        ns => Deadline::after(Duration::from_nanos(ns)),
+        // Up to a tick late, and never early.
+        LONG.. => {
+            Deadline::at_ns(coarse_now_ns().saturating_add(timeout).saturating_add(TICK.as_nanos() as u64))
+        }
+        _ => Deadline::after(Duration::from_nanos(timeout)),
     }
 }
 
@@ -372,6 +396,8 @@ impl Stream for SegmentStream {
 
     fn watched(&self) {
         self.watched.store(true, Release);
+        // The poller hears of the end as well.
+        self.end_watch();
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -382,6 +408,7 @@ impl Stream for SegmentStream {
 impl Drop for SegmentStream {
     fn drop(&mut self) {
         self.shutdown();
+        self.end_watch();
     }
 }
 

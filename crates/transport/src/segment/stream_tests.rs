@@ -118,3 +118,46 @@ fn whatever_a_peer_writes_and_when_nothing_worse_than_an_error_comes_of_it() {
     });
     assert!(errors > 0, "the hostile peer did nothing");
 }
+
+#[test]
+fn who_is_about_to_sleep_when_the_other_leaves_is_woken() {
+    for round in 0..600u32 {
+        let (near, far) = pair();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| near.recv(&mut [0; 9], Wait::Block));
+            // Anywhere between before its first look and after it lay down.
+            (0..(round % 60) * 20).for_each(|_| std::hint::spin_loop());
+            match round % 3 {
+                0 => far.shutdown(),
+                1 => near.shutdown(),
+                _ => drop(far),
+            }
+            assert_eq!(waiting.join().unwrap().unwrap(), 0);
+        });
+    }
+}
+
+#[test]
+fn limits_of_many_sleepers_are_kept_none_too_early() {
+    let pairs: Vec<_> = (0..6).map(|_| pair()).collect();
+    std::thread::scope(|scope| {
+        // Those that lie down later are due earlier, so that the warden must be told.
+        for (i, (near, _far)) in pairs.iter().enumerate() {
+            let limit = Duration::from_millis(300 - 40 * i as u64);
+            scope.spawn(move || {
+                near.set_recv_timeout(Some(limit)).unwrap();
+                let start = now_ns();
+                assert_eq!(near.recv(&mut [0], Wait::Block).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+                assert!(now_ns() - start >= limit.as_nanos() as u64);
+            });
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // And one of more than a second, by the coarse clock.
+        let (near, _far) = pair();
+        let limit = Duration::from_millis(1_001);
+        near.set_recv_timeout(Some(limit)).unwrap();
+        let start = now_ns();
+        assert_eq!(near.recv(&mut [0], Wait::Block).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(now_ns() - start >= limit.as_nanos() as u64);
+    });
+}

@@ -98,7 +98,7 @@ fn name(number: usize) -> String {
 
 fn area(library: &Library, name: &str) -> Result<AreaWriter, BenchError> {
     library.create_area(&Area { name: name.to_owned(), size: 64, histories: 1 }).map_err(refused)?;
-    library.map_writer(name, WriterQoS { period: PERIOD_NS }).map_err(refused)
+    library.map_writer(name, WriterQoS { period: PERIOD_NS, size: 0 }).map_err(refused)
 }
 
 fn timed(
@@ -127,7 +127,7 @@ fn refusals(
         let size = 100_000 << (number % 3);
         near.create_area(&Area { name: name.clone(), size, histories: 1 }).map_err(refused)?;
         let period = [PERIOD_NS, PERIOD_NS / 200][number % 2];
-        writers.push(near.map_writer(&name, WriterQoS { period }).map_err(refused)?);
+        writers.push(near.map_writer(&name, WriterQoS { period, size: 0 }).map_err(refused)?);
         let wish = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 100, ..WISH };
         let start = Instant::now();
         match far.attach_reader(&name, wish) {

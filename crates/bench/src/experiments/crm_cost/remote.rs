@@ -96,7 +96,7 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         let octets = u32::try_from(size).unwrap_or(u32::MAX);
         let library = &nodes.near.1;
         library.create_area(&Area { name: name.clone(), size: octets, histories: 1 }).map_err(refused)?;
-        let mut writer = library.map_writer(&name, WriterQoS { period: 0 }).map_err(refused)?;
+        let mut writer = library.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?;
         let mut reader = nodes.far.1.attach_reader(&name, WISH).map_err(refused)?;
         let mut all: [Samples; 3] = Default::default();
         for _ in 0..BLOCKS {

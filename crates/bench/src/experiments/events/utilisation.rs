@@ -20,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Laxity of a high and a low consumer as the processor fills up: one channel, two federated processes, two bare threads",
     source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): figures 15 and 16",
     paper: PAPER,
-    seconds: (58, 350),
+    seconds: (55, 235),
     run,
 };
 
@@ -30,9 +30,12 @@ const PAPER: &str = "a channel uses over 99 % of the processor before its low co
 const HIGH_HZ: u32 = 40;
 const LOW_HZ: u32 = 10;
 const LOW_WORK_MS: f64 = 20.0;
-/// Percent of the processor that both want together.
-const PERCENT: [u32; 13] = [50, 70, 80, 86, 90, 92, 94, 95, 96, 97, 98, 100, 104];
-const QUICK_PERCENT: [u32; 6] = [70, 92, 94, 96, 98, 104];
+/// Percent of the processor that both want together. Where misses begin a step is one percent, half of what is asked for.
+const PERCENT: [u32; 14] = [60, 80, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, OVERLOAD];
+const QUICK_PERCENT: [u32; 9] = [80, 92, 93, 94, 95, 96, 97, 98, OVERLOAD];
+const OVERLOAD: u32 = 104;
+/// From here on a point is measured several times, subjects taking turns.
+const FINE: u32 = 90;
 /// By how much of the processor the low consumer may miss its first deadline before a bare thread does.
 const WITHIN: f64 = 2.0;
 const FEDERATED_WITHIN: f64 = 3.0;
@@ -41,15 +44,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CHANNEL: [&str; 2] = ["channel-high", "channel-low"];
 const FEDERATED: [&str; 2] = ["federated-high", "federated-low"];
 const BARE: [&str; 2] = ["bare-high", "bare-low"];
+/// The bare threads once more: what they and [`BARE`] differ by is noise.
+const AGAIN: [&str; 2] = ["bare-again-high", "bare-again-low"];
 const CONTROL: [&str; 2] = ["single-threaded-high", "single-threaded-low"];
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     let percents: &[u32] = cx.pick(&QUICK_PERCENT, &PERCENT);
-    let ms = cx.ms(2_200, 5_000);
+    let (ms, repeated) = (cx.ms(1_200, 1_400), cx.pick(1_usize, 3));
     let unit = calibrate_work(cx)?;
     let units = |ms: f64| (ms * unit).round() as i32;
     let mut rows = Vec::new();
-    for (i, &percent) in percents.iter().enumerate() {
+    for &percent in percents {
         let high_ms = (f64::from(percent) / 100.0 - LOW_WORK_MS * f64::from(LOW_HZ) / 1000.0) * 1000.0
             / f64::from(HIGH_HZ);
         // The low consumer is an ordinary thread, so that the kernel's throttling of real-time threads does not decide.
@@ -58,14 +63,25 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             Pair { hz: LOW_HZ, work: units(LOW_WORK_MS), priority: 100 },
         ];
         cx.step(format!("{NAME}: {percent} %"));
-        push(&mut rows, BARE, percent, &pairs, ms, &bare(cx, &pairs, ms)?);
-        let threads = through_channel(cx, Strategy::Threads { per_level: 1 }, &pairs, ms)?;
-        push(&mut rows, CHANNEL, percent, &pairs, ms, &threads);
-        if i % 2 == 0 {
-            let single = through_channel(cx, Strategy::SingleThreaded, &pairs, ms)?;
-            push(&mut rows, CONTROL, percent, &pairs, ms, &single);
+        let fine = (FINE..OVERLOAD).contains(&percent);
+        let mut subjects = [(BARE, vec![]), (CHANNEL, vec![]), (FEDERATED, vec![]), (AGAIN, vec![])];
+        for turn in 0..if fine { repeated } else { 1 } {
+            for i in 0..subjects.len() {
+                let (subject, seen) = &mut subjects[(i + turn) % subjects.len()];
+                seen.push(match *subject {
+                    CHANNEL => through_channel(cx, Strategy::Threads { per_level: 1 }, &pairs, ms)?,
+                    FEDERATED => federated(cx, &pairs, ms)?,
+                    _ => bare(cx, &pairs, ms)?,
+                });
+            }
         }
-        push(&mut rows, FEDERATED, percent, &pairs, ms, &federated(cx, &pairs, ms)?);
+        for (subject, seen) in &subjects {
+            push(&mut rows, *subject, percent, &pairs, ms, seen);
+        }
+        if !fine {
+            let single = through_channel(cx, Strategy::SingleThreaded, &pairs, ms)?;
+            push(&mut rows, CONTROL, percent, &pairs, ms, &[single]);
+        }
     }
     let figures = vec![Figure {
         id: "laxity",
@@ -77,7 +93,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         log: false,
     }];
     let notes = vec![format!(
-        "High: {HIGH_HZ} Hz; low: {LOW_HZ} Hz with {LOW_WORK_MS} ms of work, in the ordinary class. 'federated': the suppliers' channel is in one process, the consumers' in another, with a link over the ORB between."
+        "High: {HIGH_HZ} Hz; low: {LOW_HZ} Hz with {LOW_WORK_MS} ms of work, in the ordinary class. 'federated': the suppliers' channel is in one process, the consumers' in another, with a link over the ORB between. A consumer is in time at a point where most of its runs ({repeated} from {FINE} % on, of {ms} ms each) end without a missed deadline."
     )];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
@@ -113,26 +129,34 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
     Ok(ages)
 }
 
-/// Laxity is what is left of the period when the consumer is done.
+/// Laxity is what is left of the period when the consumer is done. `runs` are the same once more each.
 fn push(
     rows: &mut Vec<Row>,
     subjects: [&'static str; 2],
     percent: u32,
     pairs: &[Pair],
     ms: u32,
-    ages: &Ages,
+    runs: &[Ages],
 ) {
-    for ((subject, pair), ages) in subjects.into_iter().zip(pairs).zip(ages) {
+    for (i, (subject, pair)) in subjects.into_iter().zip(pairs).enumerate() {
         let period = 1000.0 / f64::from(pair.hz);
-        let laxities: Vec<f64> = ages.iter().map(|&age| period - age as f64 / 1e6).collect();
-        let due = count(pair, ms).max(1) as f64;
-        let met = laxities.iter().filter(|&&laxity| laxity >= 0.0).count() as f64;
+        let of = |ages: &Ages| -> Vec<f64> {
+            let ages = ages.get(i).into_iter().flatten();
+            ages.map(|&age| period - age as f64 / 1e6).collect()
+        };
+        let each: Vec<Vec<f64>> = runs.iter().map(of).collect();
+        let due = count(pair, ms).max(1);
+        let met = |laxities: &Vec<f64>| laxities.iter().filter(|&&laxity| laxity >= 0.0).count();
+        let clean = each.iter().filter(|laxities| met(laxities) >= due).count() as f64;
+        let in_time = each.iter().map(met).sum::<usize>() as f64;
+        let laxities = each.concat();
         let round = |value: f64| (value * 100.0).round() / 100.0;
         let values = vec![
             ("min_ms", round(laxities.iter().copied().fold(f64::NAN, f64::min))),
             ("mean_ms", round(laxities.iter().sum::<f64>() / laxities.len() as f64)),
             ("max_ms", round(laxities.iter().copied().fold(f64::NAN, f64::max))),
-            ("in_time_percent", round(100.0 * met / due)),
+            ("in_time_percent", round(100.0 * in_time / (due * runs.len().max(1)) as f64)),
+            (CLEAN, round(100.0 * clean / runs.len().max(1) as f64)),
         ];
         // What was never done has no laxity, and is not in time.
         let values = values.into_iter().filter(|(_, value)| value.is_finite()).collect();
@@ -140,22 +164,25 @@ fn push(
     }
 }
 
+/// Percent of the runs in which every event was in time.
+const CLEAN: &str = "clean_runs_percent";
+
 fn judge(rows: &[Row]) -> Vec<Claim> {
-    let met = |subject: &str| series(rows, "laxity", subject, "in_time_percent");
-    // As far as everything is in time, but for one in twenty-five: the machine has other things to do as well.
+    // As far as most runs are without a miss.
     let bound = |subject: &str| {
-        let kept = met(subject).into_iter().take_while(|&(_, percent)| percent >= 96.0);
-        kept.last().map_or(0.0, |(percent, _)| percent)
+        let runs = series(rows, "laxity", subject, CLEAN).into_iter();
+        runs.take_while(|&(_, clean)| clean > 50.0).last().map_or(0.0, |(percent, _)| percent)
     };
     let (channel, federated, bare) = (bound(CHANNEL[1]), bound(FEDERATED[1]), bound(BARE[1]));
-    let high = bound(CHANNEL[0]);
-    let single = met(CONTROL[0]).into_iter().map(|(_, percent)| percent).fold(f64::NAN, f64::min);
-    let overload = at(rows, "laxity", CHANNEL[1], "in_time_percent", 104.0);
+    let (high, again) = (bound(CHANNEL[0]), bound(AGAIN[1]));
+    let single = series(rows, "laxity", CONTROL[0], "in_time_percent");
+    let single = single.into_iter().map(|(_, percent)| percent).fold(f64::NAN, f64::min);
+    let overload = at(rows, "laxity", CHANNEL[1], "in_time_percent", OVERLOAD.into());
     vec![
         Claim::paper(
             channel > 0.0 && channel >= bare - WITHIN,
             format!(
-                "the low consumer is in time up to {channel} %, a bare thread up to {bare} % (at most {WITHIN} less; the paper: 99)"
+                "the low consumer misses nothing up to {channel} %, a bare thread up to {bare} %, and {again} in a second series (at most {WITHIN} less than the first; the paper: 99)"
             ),
         ),
         Claim::paper(
@@ -166,11 +193,13 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         ),
         Claim::paper(
             overload < 96.0,
-            format!("at 104 % only {overload:.0} % of the low consumer's events are in time (below 96)"),
+            format!(
+                "at {OVERLOAD} % only {overload:.0} % of the low consumer's events are in time (below 96)"
+            ),
         ),
         Claim::paper(
-            high >= 100.0,
-            format!("the high consumer is in time up to {high} % (beyond where the low one is not)"),
+            high > channel && high >= 98.0,
+            format!("the high consumer misses nothing up to {high} % (beyond where the low one does)"),
         ),
         Claim::control(
             single < 90.0,
@@ -185,9 +214,10 @@ mod tests {
 
     fn verdict(percent: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
         let mut rows = Vec::new();
-        for subject in CHANNEL.into_iter().chain(FEDERATED).chain(BARE).chain(CONTROL) {
+        for subject in [CHANNEL, FEDERATED, BARE, AGAIN, CONTROL].concat() {
             for x in PERCENT {
-                let values = vec![("in_time_percent", percent(subject, x.into()))];
+                let met = percent(subject, x.into());
+                let values = vec![("in_time_percent", met), (CLEAN, if met < 100.0 { 0.0 } else { 100.0 })];
                 rows.push(Row { experiment: NAME, figure: "laxity", subject, x: x.into(), values });
             }
         }
@@ -198,7 +228,7 @@ mod tests {
     #[test]
     fn shapes_are_told_apart() {
         let as_seen = |subject: &str, x: f64| match subject {
-            "single-threaded-high" if x > 70.0 => 40.0,
+            "single-threaded-high" if x > 60.0 => 40.0,
             "channel-low" | "bare-low" | "federated-low" if x > 97.0 => 0.0,
             _ => 100.0,
         };
@@ -208,6 +238,21 @@ mod tests {
             verdict(move |subject, x| if subject == late && x > from { 0.0 } else { as_seen(subject, x) }).0
         };
         assert!(early("channel-low", 95.0) && !early("channel-low", 94.0));
-        assert!(early("federated-low", 94.0) && !early("federated-low", 92.0));
+        assert!(early("federated-low", 94.0) && !early("federated-low", 93.0));
+        assert!(!early("channel-high", 96.0));
+    }
+
+    #[test]
+    fn a_point_is_clean_where_nothing_is_late() {
+        let pairs = [Pair { hz: 40, work: 1, priority: 1 }, Pair { hz: 10, work: 1, priority: 1 }];
+        // In 100 ms 4 events and one; of the first, one is late in the second run, and one is missing in the third.
+        let run = |high: &[u64]| vec![high.iter().map(|ms| ms * 1_000_000).collect(), vec![5_000_000]];
+        let runs = [run(&[1, 1, 1, 1]), run(&[1, 30, 1, 1]), run(&[1, 1, 1])];
+        let mut rows = Vec::new();
+        push(&mut rows, CHANNEL, 90, &pairs, 100, &runs);
+        assert_eq!(at(&rows, "laxity", CHANNEL[0], CLEAN, 90.0), 33.33);
+        assert_eq!(at(&rows, "laxity", CHANNEL[0], "in_time_percent", 90.0), 83.33);
+        assert_eq!(at(&rows, "laxity", CHANNEL[0], "min_ms", 90.0), -5.0);
+        assert_eq!(at(&rows, "laxity", CHANNEL[1], CLEAN, 90.0), 100.0);
     }
 }

@@ -9,9 +9,7 @@ use isorb_timeline::{Recording, Timeline};
 pub fn record(name: &str, machine: &Machine, players: &[Player], link: &'static str) -> Recording {
     let mut names = suppliers(players);
     names.push((machine.federation.supplier(), link));
-    let mut recording = Recording::of(name, &machine.channel, &names);
-    recording.one_processor = machine.one_processor;
-    recording
+    Recording::of(name, &machine.channel, &names)
 }
 
 /// A line a part: how often it was called and how fast it answered, and what went wrong.

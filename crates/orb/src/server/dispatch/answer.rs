@@ -2,12 +2,13 @@
 
 use super::find::find;
 use crate::connection::{Arrived, Connection};
+use crate::interceptor::Places;
 use crate::poa::Refusal;
 use crate::workspace::Work;
 use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Encoder, Message, Text};
 use isorb_giop::ProtocolError;
-use isorb_giop::message::{self, ReplyStatus, Request, Response, ServiceContext};
+use isorb_giop::message::{self, OrdinaryReply, ReplyStatus, Request, Response, ServiceContext};
 
 /// Answers a request with an exception, without looking for its object.
 ///
@@ -89,6 +90,27 @@ pub(crate) fn write_exception(
     let body = message::begin_body(e);
     exception.encode(e);
     message::end_body(e, body);
+}
+
+/// The most characters of a detail that go over the wire.
+const LONGEST_DETAIL: usize = 1000;
+
+/// As [`write_exception`], with the exception's detail as a service context (ExceptionDetailMessage), where the reply has no other and
+/// nobody looks at it on its way.
+#[cold]
+pub(super) fn write_told_exception(e: &mut Encoder<'_>, places: Places, exception: &SystemException) {
+    let Places { status, head, tells } = places;
+    let plain = tells && head == OrdinaryReply::BODY_AT && e.text().version >= isorb_cdr::Version::V1_2;
+    let detail = exception.detail.as_deref().filter(|_| plain).map(|detail| {
+        let end = detail.char_indices().nth(LONGEST_DETAIL).map_or(detail.len(), |(at, _)| at);
+        isorb_giop::context::exception_detail(&detail[..end])
+    });
+    let Some(Ok(data)) = detail else { return write_exception(e, status, head, exception) };
+    e.truncate(head);
+    let context = ServiceContext { id: isorb_giop::context::EXCEPTION_DETAIL_MESSAGE, data: &data };
+    OrdinaryReply::add_context(e, context);
+    let behind = e.position();
+    write_exception(e, status, behind, exception);
 }
 
 #[inline(always)]

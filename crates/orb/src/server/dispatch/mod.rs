@@ -116,7 +116,7 @@ fn at_once(
         message::renew_reply(&mut e, id, ReplyStatus::NoException);
     }
     let ordinary = OrdinaryReply::BODY_AT;
-    let mut places = Places { status: OrdinaryReply::STATUS_AT, head: ordinary };
+    let mut places = Places { status: OrdinaryReply::STATUS_AT, head: ordinary, tells: true };
     let upcall = UpcallRequest {
         scope: &scope,
         orb,
@@ -135,8 +135,10 @@ fn at_once(
     }
     // Before the POA hears that the upcall has ended: who waits for that may close the connection next.
     drop(serving.take());
-    encode.put_back(e.into_buffer());
-    if places.head == ordinary {
+    let written = e.into_buffer();
+    let plain = places.head == ordinary && OrdinaryReply::has_no_contexts(&written);
+    encode.put_back(written);
+    if plain {
         encode.begins(Beginning::REPLY, ordinary);
     }
     true
@@ -175,7 +177,7 @@ fn any_request(
     e.set_limit(orb.config().message_limit);
     let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
     let head = e.position();
-    let mut places = Places { status: status_at, head };
+    let mut places = Places { status: status_at, head, tells: orb.interceptors().server().is_none() };
     let entered;
     let upcall;
     let mut intercepted = match orb.interceptors().server() {
@@ -290,7 +292,7 @@ fn note_contexts(
 }
 
 /// The priority at which a request will run that lies in `work.block`, as far as that can be known before anybody serves it.
-pub(super) fn urgency_of(orb: &Orb, arrived: Arrived, work: &mut Work) -> Option<Priority> {
+pub(in crate::server) fn urgency_of(orb: &Orb, arrived: Arrived, work: &mut Work) -> Option<Priority> {
     let Work { region, block, .. } = work;
     let scope = region.enter();
     let (request, _) = Request::open(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope).ok()?;

@@ -1,6 +1,6 @@
 //! The servant is called, and what comes of it becomes a reply.
 
-use super::answer::write_exception;
+use super::answer::write_told_exception;
 use crate::interceptor::{Places, Serving};
 use crate::poa::Entered;
 use crate::rt::{Raised, Urgency};
@@ -118,14 +118,16 @@ pub(super) fn pseudo(
 
 /// A reply that is no result.
 #[cold]
-pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, Places { status, head }: Places) {
+pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, places: Places) {
     match outcome {
-        Ok(Outcome::Exception) if e.error().is_none() => e.patch(status, ReplyStatus::UserException as u32),
+        Ok(Outcome::Exception) if e.error().is_none() => {
+            e.patch(places.status, ReplyStatus::UserException as u32)
+        }
         Ok(_) => {
             let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-            write_exception(e, status, head, &error.completed(Completion::Yes));
+            write_told_exception(e, places, &error.completed(Completion::Yes));
         }
-        Err(exception) => write_exception(e, status, head, &exception),
+        Err(exception) => write_told_exception(e, places, &exception),
     }
 }
 
@@ -178,5 +180,5 @@ pub(super) fn echo(
         true => message::write_prioritised_reply(e, id, ReplyStatus::NoException, priority),
         false => message::write_reply(e, id, ReplyStatus::NoException, &[context]),
     };
-    *places = Places { status, head: e.position() };
+    *places = Places { status, head: e.position(), ..*places };
 }

@@ -11,7 +11,7 @@ use isorb_event::{
 
 use super::super::refused;
 use super::turns::{Subject, keep, rows};
-use super::{BARE, CHANNEL, NAME};
+use super::{BARE, CHANNEL, NAME, controls};
 use crate::experiments::BenchError;
 use crate::figure::Row;
 
@@ -22,7 +22,7 @@ const STRIDE: u64 = 7_919;
 /// Sources of a type.
 const SOURCES: u32 = 100;
 
-/// The rest of [`CHANNEL`]: without trace, without counts, and with its modules chosen by type.
+/// As [`CHANNEL`]: without trace, without counts, and with its modules chosen by type.
 pub const UNTRACED: &str = "no-trace";
 pub const UNCOUNTED: &str = "no-counts";
 pub const BY_TYPE: &str = "modules-by-type";
@@ -34,9 +34,10 @@ fn config(trace: bool, counting: bool) -> Config {
     Config { limits, trace, counting, ..Config::default() }
 }
 
-fn consumer(sum: &Arc<AtomicU64>) -> Arc<dyn PushConsumer> {
+/// A consumer that does what one at least does.
+pub fn consumer(sum: &Arc<AtomicU64>) -> Arc<dyn PushConsumer> {
     let sum = sum.clone();
-    // One plain addition: what a consumer at least does.
+    // One plain addition.
     Arc::new(move |events: &[Event<'_>]| sum.store(sum.load(Relaxed) + events.len() as u64, Relaxed))
 }
 
@@ -78,6 +79,7 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
         }
         let (supplier, event) = (by_type.for_suppliers().connect().map_err(refused)?, &event);
         subjects.push(Subject::called(BY_TYPE, x, TOGETHER, move || keep(supplier.push(event))));
+        subjects.extend([controls::formatted(&bare, event), controls::copies(&bare, event)]);
         all.extend(rows(NAME, "push", rounds, &mut subjects));
     }
     Ok(all)
@@ -115,5 +117,6 @@ pub fn subscriptions(rounds: u32, channels: &[(u32, Channel)]) -> Result<Vec<Row
         let push = move || next.next().map_or((), |event| keep(supplier.push(event)));
         subjects.push(Subject::called(COLD, f64::from(*count), TOGETHER, push));
     }
+    subjects.push(controls::scan((0..most).map(key).collect(), &hot));
     Ok(rows(NAME, "subscriptions", rounds, &mut subjects))
 }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::controls::THIRD_PROCESS;
 use super::{AGAIN, BARE, CHANNEL, NAME, PUSH_THREADS};
 use crate::experiments::{BenchError, Context};
 use crate::figure::{Row, times};
@@ -16,9 +17,11 @@ const BLOCK: usize = 200;
 const WARM: usize = 20;
 const REST: Duration = Duration::from_millis(3);
 
-/// Two processes; those that have no turn are stopped.
+/// Its processes; those of subjects that have no turn are stopped.
 struct Subject {
     name: &'static str,
+    /// The way leads through this one as well.
+    beyond: Option<Peer>,
     channel: Peer,
     ends: Peer,
     samples: Samples,
@@ -33,13 +36,20 @@ impl Subject {
         ends: &str,
     ) -> Result<Subject, PeerError> {
         let launcher = cx.launcher;
-        let words = launcher.peer(&[&["distant"], channel].concat());
-        let mut channel = Peer::start(launcher, name, Role::Server, cx.place(0), &words)?;
-        let address = channel.expect("ready", START)?;
+        let serve = |words: &[&str]| {
+            let words = launcher.peer(&[&["distant"], words].concat());
+            let mut peer = Peer::start(launcher, name, Role::Server, cx.place(0), &words)?;
+            let address = peer.expect("ready", START)?;
+            Ok::<_, PeerError>((peer, address))
+        };
+        let beyond = if name == THIRD_PROCESS { Some(serve(channel)?) } else { None };
+        let through: Vec<&str> = beyond.iter().flat_map(|(_, address)| ["--through", address]).collect();
+        let (channel, address) = serve(&[channel, &through].concat())?;
+        let beyond = beyond.map(|(peer, _)| peer);
         let words = launcher.peer(&["distant", ends, &address]);
         let mut ends = Peer::start(launcher, name, Role::Client, cx.place(0), &words)?;
         ends.expect("ready", START)?;
-        let subject = Subject { name, channel, ends, samples: Samples::new(), medians: Vec::new() };
+        let subject = Subject { name, beyond, channel, ends, samples: Samples::new(), medians: Vec::new() };
         subject.pause();
         Ok(subject)
     }
@@ -47,9 +57,11 @@ impl Subject {
     fn pause(&self) {
         self.ends.pause();
         self.channel.pause();
+        self.beyond.iter().for_each(Peer::pause);
     }
 
     fn block(&mut self) -> Result<(), PeerError> {
+        self.beyond.iter().for_each(Peer::resume);
         self.channel.resume();
         self.ends.resume();
         self.ends.tell(&format!("events {WARM} {BLOCK}"))?;
@@ -66,10 +78,11 @@ impl Subject {
 pub fn run(cx: &mut Context<'_>, ms: u32) -> Result<Vec<Row>, BenchError> {
     let connection = ["--", "-ORBConcurrency", "connection"];
     let with = |option: &[&'static str]| [&["channel"], option, &connection].concat();
-    let programs: [(&'static str, Vec<&str>, &str); 4] = [
+    let programs: [(&'static str, Vec<&str>, &str); 5] = [
         (BARE, vec!["raw-channel"], "raw-ends"),
         (AGAIN, vec!["raw-channel"], "raw-ends"),
         (CHANNEL, with(&[]), "ends"),
+        (THIRD_PROCESS, vec!["raw-channel"], "raw-ends"),
         (PUSH_THREADS, with(&["--push-threads", "1"]), "ends"),
     ];
     let mut subjects = Vec::new();

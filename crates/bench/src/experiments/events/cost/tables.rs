@@ -5,12 +5,12 @@ use isorb_rt::timers::TimerHeap;
 use isorb_sched::{Nanos, Preemption, Task, fixed_priority};
 
 use super::turns::{Subject, keep, rows};
-use super::{CHANNEL, NAME};
+use super::{CHANNEL, NAME, controls};
 use crate::figure::Row;
 
 /// Calls to a sample.
 const TOGETHER: u64 = 200;
-const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One more timer is set and cancelled, beside none and beside `armed` others.
 pub fn timers(rounds: u32, armed: u32) -> Vec<Row> {
@@ -25,7 +25,7 @@ pub fn timers(rounds: u32, armed: u32) -> Vec<Row> {
             }
         })
     };
-    rows(NAME, "timer", rounds, &mut [subject(0), subject(armed)])
+    rows(NAME, "timer", rounds, &mut [subject(0), subject(armed), controls::unsorted_timers(armed)])
 }
 
 /// Response times of so many tasks that want 85 % of a processor.
@@ -43,29 +43,38 @@ pub fn analysis(rounds: u32) -> Vec<Row> {
         subject(super::PREEMPTIVE, 1000, Preemption::Full),
         subject(super::NON_PREEMPTIVE, 1000, Preemption::None),
     ];
-    rows(NAME, "analysis", rounds, &mut subjects)
+    let mut rows = rows(NAME, "analysis", rounds, &mut subjects);
+    rows.extend(controls::all_points(1000));
+    rows
 }
 
-/// Periods from 5 ms to 1 s, spread evenly in logarithm.
 fn tasks(count: u64) -> Vec<Task> {
+    let task = |(number, (cost, period)): (usize, (u64, u64))| {
+        let priority = u32::MAX - u32::try_from(period).unwrap_or(u32::MAX);
+        Task::new(format!("t{number}"), Nanos::new(cost), Nanos::new(period)).priority(priority)
+    };
+    costs_and_periods(count).into_iter().enumerate().map(task).collect()
+}
+
+/// In nanoseconds. Periods from 5 ms to 1 s, spread evenly in logarithm.
+pub fn costs_and_periods(count: u64) -> Vec<(u64, u64)> {
     let mut random = Random(SEED);
     let mut below = move |limit: u64| random.next() % limit;
     (0..count)
-        .map(|number| {
+        .map(|_| {
             let octave = below(7);
             let period = (5_000_000 << octave) + below(5_000_000 << octave);
             let cost = period / count * 850 / 1000 * (500 + below(1000)) / 1000;
-            let priority = u32::MAX - u32::try_from(period).unwrap_or(u32::MAX);
-            Task::new(format!("t{number}"), Nanos::new(cost.max(1)), Nanos::new(period)).priority(priority)
+            (cost.max(1), period)
         })
         .collect()
 }
 
 /// Marsaglia's xorshift: the same numbers in every run.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

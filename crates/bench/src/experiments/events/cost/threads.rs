@@ -12,7 +12,7 @@ use isorb_rt::time::{Deadline, now_ns};
 
 use super::super::{SOURCE, TYPE, age, refused, stamped};
 use super::turns::{Subject, keep, rows};
-use super::{AGAIN, BARE, CHANNEL, NAME};
+use super::{AGAIN, BARE, CHANNEL, NAME, controls};
 use crate::distant::OneLevel;
 use crate::experiments::BenchError;
 use crate::figure::Row;
@@ -30,7 +30,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    fn spec(self, name: &str) -> ThreadSpec {
+    pub fn spec(self, name: &str) -> ThreadSpec {
         let class = self.fifo.map_or(SchedClass::Other, SchedClass::Fifo);
         ThreadSpec::new(name).class(class).cpus(Cpus::one(self.cpu))
     }
@@ -73,6 +73,24 @@ impl Bare {
         Ok(bare)
     }
 
+    /// Another thread lies between: it passes on what it is woken for.
+    fn behind_another(setup: Setup) -> Result<Bare, BenchError> {
+        let mut bare = Bare::start(setup)?;
+        let (woken, ended) = (Arc::new(Parker::new()), bare.ended.clone());
+        let first = woken.clone();
+        let second = std::mem::replace(&mut bare.there, first);
+        let pass_on = move || {
+            while woken.park_until(Deadline::NONE) {
+                second.unpark();
+                if ended.load(Relaxed) {
+                    break;
+                }
+            }
+        };
+        drop(setup.spec("control").spawn(pass_on).map_err(BenchError::Thread)?);
+        Ok(bare)
+    }
+
     fn hand_over(&self) -> u64 {
         self.woken.store(now_ns(), Relaxed);
         self.there.unpark();
@@ -90,7 +108,7 @@ impl Drop for Bare {
 
 /// From the supplier's push to the consumer on its thread, beside a futex that is waited on and woken.
 pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
-    let (one, other) = (Bare::start(setup)?, Bare::start(setup)?);
+    let (one, other, detour) = (Bare::start(setup)?, Bare::start(setup)?, Bare::behind_another(setup)?);
     let channel = setup.channel(Strategy::Threads { per_level: 1 })?;
     let (back, took) = (Arc::new(Parker::new()), Arc::new(AtomicU64::new(0)));
     let (answer, noted) = (back.clone(), took.clone());
@@ -110,6 +128,7 @@ pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
         Subject::timed(BARE, 1.0, BLOCK, || one.hand_over()),
         Subject::timed(AGAIN, 1.0, BLOCK, || other.hand_over()),
         Subject::timed(CHANNEL, 1.0, BLOCK, through_channel),
+        Subject::timed(controls::DETOUR, 1.0, BLOCK, || detour.hand_over()),
     ];
     let rows = rows(NAME, "hand-over", rounds, &mut subjects);
     drop(connected);
@@ -152,8 +171,11 @@ pub fn flow(setup: Setup, rounds: u32, events: u64) -> Result<Vec<Row>, BenchErr
         done.park_until(Deadline::NONE);
         (now_ns() - start) / events
     };
-    let mut subjects =
-        [Subject::timed(BARE, 1.0, 1, standard), Subject::timed(CHANNEL, 1.0, 1, through_channel)];
+    let mut subjects = [
+        Subject::timed(BARE, 1.0, 1, standard),
+        Subject::timed(CHANNEL, 1.0, 1, through_channel),
+        controls::one_by_one(setup, events / 10),
+    ];
     let rows = rows(NAME, "flow", rounds, &mut subjects);
     drop(connected);
     channel.destroy();

@@ -1,9 +1,16 @@
 //! A thread that drives a plane: one socket, one poller, one lock.
 
+mod intake;
+#[cfg(test)]
+mod tests;
+
+use super::bells::Bells;
+use super::inlets::Inlet;
 use super::multicast::Groups;
+use crate::Error;
 use crate::plane::{
-    AT_ONCE, Band, INTAKE, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent,
-    ReceiveStats, Step as Turn, Via,
+    AT_ONCE, Band, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
+    Step as Turn, Via,
 };
 use crate::steps::{Step, step};
 use crate::wire::{HEADER, MAX_FRAGMENT};
@@ -14,17 +21,18 @@ use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
 use rustix::fd::AsFd;
-use std::collections::HashMap;
 use std::fmt;
-use std::io::ErrorKind;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The tokens of the sockets; sessions have theirs from 1 on, and never get that far.
 const SOCKET: u64 = 0;
 const SECOND: u64 = u64::MAX - 8;
 const GROUPS: u64 = u64::MAX - 9;
+
+/// Events that one wait reports.
+const ROOM: usize = 64;
 
 /// What each dispatching thread needs.
 #[derive(Clone, Debug)]
@@ -58,12 +66,31 @@ struct Shared {
     stop: AtomicBool,
     /// Was there ever a push with a guarantee?
     accounts: AtomicBool,
+    /// Sockets of guaranteed channels.
+    inlets: AtomicUsize,
 }
 
 struct Work {
     plane: Plane,
-    /// Whose bell means which agents.
-    bells: HashMap<u64, Vec<PushKey>>,
+    bells: Bells,
+    /// By the receive agent's number; none for best effort.
+    inlets: Vec<Option<Inlet>>,
+}
+
+impl Work {
+    /// The most urgent socket of a guaranteed channel, if it is its turn.
+    fn next_arrival(&mut self, now_ns: u64) -> Option<(Arc<UdpSocket>, u32, Via)> {
+        let (receive, via) = self.plane.next_arrival(now_ns)?;
+        let socket = self.socket_of(receive, via).cloned();
+        if socket.is_none() {
+            self.plane.emptied(receive, via);
+        }
+        Some((socket?, receive, via))
+    }
+
+    fn socket_of(&self, receive: u32, via: Via) -> Option<&Arc<UdpSocket>> {
+        self.inlets.get(receive as usize)?.as_ref()?.socket(via)
+    }
 }
 
 impl Dispatcher {
@@ -83,15 +110,20 @@ impl Dispatcher {
                 .map_err(StartError::System)?;
         }
         let (second, second_address) = second.unzip();
-        let work = PiMutex::new(Work { plane: Plane::new(config.plane), bells: HashMap::new() });
+        let work = Work {
+            plane: Plane::new(config.plane),
+            bells: Bells::default(),
+            inlets: Vec::with_capacity(config.plane.receives),
+        };
         let shared = Arc::new(Shared {
-            work,
+            work: PiMutex::new(work),
             poller,
             socket,
             second,
             groups,
             stop: AtomicBool::new(false),
             accounts: AtomicBool::new(false),
+            inlets: AtomicUsize::new(0),
         });
         let background = shared.clone();
         let thread = ThreadSpec::new(format!("crm-{number}"))
@@ -106,6 +138,11 @@ impl Dispatcher {
         self.address
     }
 
+    /// Sockets for a guaranteed channel, at the same addresses.
+    pub fn open_inlet(&self) -> std::io::Result<Inlet> {
+        Inlet::open(self.address.ip(), self.second.map(|second| second.ip()))
+    }
+
     /// The same on the second path.
     pub fn second_address(&self) -> Option<SocketAddr> {
         self.second
@@ -117,10 +154,9 @@ impl Dispatcher {
     }
 
     /// Adds a receive agent that joins a group. Leaving is the caller's: [`Groups::leave`].
-    pub fn join(&self, agent: ReceiveAgent) -> Result<u32, PlaneError> {
-        let channel = self.shared.work.lock().plane.join(agent, now_ns())?;
-        self.shared.poller.wake();
-        Ok(channel)
+    pub fn join(&self, agent: ReceiveAgent, inlet: Option<Inlet>) -> Result<u32, Error> {
+        let channel = self.shared.work.lock().plane.join(agent, now_ns()).map_err(Error::unavailable)?;
+        self.begin_receive(channel, inlet)
     }
 
     /// Shows what comes for one reader of a group, or not.
@@ -137,12 +173,13 @@ impl Dispatcher {
 
     /// Adds a push agent that is rung for by session `bell`.
     pub fn add_push(&self, agent: PushAgent, bell: u64) -> Result<PushKey, PlaneError> {
-        if agent.is_guaranteed() {
+        let is_guaranteed = agent.is_guaranteed();
+        if is_guaranteed {
             self.shared.accounts.store(true, Ordering::Relaxed);
         }
         let mut work = self.shared.work.lock();
         let key = work.plane.add_push(agent, now_ns())?;
-        work.bells.entry(bell).or_default().push(key);
+        work.bells.add(bell, key, is_guaranteed);
         drop(work);
         self.shared.poller.wake();
         Ok(key)
@@ -150,20 +187,13 @@ impl Dispatcher {
 
     pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
         let mut work = self.shared.work.lock();
-        for keys in work.bells.values_mut() {
-            keys.retain(|other| *other != key);
-        }
-        work.bells.retain(|_, keys| !keys.is_empty());
+        work.bells.remove(key);
         work.plane.remove_push(key)
     }
 
     /// From now on session `bell` rings for these agents: its process became their area's writer.
     pub fn move_bell(&self, keys: &[PushKey], bell: u64) {
-        let mut work = self.shared.work.lock();
-        for others in work.bells.values_mut() {
-            others.retain(|key| !keys.contains(key));
-        }
-        work.bells.entry(bell).or_default().extend(keys);
+        self.shared.work.lock().bells.hand_over(keys, bell);
     }
 
     /// Watches the bell of a session. The descriptor may be closed by its owner; the poller forgets it then.
@@ -172,19 +202,49 @@ impl Dispatcher {
         self.shared.poller.add(bell, session, Interest::READ, Trigger::Edge)
     }
 
-    /// Reserves nothing: the caller holds the table's lock, so the number is still free when the agent comes.
-    pub fn next_channel(&self) -> Result<u32, PlaneError> {
-        self.shared.work.lock().plane.next_channel()
+    /// A number for a channel that is being opened.
+    pub fn reserve(&self) -> Result<u32, PlaneError> {
+        self.shared.work.lock().plane.reserve()
     }
 
-    pub fn add_receive(&self, agent: ReceiveAgent) -> Result<u32, PlaneError> {
-        let channel = self.shared.work.lock().plane.add_receive(agent, now_ns())?;
+    /// It will not be opened.
+    pub fn unreserve(&self, channel: u32) {
+        self.shared.work.lock().plane.unreserve(channel);
+    }
+
+    pub fn add_receive(&self, agent: ReceiveAgent, inlet: Option<Inlet>) -> Result<u32, Error> {
+        let channel =
+            self.shared.work.lock().plane.add_receive(agent, now_ns()).map_err(Error::unavailable)?;
+        self.begin_receive(channel, inlet)
+    }
+
+    fn begin_receive(&self, channel: u32, inlet: Option<Inlet>) -> Result<u32, Error> {
+        if let Some(inlet) = inlet {
+            let mut work = self.shared.work.lock();
+            let places = work.inlets.len().max(channel as usize + 1);
+            work.inlets.resize_with(places, || None);
+            work.inlets[channel as usize] = Some(inlet.clone());
+            drop(work);
+            self.shared.inlets.fetch_add(inlet.len(), Ordering::Relaxed);
+            if let Err(error) = inlet.watch(&self.shared.poller, channel) {
+                self.remove_receive(channel);
+                return Err(error.into());
+            }
+        }
         self.shared.poller.wake();
         Ok(channel)
     }
 
     pub fn remove_receive(&self, channel: u32) -> Option<ReceiveStats> {
-        self.shared.work.lock().plane.remove_receive(channel)
+        let mut work = self.shared.work.lock();
+        let inlet = work.inlets.get_mut(channel as usize).and_then(Option::take);
+        let stats = work.plane.remove_receive(channel);
+        drop(work);
+        if let Some(inlet) = inlet {
+            inlet.forget(&self.shared.poller);
+            self.shared.inlets.fetch_sub(inlet.len(), Ordering::Relaxed);
+        }
+        stats
     }
 
     pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
@@ -241,19 +301,31 @@ impl Shared {
     fn run(&self) {
         let mut out = vec![0; HEADER + MAX_FRAGMENT];
         let mut input = vec![0; HEADER + MAX_FRAGMENT];
-        let mut events = Events::<64>::new();
+        let mut events = Events::<ROOM>::new();
         let mut until = Deadline::PAST;
-        let (mut sent_since_look, mut first) = (0, 0);
+        let (mut done_since_look, mut first) = (0, 0);
         while !self.stop.load(Ordering::Acquire) {
-            if until != Deadline::PAST || sent_since_look == AT_ONCE {
+            if until != Deadline::PAST || done_since_look == AT_ONCE {
                 first = (first + 1) % 3;
                 self.look(&mut events, until, first, &mut input);
-                sent_since_look = 0;
+                done_since_look = 0;
             }
             // Who has no guarantee owes nobody an account; reading the clock is a system call.
             let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
             let now = now_ns();
-            let turn = self.work.lock().plane.step(now, &mut out);
+            let (turn, arrival) = {
+                let mut work = self.work.lock();
+                match work.next_arrival(now) {
+                    Some(arrival) => (Turn::Idle { until_ns: None }, Some(arrival)),
+                    None => (work.plane.step(now, &mut out), None),
+                }
+            };
+            if let Some((socket, receive, via)) = arrival {
+                self.take_from(&socket, receive, via, &mut input);
+                done_since_look += 1;
+                until = Deadline::PAST;
+                continue;
+            }
             until = match turn {
                 Turn::Send { to, via, len, push, band } => {
                     step(Step::DatagramMade);
@@ -269,12 +341,13 @@ impl Shared {
                     if let Some(before) = before.filter(|_| band != Band::Middle) {
                         work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
                     }
-                    sent_since_look += 1;
+                    done_since_look += 1;
                     Deadline::PAST
                 }
-                Turn::Choose { to, via, len } => {
+                Turn::Choose { receive, to, via, len } => {
+                    let own = self.work.lock().socket_of(receive, via).cloned();
                     // It is said again.
-                    let _ = self.socket_of(via).send_to(&out[..len], to);
+                    let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
                     Deadline::PAST
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
@@ -282,37 +355,17 @@ impl Shared {
         }
     }
 
-    /// Waits until something was written, came in or is due. Of what came in, takes so much that nothing urgent waits for long, from another
-    /// socket first each time.
-    fn look(&self, events: &mut Events<64>, until: Deadline, first: usize, input: &mut [u8]) {
-        let Ok(ready) = self.poller.wait(events, until) else { return };
-        let mut incoming = [false; 3];
-        for event in ready {
-            match event.token {
-                SOCKET => incoming[0] = true,
-                SECOND => incoming[1] = true,
-                GROUPS => incoming[2] = true,
-                Poller::WAKE => {}
-                session => self.rung(session),
-            }
-        }
-        let sockets = [Some(&self.socket), self.second.as_ref(), self.groups.as_ref().map(Groups::socket)];
-        let mut room = INTAKE;
-        for at in (first..first + 3).map(|at| at % 3).filter(|at| incoming[*at]) {
-            if let Some(socket) = sockets[at] {
-                self.take_in(socket, &mut room, input);
-            }
-        }
-    }
-
     fn rung(&self, session: u64) {
         step(Step::Rung);
         let mut work = self.work.lock();
-        let Work { plane, bells } = &mut *work;
-        let now = now_ns();
-        for key in bells.get(&session).into_iter().flatten() {
-            plane.written_to(*key, now);
-        }
+        let Work { plane, bells, .. } = &mut *work;
+        bells.rung(session, plane, now_ns());
+    }
+
+    fn settle(&self) -> bool {
+        let mut work = self.work.lock();
+        let Work { plane, bells, .. } = &mut *work;
+        bells.settle(plane, now_ns())
     }
 
     fn socket_of(&self, via: Via) -> &UdpSocket {
@@ -321,30 +374,9 @@ impl Shared {
             _ => &self.socket,
         }
     }
-
-    /// Takes in what one socket has, at most `room` datagrams, and takes them off it.
-    fn take_in(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
-        while *room > 0 {
-            *room -= 1;
-            match socket.recv_from(input) {
-                Ok((len, from)) => {
-                    step(Step::DatagramCame);
-                    let mut work = self.work.lock();
-                    let now = now_ns();
-                    work.plane.received(from, &input[..len], now);
-                    if work.plane.is_urgent(now) {
-                        *room = 0;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // An ICMP refusal of something that was sent: the next datagram is behind it.
-                Err(_) => {}
-            }
-        }
-    }
 }
 
-fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {
+pub(super) fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     // Bursts of large values arrive faster than they are taken; what the system refuses is counted as loss.
@@ -381,73 +413,3 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::{Geometry, Segment};
-    use crate::plane::{Mode, PushSpec, ReceiveSpec};
-    use crate::wire::Channel;
-    use rustix::event::{EventfdFlags, eventfd};
-    use std::time::Duration;
-
-    #[test]
-    fn a_value_crosses_real_sockets() {
-        let config = DispatcherConfig {
-            udp: SocketAddr::from(([127, 0, 0, 1], 0)),
-            second: None,
-            multicast: None,
-            plane: PlaneConfig {
-                pushes: 8,
-                receives: 8,
-                heartbeat_ns: 20_000_000,
-                refresh_ns: 100_000_000,
-                link_bytes_per_s: 0,
-            },
-            class: SchedClass::Other,
-        };
-        let near = Dispatcher::start(&config, 0).unwrap();
-        let far = Dispatcher::start(&config, 1).unwrap();
-        let geometry = Geometry::new(100_000, 2).unwrap();
-        let source = Segment::create("source", geometry).unwrap();
-        let replica = Segment::create("replica", geometry).unwrap();
-        let id = far.next_channel().unwrap();
-        let channel = Channel { id, epoch: 1, token: 77, size: 100_000, fragment: 8192, parity: 4 };
-        let spec = ReceiveSpec {
-            channel,
-            peer: near.address(),
-            target: replica.writer().unwrap(),
-            fresh_ns: None,
-            silence_ns: 60_000_000_000,
-            second: None,
-        };
-        far.add_receive(ReceiveAgent::new(spec).unwrap()).unwrap();
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-        near.watch(5, &bell).unwrap();
-        let spec = PushSpec {
-            channel,
-            to: far.address(),
-            second: None,
-            source: source.reader().unwrap(),
-            mode: Mode::OnWrite,
-            guarantee: None,
-            rate: 0,
-            burst: 0,
-        };
-        let push = near.add_push(PushAgent::new(spec).unwrap(), 5).unwrap();
-        let mut writer = source.writer().unwrap();
-        let mut reader = replica.reader().unwrap();
-        let mut value = vec![0; 100_000];
-        for n in 1..=20u8 {
-            let expected = vec![n; 100_000 - usize::from(n)];
-            writer.write(&expected).unwrap();
-            rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
-            // Lost datagrams come again with the refresh.
-            reader.wait(Deadline::after(Duration::from_secs(60))).unwrap();
-            let sample = reader.latest(&mut value).unwrap();
-            assert_eq!((sample.source, &value[..sample.len]), (u64::from(n), &expected[..]));
-        }
-        assert!(near.push_stats(push).unwrap().datagrams > 20 * 12);
-        assert!(far.receive_stats(id).unwrap().shown >= 20);
-    }
-}

@@ -1,5 +1,7 @@
 //! A connected consumer: its queue, and how it is called.
 
+mod traced;
+
 use crate::batch::{Batch, Item, Queued};
 use crate::consumer::PushConsumer;
 use crate::counters::{Counters, Counts, Me, Tally, count, me};
@@ -8,11 +10,11 @@ use crate::event::{Current, Event, NoCopy};
 use crate::kernel::{Kernel, Leaving};
 use crate::latency::{Counted, Latencies};
 use crate::placement::{Containment, Placement, Quality, SubPriority};
-use crate::trace::{Record, What};
+use crate::trace::What;
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
-use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use isorb_rt::sync::{EventCount, PiMutex};
 use isorb_rt::time::Deadline;
 use std::collections::VecDeque;
@@ -34,6 +36,14 @@ pub(crate) enum Fate {
     TooLarge,
     /// The consumer is gone.
     Gone,
+}
+
+/// When a push that came on its supplier's thread takes place.
+enum Turn {
+    Now,
+    /// After those that wait.
+    Later,
+    Never(Fate),
 }
 
 pub(crate) struct Connection {
@@ -59,10 +69,14 @@ pub(crate) struct Connection {
     level: AtomicU8,
     skip: AtomicBool,
     failures: AtomicU32,
+    /// It is left alone until then, by the channel's clock; 0 is not at all.
+    rests_until: AtomicU64,
 }
 
 /// In [`Connection::busy`]: it is not called any more.
 const GONE: u32 = 1 << 31;
+/// In [`Connection::busy`]: it asked to be left alone, perhaps until now.
+const RESTS: u32 = 1 << 30;
 
 struct Queue {
     waiting: VecDeque<Waiting>,
@@ -107,6 +121,7 @@ impl Connection {
             level: AtomicU8::new(level),
             skip: AtomicBool::new(false),
             failures: AtomicU32::new(0),
+            rests_until: AtomicU64::new(0),
             quality,
             kernel,
         }
@@ -186,9 +201,12 @@ impl Connection {
         traced: bool,
         counted: Option<Me>,
     ) -> Fate {
-        let busy = self.busy.load(Acquire);
-        if busy != 0 {
-            return if busy & GONE != 0 { Fate::Gone } else { self.enqueue_one(current, now) };
+        if self.busy.load(Acquire) != 0 {
+            match self.now_or_later(*now) {
+                Turn::Now => {}
+                Turn::Later => return self.enqueue_one(current, now),
+                Turn::Never(fate) => return fate,
+            }
         }
         if let Some(me) = counted {
             self.pushed.add(me);
@@ -207,14 +225,54 @@ impl Connection {
 
     /// Pushes several on the caller's thread, unless others wait before them.
     pub(crate) fn run_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> Fate {
-        let busy = self.busy.load(Acquire);
-        if busy != 0 {
-            return if busy & GONE != 0 { Fate::Gone } else { self.enqueue(batch, now) };
+        if self.busy.load(Acquire) != 0 {
+            match self.now_or_later(*now) {
+                Turn::Now => {}
+                Turn::Later => return self.enqueue(batch, now),
+                Turn::Never(fate) => return fate,
+            }
         }
         let since = *now;
         let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
         batch.with_events(|events| self.call(events, since, now, traced, counted));
         Fate::Taken
+    }
+
+    /// What becomes of a push that meets a consumer which is not simply free.
+    #[cold]
+    fn now_or_later(&self, now: u64) -> Turn {
+        let busy = self.busy.load(Acquire);
+        if busy & GONE != 0 {
+            return Turn::Never(Fate::Gone);
+        }
+        if busy & RESTS != 0 && self.rest_left() != 0 {
+            count(&self.counters.dropped);
+            self.record(What::Drop, now, 0, 0);
+            return Turn::Never(Fate::Dropped);
+        }
+        if busy & !RESTS == 0 { Turn::Now } else { Turn::Later }
+    }
+
+    /// For how many nanoseconds the consumer is still to be left alone.
+    pub(crate) fn rest_left(&self) -> u64 {
+        let until = self.rests_until.load(Acquire);
+        if until == 0 || self.is_gone() {
+            return 0;
+        }
+        let left = until.saturating_sub(self.kernel.clock.now_ns());
+        if left == 0 && self.rests_until.compare_exchange(until, 0, AcqRel, Acquire).is_ok() {
+            self.busy.fetch_and(!RESTS, AcqRel);
+        }
+        left
+    }
+
+    /// The consumer failed, and says for how long it would fail again.
+    #[cold]
+    fn begin_rest(&self, rest: std::time::Duration) {
+        let rest = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.kernel.clock.now_ns().saturating_add(rest).max(1);
+        self.busy.fetch_or(RESTS, AcqRel);
+        self.rests_until.store(until, Release);
     }
 
     pub(crate) fn enqueue_one(&self, current: &Current<'_>, now: &mut u64) -> Fate {
@@ -383,12 +441,13 @@ impl Connection {
         }
         let since = if since == 0 { *now } else { since };
         let begin = *now;
-        self.record(What::Begin, begin, begin.saturating_sub(since), 0);
+        let trace = &self.kernel.trace;
+        let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
         let used = self.placement.worst_case.map(|worst| (worst, clock.cpu_ns()));
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
-        self.record(What::End, *now, now.saturating_sub(begin), u64::from(failed));
+        trace.end(run, self.note(What::End, *now, now.saturating_sub(begin), u64::from(failed)));
         if failed {
             self.failed();
         } else {
@@ -437,17 +496,13 @@ impl Connection {
     #[cold]
     pub(crate) fn failed(&self) {
         count(&self.counters.failed);
+        let rest = self.consumer.rest();
+        if !rest.is_zero() {
+            self.begin_rest(rest);
+        }
         let failures = self.failures.fetch_add(1, Relaxed) + 1;
         if self.quality.failures != 0 && failures == self.quality.failures {
             self.quit();
-        }
-    }
-
-    #[inline]
-    pub(crate) fn record(&self, what: What, at: u64, a: u64, b: u64) {
-        if self.kernel.trace.is_on() {
-            let at = if at == 0 { self.kernel.clock.now_ns() } else { at };
-            self.kernel.trace.record(Record { at, what, level: self.level(), who: self.id, a, b });
         }
     }
 }

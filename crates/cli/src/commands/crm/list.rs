@@ -1,0 +1,154 @@
+//! `isorb crm ls`: who writes and reads which areas, and how they fare.
+
+use isorb_crm::Library;
+use isorb_crm::idl::{AreaReport, Glob_CommRef, NodeReport, ReplicaReport, State};
+use isorb_crm::memory;
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// The areas of this node and what is read on it.
+pub(super) fn here(library: &Library, limit: u32, over: Duration) -> Result<(), Box<dyn Error>> {
+    let before = library.report(limit)?;
+    let start = Instant::now();
+    std::thread::sleep(over);
+    let after = if over.is_zero() { before.clone() } else { library.report(limit)? };
+    print(&mut std::io::stdout().lock(), &before, &after, start.elapsed())
+}
+
+/// Those of all nodes.
+pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Result<(), Box<dyn Error>> {
+    let nodes = coordinator.list_nodes()?;
+    let report =
+        |node: &isorb_crm::idl::Node| node.server.as_ref().and_then(|server| server.report(limit).ok());
+    let before: Vec<_> = nodes.iter().map(report).collect();
+    let start = Instant::now();
+    std::thread::sleep(over);
+    let mut output = std::io::stdout().lock();
+    for (node, before) in nodes.iter().zip(before) {
+        let after = if over.is_zero() { before.clone() } else { report(node) };
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                writeln!(output, "node {:<25} answers", node.name)?;
+                print(&mut output, &before, &after, start.elapsed())?;
+            }
+            _ => writeln!(output, "node {:<25} does not answer", node.name)?,
+        }
+    }
+    // Of a node that does not answer the coordinator knows the names.
+    for place in coordinator.list_areas()? {
+        writeln!(output, "{:<30} {:>10} bytes  on {}", place.what.name, place.what.size, place.node)?;
+    }
+    Ok(())
+}
+
+fn print(
+    output: &mut impl Write,
+    before: &NodeReport,
+    after: &NodeReport,
+    time: Duration,
+) -> Result<(), Box<dyn Error>> {
+    let values: HashMap<&str, u64> = before.areas.iter().map(|a| (&*a.what.name, a.values)).collect();
+    for area in &after.areas {
+        let rate = rate(values.get(&*area.what.name), area.values, time);
+        writeln!(output, "{}", area_line(area, &rate))?;
+    }
+    let values: HashMap<&str, u64> = before.replicas.iter().map(|r| (&*r.name, r.values)).collect();
+    for replica in &after.replicas {
+        let rate = rate(values.get(&*replica.name), replica.values, time);
+        writeln!(output, "{}", replica_line(replica, &rate))?;
+    }
+    if after.left_out != 0 {
+        writeln!(output, "{} more: see --limit", after.left_out)?;
+    }
+    Ok(())
+}
+
+fn rate(before: Option<&u64>, after: u64, time: Duration) -> String {
+    match before {
+        // A second look that came at once says nothing.
+        Some(before) if time >= Duration::from_millis(1) => {
+            format!("{:.1}/s", after.saturating_sub(*before) as f64 / time.as_secs_f64())
+        }
+        _ => "-".into(),
+    }
+}
+
+fn area_line(area: &AreaReport, rate: &str) -> String {
+    let AreaReport { what, values, age, now, has_writer, period, readers, guaranteed_to, pushed_to } = area;
+    let mut line = format!(
+        "{:<30} {:>10} bytes {:>5} histories {values:>10} values {rate:>10}  age {:>10}  {}",
+        what.name,
+        what.size,
+        what.histories,
+        age_text(*values, *age),
+        memory_state(*now),
+    );
+    match (has_writer, period) {
+        (false, _) => line += "  no writer",
+        (true, 0) => line += "  written",
+        (true, period) => line += &format!("  written every {} ms", *period as f64 / 1e6),
+    }
+    line += &format!("  {readers} readers here");
+    if !guaranteed_to.is_empty() {
+        line += &format!("  guaranteed to {}", guaranteed_to.join(", "));
+    }
+    if !pushed_to.is_empty() {
+        line += &format!("  pushed to {}", pushed_to.join(", "));
+    }
+    line
+}
+
+fn replica_line(replica: &ReplicaReport, rate: &str) -> String {
+    let ReplicaReport { name, values, age, now, readers, guaranteed, .. } = replica;
+    let ReplicaReport { deadline, lost, stale, silent, worst_age, .. } = replica;
+    let mut line = format!(
+        "{:<30} {:>10} {:>11} {values:>16} values {rate:>10}  age {:>10}  {}  {readers} readers",
+        name,
+        "elsewhere",
+        if *guaranteed { "guaranteed" } else { "" },
+        age_text(*values, *age),
+        memory_state(*now),
+    );
+    if *deadline != 0 {
+        line += &format!("  within {} ms: missed {stale}", *deadline as f64 / 1e6);
+    }
+    line + &format!("  lost {lost}  silent {silent}  worst {}", age_text(*values, *worst_age))
+}
+
+fn age_text(values: u64, ns: u64) -> String {
+    match (values, ns) {
+        (0, _) => "-".into(),
+        (_, ns) if ns < 10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        (_, ns) if ns < 10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        (_, ns) => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+/// In the words that readers are told.
+fn memory_state(state: State) -> memory::State {
+    match state {
+        State::StateOpen => memory::State::Open,
+        State::StateStopped => memory::State::Stopped,
+        State::StateStale => memory::State::Stale,
+        State::StateDestroyed => memory::State::Destroyed,
+        State::StateMoved => memory::State::Moved,
+        State::StateWriterGone => memory::State::WriterGone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_ages_can_be_read() {
+        assert_eq!(rate(Some(&10), 60, Duration::from_millis(500)), "100.0/s");
+        assert_eq!(rate(None, 60, Duration::from_secs(1)), "-", "it was not there before");
+        assert_eq!(rate(Some(&10), 60, Duration::ZERO), "-");
+        assert_eq!(rate(Some(&60), 1, Duration::from_secs(1)), "0.0/s", "it was made anew");
+        let ages = [(0, 5), (1, 1_500), (1, 25_000_000), (1, 90_000_000_000)].map(|(n, ns)| age_text(n, ns));
+        assert_eq!(ages, ["-", "1.5 us", "25.0 ms", "90.0 s"]);
+    }
+}

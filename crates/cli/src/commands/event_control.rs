@@ -1,0 +1,182 @@
+//! `isorb event-control`: an event channel in another process gets other modules, or says what happened in it.
+
+use super::timeline::write;
+use isorb::poa::PoaPolicies;
+use isorb::{Kind, Orb, Reference, SystemException, Upcall};
+use isorb_event::face::isorb_link::isorb_event as idl;
+use isorb_event::{Channel, Configuration, Strategy};
+use isorb_timeline::Recording;
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The key of a channel's operator in a `corbaloc` URL; that of its real-time interface stands in what the channel says when it is ready.
+const KEY: &str = "EventOperator";
+const SERVICE: &str = "EventService";
+
+/// How the channel dispatches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Dispatching {
+    /// Not: events are sent on the thread that received them.
+    None,
+    /// One thread, the most urgent consumer first.
+    Single,
+    /// Threads for each level of priority.
+    Threads,
+    /// One thread, on which consumers may make way.
+    Upcalls,
+}
+
+/// Which modules it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Modules {
+    /// Filtering, correlation, dispatching.
+    Full,
+    /// Filtering and correlation.
+    Discriminator,
+    /// Filtering; each event of a conjunction comes by itself.
+    Filtering,
+    /// None: every consumer gets every event.
+    Broadcaster,
+}
+
+impl Dispatching {
+    /// With so many threads a level, where there are any.
+    pub fn strategy(self, threads: usize) -> Strategy {
+        match self {
+            Dispatching::None => Strategy::Direct,
+            Dispatching::Single => Strategy::SingleThreaded,
+            Dispatching::Threads => Strategy::Threads { per_level: threads },
+            Dispatching::Upcalls => Strategy::Upcalls,
+        }
+    }
+}
+
+impl Modules {
+    pub fn configuration(self) -> Configuration {
+        match self {
+            Modules::Full => Configuration::Full,
+            Modules::Discriminator => Configuration::ForwardingDiscriminator,
+            Modules::Filtering => Configuration::SubscriptionAndFiltering,
+            Modules::Broadcaster => Configuration::Broadcaster,
+        }
+    }
+}
+
+/// Which channel, and what to do with it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The channel's URL, as it said when it was ready.
+    #[arg(value_name = "URL")]
+    channel: String,
+    /// Gives it these modules, while events flow.
+    #[arg(long, value_enum)]
+    configuration: Option<Modules>,
+    /// How it dispatches from then on (`--configuration full`).
+    #[arg(long, value_enum, requires = "configuration")]
+    dispatching: Option<Dispatching>,
+    /// Threads for each level of priority (`--dispatching threads`).
+    #[arg(long, default_value_t = 1)]
+    threads: u32,
+    /// How long to wait for events under way, in milliseconds.
+    #[arg(long, default_value_t = 10_000)]
+    patience: u32,
+    /// Writes what its trace holds to a file, for `isorb timeline`.
+    #[arg(long, value_name = "FILE", required_unless_present = "configuration")]
+    trace: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let (config, _) = super::listen::config(orb_arguments)?;
+    let orb = Orb::with_config(config);
+    let url = match args.channel.strip_suffix(SERVICE) {
+        Some(address) => format!("{address}{KEY}"),
+        None => args.channel.clone(),
+    };
+    let operator: idl::OperatorRef = orb.resolve(&url)?;
+    if let Some(modules) = args.configuration {
+        let modules = match modules {
+            Modules::Full => idl::Configuration::Full,
+            Modules::Discriminator => idl::Configuration::Discriminator,
+            Modules::Filtering => idl::Configuration::Filtering,
+            Modules::Broadcaster => idl::Configuration::Broadcaster,
+        };
+        let dispatching = match args.dispatching.unwrap_or(Dispatching::None) {
+            Dispatching::None => idl::Dispatching::Direct,
+            Dispatching::Single => idl::Dispatching::Single,
+            Dispatching::Threads => idl::Dispatching::Threads,
+            Dispatching::Upcalls => idl::Dispatching::Upcalls,
+        };
+        match operator.reconfigure(modules, dispatching, args.threads, args.patience) {
+            Err(idl::operator::ReconfigureError::NotReconfigured(refused)) => {
+                return Err(format!("the channel says: {}", refused.why).into());
+            }
+            other => other?,
+        }
+    }
+    if let Some(file) = &args.trace {
+        write(file, operator.recording()?)?;
+        println!("{}", file.display());
+    }
+    Ok(())
+}
+
+/// The most threads a level of priority that a channel is given from outside.
+const MOST_THREADS: u32 = 64;
+/// The longest that an operator's call waits.
+const MOST_PATIENCE: Duration = Duration::from_secs(60);
+
+struct Operator {
+    channel: Channel,
+    name: String,
+}
+
+/// Lets whoever may call the ORB operate the channel.
+pub fn serve(orb: &Orb, channel: &Channel, name: String) -> Result<(), SystemException> {
+    let root = orb.root_poa()?;
+    let poa = root
+        .create_poa("event-operator", Some(&root.manager()), PoaPolicies::new())
+        .map_err(|_| Kind::BadInvOrder)?;
+    let operator: idl::OperatorRef = poa.activate(Arc::new(Operator { channel: channel.clone(), name }))?;
+    orb.register_corbaloc_key(KEY, operator.object());
+    Ok(())
+}
+
+impl idl::Operator for Operator {
+    fn reconfigure(
+        &self,
+        _: Upcall<'_>,
+        modules: idl::Configuration,
+        dispatching: idl::Dispatching,
+        threads: u32,
+        patience_ms: u32,
+    ) -> Result<(), idl::operator::ReconfigureError> {
+        let configuration = match modules {
+            idl::Configuration::Full => Modules::Full,
+            idl::Configuration::Discriminator => Modules::Discriminator,
+            idl::Configuration::Filtering => Modules::Filtering,
+            idl::Configuration::Broadcaster => Modules::Broadcaster,
+        };
+        let dispatching = match dispatching {
+            idl::Dispatching::Direct => Dispatching::None,
+            idl::Dispatching::Single => Dispatching::Single,
+            idl::Dispatching::Threads => Dispatching::Threads,
+            idl::Dispatching::Upcalls => Dispatching::Upcalls,
+        };
+        let refused = |why: String| idl::NotReconfigured { why };
+        if !(1..=MOST_THREADS).contains(&threads) {
+            return Err(
+                refused(format!("{threads} threads a level; 1 to {MOST_THREADS} there can be")).into()
+            );
+        }
+        let strategy = dispatching.strategy(threads as usize);
+        let patience = Duration::from_millis(patience_ms.into()).min(MOST_PATIENCE);
+        let swapped = self.channel.reconfigure(configuration.configuration(), strategy, patience);
+        swapped.map_err(|error| refused(error.to_string()).into())
+    }
+
+    fn recording<'u>(&'u self, cx: Upcall<'u>) -> isorb::Result<&'u [u8]> {
+        Ok(cx.keep(isorb_timeline::encode(&Recording::of(self.name.clone(), &self.channel, &[])))?)
+    }
+}

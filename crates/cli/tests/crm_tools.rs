@@ -1,0 +1,122 @@
+//! The tools of reflective memory: what a shell asks for and promises, and what it sees of who reads and writes.
+
+mod common;
+
+use common::{Folder, Process, Service, run};
+use std::time::{Duration, Instant};
+
+fn crm(args: &[&str]) -> (bool, String, String) {
+    let (code, output, error) = run(&[&["crm"], args].concat());
+    (code == Some(0), output, error)
+}
+
+/// Asks until the answer is so.
+fn until(what: &str, args: &[&str], so: impl Fn(&str) -> bool) {
+    let start = Instant::now();
+    loop {
+        let (_, output, error) = crm(args);
+        if so(&output) {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: {output}{error}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_shell_asks_for_timing_and_sees_who_reads_what() {
+    let folder = Folder::new("crm-tools");
+    let (a, b) = (folder.file("a"), folder.file("b"));
+    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let serve = |name: &str, socket: &str, dispatchers: &str| {
+        let to = ["--coordinator", &coordinator.url, "--dispatchers", dispatchers];
+        Service::start(&[&["crm-server", "--name", name, "--socket", socket][..], &to[..]].concat())
+    };
+    let (_near, far) = (serve("a", &a, "3"), serve("b", &b, "2"));
+
+    // A writer that goes on, by its promise; as many areas as the servers have threads, and more.
+    let names: Vec<String> = (0..5).map(|i| format!("line/{i}")).collect();
+    let write = |name: &String| {
+        Process::unheard(&["crm", "--socket", &a, "write", name, "on", "--create", "64", "--period", "20"])
+    };
+    let writers: Vec<Process> = names.iter().map(write).collect();
+    for name in &names {
+        until("it is written", &["--socket", &a, "dump", name, "--raw"], |output| output == "on");
+    }
+    // Every path brings values, with a guarantee where it can be had.
+    for (name, asked) in names.iter().zip([
+        &["--guaranteed", "--deadline", "1000"][..],
+        &["--path", "orb", "--histories", "2"],
+        &["--path", "oneway"],
+        &["--every", "40", "--parity", "2"],
+        &["--deadline", "5000"],
+    ]) {
+        let watch = [&["--socket", &b, "watch", name, "--count", "4"][..], asked].concat();
+        let (good, output, error) = crm(&watch);
+        assert!(good && output.lines().filter(|line| line.contains("6f 6e")).count() == 4, "{output}{error}");
+    }
+    let (good, _, error) = crm(&["--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "0.001"]);
+    assert!(
+        !good && error.contains("would admit a period of"),
+        "the refusal says what would be admitted: {error}"
+    );
+    for wrong in [["--every", "0"], ["--deadline", "nan"], ["--every", "1e12"]] {
+        let (good, _, error) = crm(&[&["--socket", &b, "watch", "line/0"][..], &wrong[..]].concat());
+        assert!(!good && error.contains("milliseconds"), "{error}");
+    }
+
+    // Who reads is seen at both ends, and by the coordinator of all nodes.
+    let reader = ["crm", "--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "1000"];
+    let reader = Process::unheard(&reader);
+    until("the writer's node", &["--socket", &a, "ls"], |output| {
+        let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
+        line.contains("written every 20 ms") && line.contains("guaranteed to b") && !line.contains(" 0.0/s")
+    });
+    until("the reader's node", &["--socket", &b, "ls"], |output| {
+        let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
+        ["elsewhere", "guaranteed", "1 readers", "within 1000 ms: missed", "lost "]
+            .iter()
+            .all(|word| line.contains(word))
+    });
+    until("all nodes", &["--coordinator", &coordinator.url, "ls", "--over", "0"], |output| {
+        output.contains("node a") && output.contains("guaranteed to b") && output.contains("elsewhere")
+    });
+    let (_, output, _) = crm(&["--socket", &a, "ls", "--limit", "2", "--over", "0"]);
+    assert!(output.lines().count() == 3 && output.contains("3 more"), "{output}");
+    drop(reader);
+    until("nobody reads it", &["--socket", &a, "ls"], |output| !output.contains("guaranteed to"));
+    drop(writers);
+    until("nobody writes", &["--socket", &a, "ls"], |output| {
+        output.lines().filter(|line| line.contains("no writer")).count() == names.len()
+    });
+    drop(far);
+    until("a node is gone", &["--coordinator", &coordinator.url, "ls", "--over", "0"], |output| {
+        !output.contains("node b") || output.contains("does not answer")
+    });
+}
+
+#[test]
+fn lines_are_written_one_a_period() {
+    let folder = Folder::new("crm-lines");
+    let a = folder.file("a");
+    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let _near =
+        Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &coordinator.url]);
+    let file = folder.file("lines");
+    std::fs::write(&file, "01 02\n03\nzz\n").unwrap();
+    let write = |count: &str| {
+        let args = [
+            "crm", "--socket", &a, "write", "x", "--hex", "--create", "8", "--period", "1", "--count", count,
+        ];
+        let mut command = std::process::Command::new(common::ISORB);
+        common::ended(command.args(args).stdin(std::fs::File::open(&file).unwrap()))
+    };
+    let (code, output, error) = write("2");
+    assert!(code == Some(0) && output == "1\n2\n", "{output}{error}");
+    let (_, output, _) = crm(&["--socket", &a, "dump", "x"]);
+    assert!(output.starts_with("00000000  03 "), "{output}");
+    let (good, _, error) = crm(&["--socket", &a, "write", "x", "zz", "--hex"]);
+    assert!(!good && error.contains("hexadecimal"), "{error}");
+    let (good, _, error) = crm(&["--socket", &a, "write", "x", "1", "--count", "3"]);
+    assert!(!good && error.contains("--period"), "{error}");
+}

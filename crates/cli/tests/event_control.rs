@@ -1,0 +1,159 @@
+//! `isorb event-control`: a channel in a process gets other modules while events flow, and its trace is drawn. And its live page in a browser.
+
+#[path = "../../bench/tests/browser/mod.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod chromium;
+mod common;
+
+use common::{Folder, Service, run};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use isorb::{Config, Orb, Upcall};
+use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+
+const TYPE: i32 = 20;
+
+#[derive(Default)]
+struct Consumer(Mutex<Vec<u64>>);
+
+impl comm::PushConsumer for Consumer {
+    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
+        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
+        Ok(())
+    }
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+fn event(type_: i32, source: i32, creation_time: u64) -> comm::Event {
+    let header = comm::EventHeader { type_, source, ttl: 1, creation_time, ..Default::default() };
+    comm::Event { header, data: Default::default() }
+}
+
+/// An ORB, a consumer of events of [`TYPE`] and a supplier at a channel.
+fn connect(url: &str) -> (Orb, Arc<Consumer>, admin::ProxyPushConsumerRef) {
+    let orb = Orb::with_config(Config::default());
+    orb.root_poa().unwrap().manager().activate().unwrap();
+    let channel: admin::EventChannelRef = orb.resolve(url).unwrap();
+    let consumer = Arc::new(Consumer::default());
+    let reference: comm::PushConsumerRef = orb.root_poa().unwrap().activate(consumer.clone()).unwrap();
+    let dependencies = vec![admin::Dependency { event: event(TYPE, 0, 0), rt_info: 0 }];
+    let qos = admin::ConsumerQOS { dependencies, is_gateway: false };
+    let proxy = channel.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+    proxy.connect_push_consumer(&reference, &qos).unwrap();
+    let supplier = channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
+    (orb, consumer, supplier)
+}
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn control(url: &str, arguments: &[&str]) -> common::Ended {
+    run(&[&["event-control", url], arguments].concat())
+}
+
+#[test]
+fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
+    let arguments =
+        ["event-channel", "--real-time", "off", "--trace", "--full", "block", "--configuration", "filtering"];
+    let service = Service::start(&arguments);
+    let (_orb, consumer, supplier) = connect(&service.url);
+    let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                let number = sent.load(SeqCst) + 1;
+                supplier.push(&vec![event(TYPE, 1, number)]).unwrap();
+                sent.store(number, SeqCst);
+                // The consumer keeps up: its queue's limit is not what is looked at.
+                until("events arrive", || consumer.0.lock().unwrap().len() as u64 + 16 > number);
+            }
+        });
+        for (modules, dispatching) in [
+            ("full", "threads"),
+            ("discriminator", "none"),
+            ("full", "single"),
+            ("broadcaster", "none"),
+            ("full", "upcalls"),
+        ] {
+            let before = sent.load(SeqCst);
+            let (code, _, said) =
+                control(&service.url, &["--configuration", modules, "--dispatching", dispatching]);
+            assert_eq!(code, Some(0), "{modules}, {dispatching}: {said}");
+            until("events go on", || sent.load(SeqCst) > before + 20);
+        }
+        stop.store(true, SeqCst);
+    });
+    let sent = sent.load(SeqCst);
+    until("all have arrived", || consumer.0.lock().unwrap().len() as u64 == sent);
+    assert!(consumer.0.lock().unwrap().iter().copied().eq(1..=sent), "none lost, doubled or reordered");
+
+    // What a configuration is shows in what comes: a broadcaster does not ask what was wanted.
+    supplier.push(&vec![event(TYPE + 1, 1, 7_000_000), event(TYPE, 1, 7_000_001)]).unwrap();
+    until("the wanted one comes", || consumer.0.lock().unwrap().last() == Some(&7_000_001));
+    assert!(!consumer.0.lock().unwrap().contains(&7_000_000));
+    assert_eq!(control(&service.url, &["--configuration", "broadcaster"]).0, Some(0));
+    supplier.push(&vec![event(TYPE + 1, 1, 8_000_000)]).unwrap();
+    until("what nobody asked for comes", || consumer.0.lock().unwrap().last() == Some(&8_000_000));
+
+    let folder = Folder::new("event-control");
+    let (trace, page) = (folder.file("flight.trace"), folder.file("flight.html"));
+    let (code, said, error) = control(&service.url, &["--trace", &trace]);
+    assert_eq!((code, said.trim()), (Some(0), trace.as_str()), "{error}");
+    assert_eq!(run(&["timeline", &trace, "--out", &page]).0, Some(0));
+    let recording = isorb_timeline::decode(&std::fs::read(&trace).unwrap()).unwrap();
+    let timeline = isorb_timeline::Timeline::of("flight", &[recording]);
+    let row = timeline.rows.iter().find(|row| row.consumer).expect("the consumer has a row");
+    assert!(
+        row.runs.len() as u64 > sent / 2
+            && timeline.rows.iter().any(|row| row.supplier && !row.marks.is_empty())
+    );
+}
+
+#[test]
+fn what_a_channel_cannot_do_is_said() {
+    let service = Service::start(&["event-channel", "--real-time", "off"]);
+    let (code, _, said) =
+        control(&service.url, &["--configuration", "full", "--dispatching", "threads", "--threads", "1000"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("1000 threads a level"), "{said}");
+    let (code, _, said) = control(&service.url, &[]);
+    assert!(code == Some(2) && said.contains("--trace"), "{said}");
+    let (code, _, said) = control(&service.url, &["--dispatching", "threads", "--trace", "x"]);
+    assert!(code == Some(2) && said.contains("--configuration"), "{said}");
+}
+
+#[test]
+fn a_browser_sees_what_remote_consumers_get() {
+    let Some(mut browser) = chromium::Browser::start() else {
+        return println!("{}", chromium::MISSING);
+    };
+    let (service, address) = Service::with_page(&["event-channel", "--real-time", "off", "--admin", "0"]);
+    let (_orb, consumer, supplier) = connect(&service.url);
+    let (_orb, _other, _) = connect(&service.url);
+    browser.open(&format!("http://{address}/"));
+    (1..=25).for_each(|number| supplier.push(&vec![event(TYPE, 1, number)]).unwrap());
+    until("events come", || consumer.0.lock().unwrap().len() == 25);
+    let rows = "return [...document.querySelectorAll('#consumers tbody tr')].map((row) =>
+        row.cells[0].textContent + ': ' + row.querySelector('[data-field=pushed]').textContent).sort().join('; ')";
+    let mut shown = String::new();
+    until("the page has them", || {
+        shown = browser.run(rows).as_str().unwrap_or_default().to_owned();
+        shown.matches(": 25").count() == 2
+    });
+    // Two remote consumers can be told apart.
+    let names: Vec<&str> = shown.split("; ").collect();
+    assert!(names.len() == 2 && names[0] != names[1], "{shown}");
+    let bars = browser.run("return document.querySelectorAll('[data-field=response] svg rect').length");
+    assert!(bars.as_u64() > Some(0), "{bars}");
+    assert_eq!(browser.complaints(), Vec::<serde_json::Value>::new());
+}

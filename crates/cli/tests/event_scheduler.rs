@@ -1,0 +1,211 @@
+//! An event channel that admits by a schedule: a scheduler in another process, or a schedule file. The application is a third process.
+
+mod common;
+mod page;
+
+use common::{Folder, Service, run};
+use isorb::{Config, Kind, Orb, Upcall};
+use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_sched_service::rtec_scheduler::{
+    Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
+};
+use page::state;
+use std::sync::{Arc, Mutex};
+
+const MS: u64 = 10_000;
+
+#[derive(Default)]
+struct Consumer(Mutex<Vec<u64>>);
+
+impl comm::PushConsumer for Consumer {
+    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
+        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
+        Ok(())
+    }
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+fn event(type_: i32, creation_time: u64) -> comm::Event {
+    let header = comm::EventHeader { type_, source: 0, ttl: 4, creation_time, ..Default::default() };
+    comm::Event { header, data: Default::default() }
+}
+
+/// The application: an ORB of its own, the scheduler's client and the channel's.
+struct Application {
+    orb: Orb,
+    channel: admin::EventChannelRef,
+}
+
+impl Application {
+    fn new(channel: &Service) -> Application {
+        let orb = Orb::with_config(Config::default());
+        orb.root_poa().unwrap().manager().activate().unwrap();
+        let channel = orb.resolve(&channel.url).unwrap();
+        Application { orb, channel }
+    }
+
+    /// Connects a consumer as the operation of this handle; the channel's sentence where it is refused.
+    fn connect(&self, handle: i32) -> Result<(admin::ProxyPushSupplierRef, Arc<Consumer>), String> {
+        let consumer = Arc::new(Consumer::default());
+        let reference: comm::PushConsumerRef =
+            self.orb.root_poa().unwrap().activate(consumer.clone()).unwrap();
+        let dependency = admin::Dependency { event: event(20, 0), rt_info: handle };
+        let qos = admin::ConsumerQOS { dependencies: vec![dependency], is_gateway: false };
+        let proxy = self.channel.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+        match proxy.connect_push_consumer(&reference, &qos) {
+            Ok(()) => Ok((proxy, consumer)),
+            Err(admin::proxy_push_supplier::ConnectPushConsumerError::System(error)) => {
+                assert_eq!(error.kind, Kind::NoResources, "{error}");
+                Err(error.detail.expect("it says why").into_string())
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+fn operation(scheduler: &SchedulerRef, name: &str, cost: u64, period: u64) -> i32 {
+    let handle = scheduler.create(name).unwrap();
+    set(scheduler, handle, cost, period);
+    handle
+}
+
+/// Times in milliseconds.
+fn set(scheduler: &SchedulerRef, handle: i32, cost: u64, period: u64) {
+    let (medium, important) = (Criticality_t::MediumCriticality, Importance_t::MediumImportance);
+    let (cost, period) = (cost * MS, i32::try_from(period * MS).unwrap());
+    scheduler.set(handle, medium, cost, cost, 0, period, important, 0, 0, Info_Type_t::Operation).unwrap();
+}
+
+fn after(scheduler: &SchedulerRef, handle: i32, before: i32) {
+    scheduler.add_dependency(handle, before, 1, Dependency_Type_t::OneWayCall).unwrap();
+}
+
+/// Priority and deadline in milliseconds of each consumer, in the order of their numbers.
+fn placed(page: &str) -> Vec<(i64, Option<u64>)> {
+    let state = state(page);
+    let mut consumers = state["consumers"].as_array().unwrap().clone();
+    consumers.sort_by_key(|consumer| consumer["id"].as_u64());
+    let deadline = |consumer: &serde_json::Value| consumer["deadline_ns"].as_u64().map(|ns| ns / 1_000_000);
+    consumers.iter().map(|consumer| (consumer["priority"].as_i64().unwrap(), deadline(consumer))).collect()
+}
+
+fn channel(arguments: &[&str]) -> (Service, String) {
+    Service::with_page(&[&["event-channel", "--real-time", "off", "--admin", "0"], arguments].concat())
+}
+
+#[test]
+fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers() {
+    let service = Service::start(&["scheduler"]);
+    let client = Orb::with_config(Config::default());
+    let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
+    let imu = operation(&scheduler, "imu", 5, 20);
+    let fuse = operation(&scheduler, "fuse", 3, 0);
+    let map = operation(&scheduler, "map", 30, 100);
+    after(&scheduler, fuse, imu);
+    scheduler.compute_scheduling(1, 99).unwrap();
+
+    let (served, page) = channel(&["--scheduler", &service.url]);
+    let application = Application::new(&served);
+    let connected: Vec<_> = [imu, fuse, map, 0].map(|handle| application.connect(handle).unwrap()).into();
+    // The scheduler's priorities; who is no operation is promised nothing.
+    let known = [imu, fuse, map].map(|handle| i64::from(scheduler.priority(handle).unwrap().0));
+    assert_eq!(known, [99, 99, 98]);
+    let places = placed(&page);
+    assert_eq!(places.iter().map(|place| place.0).collect::<Vec<_>>(), [99, 99, 98, 0]);
+    assert_eq!((places[0].1, places[2].1, places[3].1), (Some(20), Some(100), None));
+    // The chain's deadline counts from the imu's clock: what that one and a round of the level may take is gone.
+    assert_eq!(places[1].1, Some(12));
+
+    // They are served, whatever their place.
+    let supplier =
+        application.channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
+    supplier.push(&vec![event(20, 7)]).unwrap();
+    for (_, consumer) in &connected {
+        let start = std::time::Instant::now();
+        while consumer.0.lock().unwrap().is_empty() {
+            assert!(start.elapsed().as_secs() < 60, "an event does not come");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    let twice = application.connect(map).map(|_| ()).unwrap_err();
+    assert_eq!(twice, "map cannot be admitted: another consumer is connected as this operation");
+    assert_eq!(application.connect(99).map(|_| ()).unwrap_err(), "no operation is registered as 99");
+
+    // One more than there is time for, and what it needs to fit.
+    let video = operation(&scheduler, "video", 34, 120);
+    let refused = application.connect(video).map(|_| ()).unwrap_err();
+    assert!(refused.starts_with("video cannot be admitted: its response is "), "{refused}");
+    assert!(refused.ends_with(", its deadline 120 ms"), "{refused}");
+    set(&scheduler, video, 9, 120);
+    application.connect(video).unwrap();
+    // A place is free again when its consumer is gone.
+    connected[2].0.disconnect_push_supplier().unwrap();
+    application.connect(map).unwrap();
+
+    let flood = operation(&scheduler, "flood", 50, 60);
+    let refused = application.connect(flood).map(|_| ()).unwrap_err();
+    assert!(refused.contains("the tasks ask for 160.8 % of the processor: flood 83.3 %, "), "{refused}");
+}
+
+#[test]
+fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
+    for policy in ["edf", "mlf", "muf"] {
+        let service = Service::start(&["scheduler", "--policy", policy]);
+        let client = Orb::with_config(Config::default());
+        let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
+        let (served, page) = channel(&["--scheduler", &service.url]);
+        let application = Application::new(&served);
+        let sensor = operation(&scheduler, "sensor", 5, 100);
+        let fuse = operation(&scheduler, "fuse", 10, 0);
+        let show = operation(&scheduler, "show", 10, 0);
+        after(&scheduler, fuse, sensor);
+        after(&scheduler, show, fuse);
+        for handle in [sensor, fuse, show] {
+            application.connect(handle).unwrap();
+        }
+        // A fifth, two and two of the hundred from the sensor's clock on, each counted from its own events.
+        let deadlines: Vec<Option<u64>> = placed(&page).into_iter().map(|place| place.1).collect();
+        assert_eq!(deadlines, [Some(20), Some(40), Some(40)], "{policy}");
+
+        // Each step alone would be in time; one after the other they are not.
+        set(&scheduler, fuse, 50, 0);
+        let late = operation(&scheduler, "late", 46, 0);
+        after(&scheduler, late, fuse);
+        let refused = application.connect(late).map(|_| ()).unwrap_err();
+        assert!(refused.contains("the tasks ask for 111.0 % of the processor: fuse 50.0 %"), "{refused}");
+        set(&scheduler, late, 34, 0);
+        let refused = application.connect(late).map(|_| ()).unwrap_err();
+        assert!(refused.starts_with("late cannot be admitted: its response is "), "{policy}: {refused}");
+        assert!(refused.ends_with(", its deadline 100 ms"), "{policy}: {refused}");
+    }
+}
+
+#[test]
+fn a_schedule_file_admits_without_a_scheduler() {
+    let folder = Folder::new("event-schedule");
+    let file = folder.file("s.toml");
+    let text = "priorities = [10, 20]\n[[operation]]\nname = 'imu'\ncost = '2 ms'\nperiod = '10 ms'\n\
+        [[operation]]\nname = 'late'\ncost = '5 ms'\nperiod = '40 ms'\ndeadline = '6 ms'\n";
+    std::fs::write(&file, text).unwrap();
+    let (served, page) = channel(&["--schedule", &file]);
+    let application = Application::new(&served);
+    application.connect(1).unwrap();
+    assert_eq!(placed(&page), [(20, Some(10))]);
+    let refused = application.connect(2).map(|_| ()).unwrap_err();
+    assert_eq!(refused, "late cannot be admitted: its response is >= 7 ms, its deadline 6 ms");
+
+    std::fs::write(&file, text.replace("'2 ms'", "'9 ms'")).unwrap();
+    let (code, _, error) = run(&["event-channel", "--schedule", &file]);
+    assert_eq!(code, Some(1));
+    let said = "s.toml:1: the tasks ask for 102.5 % of the processor: imu 90.0 %, late 12.5 %";
+    assert!(error.contains(said), "{error}");
+    std::fs::write(&file, text.replace("'10 ms'", "'0'")).unwrap();
+    let (code, _, error) = run(&["event-channel", "--schedule", &file]);
+    assert!(code == Some(1) && error.contains("s.toml:3: imu: its period is zero"), "{error}");
+    let (code, _, error) = run(&["event-channel", "--scheduler", "corbaloc::127.0.0.1:1/ScheduleService"]);
+    assert!(code == Some(1) && error.contains("corbaloc::127.0.0.1:1/ScheduleService"), "{error}");
+}

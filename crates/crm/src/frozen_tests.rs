@@ -1,0 +1,164 @@
+//! A node or a coordinator that hangs: its process is stopped, and its sockets stay open. What has nothing to do with it goes on.
+
+use crate::coordinator::{Coordinator, MemoryStore};
+use crate::idl::{Area, Path, ReaderQoS};
+use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, sooner_or_later};
+use crate::memory::State;
+use crate::node::{NodeServer, ServerConfig};
+use crate::{AreaReader, AreaWriter, Error, Library};
+use isorb::Reference;
+use isorb_rt::time::Deadline;
+use rustix::process::{Pid, Signal, kill_process};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than any patience: what waits for an answer is late in any case.
+const LONG: Duration = Duration::from_secs(180);
+const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
+
+impl Victim {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+}
+
+fn area(library: &Library, name: &str) -> AreaWriter {
+    library.create_area(&Area { name: name.into(), size: 64, histories: 2 }).unwrap();
+    library.map_writer(name, QOS).unwrap()
+}
+
+fn on_all_paths(library: &Library, name: &str) -> Vec<AreaReader> {
+    PATHS.map(|path| library.attach_reader(name, by(path)).unwrap()).into()
+}
+
+fn until(what: &str, reader: &mut AreaReader, number: u64) {
+    let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
+    while reader.latest(&mut out).map_or(0, |sample| sample.source) < number {
+        assert!(!deadline.is_past(), "{what}: value {number} did not come, {:?}", reader.state());
+        let _ = reader.wait(Duration::from_millis(50));
+    }
+}
+
+fn until_state(what: &str, reader: &mut AreaReader, state: State) {
+    let deadline = Deadline::after(PATIENCE);
+    while reader.state() != Some(state) {
+        assert!(!deadline.is_past(), "{what}: {:?} instead of {state:?}", reader.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn node(
+    running: &Running,
+    folder: &Folder,
+    name: &str,
+    glob: &str,
+    answer: Duration,
+) -> (NodeServer, Library) {
+    let socket = folder.file(name);
+    let config = ServerConfig { answer, ..ServerConfig::new(name, &socket) };
+    let server = NodeServer::start(&running.0, config, Some(running.0.resolve(glob).unwrap())).unwrap();
+    (server, Library::connect(&running.0, socket).unwrap())
+}
+
+/// Three nodes that read each other's areas on all paths. One of them hangs.
+#[test]
+fn a_node_that_hangs_delays_nobody_else() {
+    let folder = Folder::new("frozen-node");
+    let (coordinator, orbs) = (Running::at(0), [(); 2].map(|()| Running::at(0)));
+    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    // Whoever waited for the one that hangs would do so for good.
+    let answer = LONG;
+    let (_near, near) = node(&orbs[0], &folder, "near", &glob, answer);
+    let (_far, far) = node(&orbs[1], &folder, "far", &glob, answer);
+    let ill_socket = folder.file("ill");
+    let mut victim = Victim::start(&format!("node ill {} {glob} -1", ill_socket.display()));
+    let app = Running::at(0);
+    let ill = sooner_or_later("the third node", || Library::connect(&app.0, &ill_socket));
+
+    let (mut writer, mut of_ill) = (area(&near, "sound"), area(&ill, "ill"));
+    let mut sound = on_all_paths(&far, "sound");
+    let (mut from_ill, mut at_ill) = (on_all_paths(&near, "ill"), on_all_paths(&ill, "sound"));
+    writer.write(b"all are well").unwrap();
+    of_ill.write(b"all are well").unwrap();
+    sound.iter_mut().chain(&mut at_ill).chain(&mut from_ill).for_each(|reader| until("before", reader, 1));
+
+    victim.signal(Signal::STOP);
+    // It is asked for something as well, and does not answer.
+    let asks = far.clone();
+    let asking = std::thread::spawn(move || asks.attach_reader("ill", by(Path::PathUdp)).map(drop));
+    for n in 2..=200 {
+        // Sockets and windows towards the one that hangs fill up.
+        writer.write(&[n as u8; 64]).unwrap();
+        sound.iter_mut().for_each(|reader| until("while one hangs", reader, n));
+    }
+    let sure = ReaderQoS { guaranteed: true, deadline: 50_000_000, ..by(Path::PathUdp) };
+    let mut promised = near.map_writer("sound", QOS).unwrap_err();
+    assert!(matches!(promised, Error::WriterExists(_)), "{promised}");
+    drop(writer);
+    let mut writer = near.map_writer("sound", crate::idl::WriterQoS { period: 50_000_000, size: 0 }).unwrap();
+    let mut new = far.attach_reader("sound", sure).expect("set-up goes on, too");
+    let last = writer.write(b"new").unwrap();
+    until("attached while one hangs", &mut new, last);
+    from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
+    assert!(!asking.is_finished(), "nobody answered");
+    promised = near.create_area(&Area { name: "ill".into(), size: 64, histories: 2 }).unwrap_err();
+    assert!(matches!(promised, Error::AreaExists(_)), "its areas are its own: {promised}");
+
+    victim.signal(Signal::CONT);
+    asking.join().unwrap().unwrap();
+    let last = writer.write(b"well again").unwrap();
+    at_ill.iter_mut().for_each(|reader| until("afterwards", reader, last));
+    let last = of_ill.write(b"well again").unwrap();
+    from_ill.iter_mut().for_each(|reader| until("of the one that hung", reader, last));
+    drop((of_ill, at_ill, ill));
+    victim.kill();
+}
+
+#[test]
+fn whoever_asks_one_that_hangs_is_told_so() {
+    let folder = Folder::new("frozen-answer");
+    let (coordinator, orb) = (Running::at(0), Running::at(0));
+    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let (_near, near) = node(&orb, &folder, "near", &glob, Duration::from_millis(300));
+    let socket = folder.file("ill");
+    let mut victim = Victim::start(&format!("node ill {} {glob} -1", socket.display()));
+    let app = Running::at(0);
+    let ill = sooner_or_later("the other node", || Library::connect(&app.0, &socket));
+    let _writer = area(&ill, "ill");
+    victim.signal(Signal::STOP);
+    match near.attach_reader("ill", by(Path::PathUdp)) {
+        Err(Error::Unavailable(error)) => {
+            assert!(error.reason.contains("the node of ill did not answer within 300ms"), "{}", error.reason);
+        }
+        other => panic!("{other:?}"),
+    }
+    victim.signal(Signal::CONT);
+    drop((_writer, ill));
+    victim.kill();
+}
+
+/// Readers on the ORB's paths are told of a node's death by nobody but a thread that waits for nobody.
+#[test]
+fn a_coordinator_that_hangs_delays_no_news_of_a_death() {
+    let folder = Folder::new("frozen-coordinator");
+    let coordinator = Victim::start(&format!("coordinator 0 {} -1", folder.file("store.redb").display()));
+    let glob = format!("corbaloc::1.2@127.0.0.1:{}/ReflectiveMemory", coordinator.1);
+    let orb = Running::at(0);
+    let (_near, near) = node(&orb, &folder, "near", &glob, LONG);
+    let socket = folder.file("mortal");
+    let mut victim = Victim::start(&format!("node mortal {} {glob} -1", socket.display()));
+    let app = Running::at(0);
+    let mortal = sooner_or_later("the other node", || Library::connect(&app.0, &socket));
+    let mut writer = area(&mortal, "mortal");
+    let mut readers = on_all_paths(&near, "mortal");
+    writer.write(b"alive").unwrap();
+    readers.iter_mut().for_each(|reader| until("before", reader, 1));
+    coordinator.signal(Signal::STOP);
+    // Longer than the interval at which it is asked: the thread that asks it waits for it now.
+    std::thread::sleep(Duration::from_millis(2500));
+    victim.kill();
+    readers.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
+    coordinator.signal(Signal::CONT);
+}

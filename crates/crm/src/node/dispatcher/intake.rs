@@ -1,0 +1,107 @@
+//! What a dispatching thread takes in: datagrams of guaranteed channels by urgency, others in order of arrival.
+
+use super::{GROUPS, ROOM, SECOND, SOCKET, Shared};
+use crate::node::inlets::of_token;
+use crate::node::multicast::Groups;
+use crate::plane::{INTAKE, Via};
+use crate::steps::{Step, step};
+use crate::wire::Outcome;
+use isorb_rt::net::{Events, Poller};
+use isorb_rt::time::{Deadline, now_ns};
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
+
+impl Shared {
+    /// Waits until something was written, came in or is due. Of what came in for best effort, takes so much that nothing urgent waits for long,
+    /// from another socket first each time.
+    pub(super) fn look(&self, events: &mut Events<ROOM>, until: Deadline, first: usize, input: &mut [u8]) {
+        // Whoever looks late may have something to send.
+        let until = if self.settle() { Deadline::PAST } else { until };
+        let mut incoming = [false; 3];
+        let mut wait = until;
+        // What does not fit is reported by the next wait, those that were there before after it.
+        let sockets = self.inlets.load(Ordering::Relaxed);
+        for _ in 0..=sockets / ROOM {
+            if self.hear(events, wait, &mut incoming) < ROOM {
+                break;
+            }
+            wait = Deadline::PAST;
+        }
+        let mut room = {
+            let mut work = self.work.lock();
+            match () {
+                () if work.plane.has_arrivals() => 0,
+                // There was nothing to do: what is urgent waits for the link.
+                () if work.plane.is_urgent(now_ns()) => usize::from(until != Deadline::PAST),
+                () => INTAKE,
+            }
+        };
+        let sockets = [Some(&self.socket), self.second.as_ref(), self.groups.as_ref().map(Groups::socket)];
+        for at in (first..first + 3).map(|at| at % 3).filter(|at| incoming[*at]) {
+            if let Some(socket) = sockets[at] {
+                self.take_in(socket, &mut room, input);
+            }
+        }
+    }
+
+    /// One wait: who rang, whose datagrams came, and at which of the common sockets. Gives the number of events.
+    fn hear(&self, events: &mut Events<ROOM>, until: Deadline, incoming: &mut [bool; 3]) -> usize {
+        let Ok(ready) = self.poller.wait(events, until) else { return 0 };
+        let mut count = 0;
+        for event in ready {
+            count += 1;
+            match event.token {
+                SOCKET => incoming[0] = true,
+                SECOND => incoming[1] = true,
+                GROUPS => incoming[2] = true,
+                Poller::WAKE => {}
+                token => match of_token(token) {
+                    Some((receive, via)) => self.work.lock().plane.arrived(receive, via),
+                    None => self.rung(token),
+                },
+            }
+        }
+        count
+    }
+
+    /// Takes one datagram off the socket of a guaranteed channel.
+    pub(super) fn take_from(&self, socket: &UdpSocket, receive: u32, via: Via, input: &mut [u8]) {
+        let got = socket.recv_from(input);
+        let mut work = self.work.lock();
+        match got {
+            Ok((len, from)) => {
+                step(Step::DatagramCame);
+                let outcome = work.plane.received_for(Some(receive), from, &input[..len], now_ns());
+                // Most likely that was all of a value; if not, the next look says so. What is not the channel's has no right to its urgency.
+                if !matches!(outcome, Some(Outcome::Part | Outcome::Alive)) {
+                    work.plane.emptied(receive, via);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => work.plane.emptied(receive, via),
+            // An ICMP refusal of something that was sent: the next datagram is behind it.
+            Err(_) => {}
+        }
+    }
+
+    /// Takes in what one socket has, at most `room` datagrams, and takes them off it.
+    fn take_in(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
+        while *room > 0 {
+            *room -= 1;
+            match socket.recv_from(input) {
+                Ok((len, from)) => {
+                    step(Step::DatagramCame);
+                    let mut work = self.work.lock();
+                    let now = now_ns();
+                    work.plane.received(from, &input[..len], now);
+                    if work.plane.is_urgent(now) {
+                        *room = 0;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // An ICMP refusal of something that was sent: the next datagram is behind it.
+                Err(_) => {}
+            }
+        }
+    }
+}

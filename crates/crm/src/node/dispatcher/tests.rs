@@ -1,0 +1,149 @@
+//! Dispatching threads with real sockets.
+
+use super::*;
+use crate::memory::{Geometry, Segment};
+use crate::plane::{Mode, PushSpec, ReceiveSpec};
+use crate::wire::{Channel, Datagram};
+use rustix::event::{EventfdFlags, eventfd};
+use std::time::Duration;
+
+fn config() -> DispatcherConfig {
+    DispatcherConfig {
+        udp: SocketAddr::from(([127, 0, 0, 1], 0)),
+        second: None,
+        multicast: None,
+        plane: PlaneConfig {
+            pushes: 8,
+            receives: 8,
+            heartbeat_ns: 20_000_000,
+            refresh_ns: 100_000_000,
+            link_bytes_per_s: 0,
+        },
+        class: SchedClass::Other,
+    }
+}
+
+#[test]
+fn a_value_crosses_real_sockets() {
+    let config = config();
+    let near = Dispatcher::start(&config, 0).unwrap();
+    let far = Dispatcher::start(&config, 1).unwrap();
+    let geometry = Geometry::new(100_000, 2).unwrap();
+    let source = Segment::create("source", geometry).unwrap();
+    let replica = Segment::create("replica", geometry).unwrap();
+    let id = far.reserve().unwrap();
+    let channel = Channel { id, epoch: 1, token: 77, size: 100_000, fragment: 8192, parity: 4 };
+    let spec = ReceiveSpec {
+        channel,
+        peer: near.address(),
+        target: replica.writer().unwrap(),
+        fresh_ns: None,
+        silence_ns: 60_000_000_000,
+        second: None,
+        deadline_ns: None,
+    };
+    far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
+    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+    near.watch(5, &bell).unwrap();
+    let spec = PushSpec {
+        channel,
+        to: far.address(),
+        second: None,
+        source: source.reader().unwrap(),
+        mode: Mode::OnWrite,
+        guarantee: None,
+        rate: 0,
+        burst: 0,
+    };
+    let push = near.add_push(PushAgent::new(spec).unwrap(), 5).unwrap();
+    let mut writer = source.writer().unwrap();
+    let mut reader = replica.reader().unwrap();
+    let mut value = vec![0; 100_000];
+    for n in 1..=20u8 {
+        let expected = vec![n; 100_000 - usize::from(n)];
+        writer.write(&expected).unwrap();
+        rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+        // Lost datagrams come again with the refresh.
+        reader.wait(Deadline::after(Duration::from_secs(60))).unwrap();
+        let sample = reader.latest(&mut value).unwrap();
+        assert_eq!((sample.source, &value[..sample.len]), (u64::from(n), &expected[..]));
+    }
+    assert!(near.push_stats(push).unwrap().datagrams > 20 * 12);
+    assert!(far.receive_stats(id).unwrap().shown >= 20);
+}
+
+/// A replica that keeps as many values as there will be, its agent in a dispatcher, and where datagrams for it go.
+fn replica(
+    far: &Dispatcher,
+    peer: SocketAddr,
+    deadline_ns: u64,
+    own: bool,
+) -> (Segment, Channel, SocketAddr) {
+    let segment = Segment::create("replica", Geometry::new(64, MANY as usize).unwrap()).unwrap();
+    let id = far.reserve().unwrap();
+    let channel = Channel { id, epoch: 1, token: 77, size: 64, fragment: 64, parity: 0 };
+    let spec = ReceiveSpec {
+        channel,
+        peer,
+        target: segment.writer().unwrap(),
+        fresh_ns: None,
+        silence_ns: 60_000_000_000,
+        second: None,
+        deadline_ns: Some(deadline_ns),
+    };
+    let inlet = own.then(|| far.open_inlet().unwrap());
+    let port = inlet.as_ref().map_or(far.address().port(), |inlet| inlet.ports()[0]);
+    far.add_receive(ReceiveAgent::new(spec).unwrap(), inlet).unwrap();
+    (segment, channel, SocketAddr::new(far.address().ip(), port))
+}
+
+const MANY: u64 = 100;
+
+/// How many of a hundred values that came before it are shown before the urgent one.
+fn shown_before_the_urgent_one(own: bool) -> usize {
+    let far = Dispatcher::start(&config(), 0).unwrap();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let from = peer.local_addr().unwrap();
+    let (plenty, many, many_at) = replica(&far, from, 100_000_000, own);
+    let (alarm, one, one_at) = replica(&far, from, 1_000_000, own);
+    let send = |channel: &Channel, to: SocketAddr, push: u64| {
+        let mut head = [0; HEADER];
+        let (channel, epoch, token) = (channel.id, channel.epoch, channel.token);
+        let about = Datagram {
+            channel,
+            epoch,
+            token,
+            push,
+            sequence: push,
+            size: 4,
+            writer: 1,
+            ..Datagram::default()
+        };
+        about.write_head(&mut head);
+        peer.send_to(&[&head[..], b"news"].concat(), to).unwrap();
+    };
+    {
+        // While the thread cannot work, all of it comes.
+        let _held = far.shared.work.lock();
+        (1..=MANY).for_each(|push| send(&many, many_at, push));
+        send(&one, one_at, 1);
+    }
+    let (mut plenty, mut alarm, mut out) = (plenty.reader().unwrap(), alarm.reader().unwrap(), [0; 64]);
+    let patience = Deadline::after(Duration::from_secs(60));
+    while alarm.sequence() < 1 || plenty.sequence() < MANY {
+        assert!(!patience.is_past(), "{} of {MANY}, {}", plenty.sequence(), alarm.sequence());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // They were not underway for any time: what counts as written is when they were taken in.
+    let at = alarm.latest(&mut out).unwrap().written_ns;
+    let written = |back: u64| plenty.history(back as usize, &mut out).unwrap().written_ns;
+    (0..MANY).map(written).filter(|written| *written < at).count()
+}
+
+#[test]
+fn a_guaranteed_channel_does_not_wait_behind_less_urgent_ones() {
+    let before = shown_before_the_urgent_one(true);
+    assert!(before <= 2 * AT_ONCE, "{before} of {MANY}");
+    let control = shown_before_the_urgent_one(false);
+    assert_eq!(control as u64, MANY, "at one socket they are taken in in order of arrival");
+}

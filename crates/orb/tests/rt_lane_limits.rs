@@ -1,0 +1,126 @@
+//! How many connect to a lane of a thread pool: those who say nothing give their places to others, those who have called keep theirs.
+
+mod common;
+
+use common::rt::{Witness, arc, eventually, far, lane, poa, server_with};
+use common::{EchoRef, raw::Raw};
+use isorb::poa::PoaPolicies;
+use isorb::rt::policy::PriorityModel::ServerDeclared;
+use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
+use isorb::{Config, Orb, Reference};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::net::SocketAddr;
+
+const PLACES: usize = 8;
+
+/// A server whose lane has few places, an object in that lane, and its pool. Nobody is closed for want of a first request: who says
+/// nothing could stay for ever.
+fn full_soon(lane: ThreadpoolLane) -> (Orb, EchoRef, u32) {
+    let config = Config { max_connections: PLACES, first_request_timeout_ms: 0, ..Config::default() };
+    let server = server_with(config);
+    let pool = server.rt().create_threadpool_with_lanes(&[lane], &ThreadpoolOptions::default()).unwrap();
+    let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, PRIORITY);
+    let object = poa(&server, "few", policies).activate(arc::<Witness>()).unwrap();
+    (server, object, pool)
+}
+
+const PRIORITY: i16 = 700;
+
+/// Somebody who connects and says nothing.
+fn silent(address: &SockAddr, kind: Type) -> Socket {
+    let domain = if address.is_unix() { Domain::UNIX } else { Domain::IPV4 };
+    let socket = Socket::new(domain, kind, None).unwrap();
+    socket.connect(address).unwrap();
+    socket
+}
+
+fn connections(server: &Orb, pool: u32) -> usize {
+    server.rt().threadpool_status(pool).unwrap()[0].connections
+}
+
+fn tcp(server: &Orb, pool: u32) -> SockAddr {
+    let (host, port) = server.rt().threadpool_status(pool).unwrap()[0].address.clone();
+    SocketAddr::new(host.parse().unwrap(), port).into()
+}
+
+#[test]
+fn those_who_say_nothing_give_their_places_to_others() {
+    let folder = std::env::temp_dir().join(format!("isorb-lane-limits-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (protocol, kind) in [("tcp", Type::STREAM), ("unix", Type::STREAM), ("segment", Type::SEQPACKET)] {
+        let path = folder.join(protocol);
+        let wanted = match protocol {
+            "tcp" => lane(PRIORITY, 1),
+            _ => lane(PRIORITY, 1).local_endpoint(format!("{protocol}:{}", path.display())),
+        };
+        let (server, object, pool) = full_soon(wanted);
+        let mut known = Raw::connect(object.object());
+        assert_eq!(known.call("ping", &[]).status, 0);
+        let address = if protocol == "tcp" { tcp(&server, pool) } else { SockAddr::unix(&path).unwrap() };
+        let crowd: Vec<Socket> = (0..3 * PLACES).map(|_| silent(&address, kind)).collect();
+        eventually("the lane is full", || connections(&server, pool) == PLACES);
+        // More newcomers than there are places, one after the other; they stay.
+        let newcomers: Vec<(Orb, EchoRef)> = (0..PLACES - 1)
+            .map(|_| {
+                let orb = Orb::with_config(Config::default());
+                let far = far(&orb, &object);
+                // While all others are new as well, it is turned away.
+                eventually("a newcomer is served", || far.ping().is_ok());
+                (orb, far)
+            })
+            .collect();
+        assert!(connections(&server, pool) <= PLACES, "{protocol}: more than may");
+        // Who was served before is so still, over the same connection.
+        assert_eq!(known.call("ping", &[]).status, 0, "{protocol}");
+        newcomers.iter().for_each(|(_, far)| far.ping().unwrap());
+        drop(crowd);
+        server.shutdown(true).unwrap();
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn those_who_have_called_keep_their_places() {
+    let (server, object, pool) = full_soon(lane(PRIORITY, 2));
+    let mut known: Vec<Raw> = (0..PLACES).map(|_| Raw::connect(object.object())).collect();
+    known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
+    // For longer than the grace of one that says nothing, so that nobody is left out of consideration for being new.
+    let newcomer = Orb::with_config(Config::default());
+    let refused = far(&newcomer, &object);
+    let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
+    while std::time::Instant::now() < until {
+        assert!(refused.ping().is_err(), "all places are taken by those who call");
+    }
+    known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
+    // When one of them leaves, there is a place.
+    known.pop();
+    eventually("a place is free", || refused.ping().is_ok());
+    known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
+    assert_eq!(connections(&server, pool), PLACES);
+    server.shutdown(true).unwrap();
+}
+
+/// A lane with all its threads busy reads nothing. Those who have sent a request meanwhile are not silent, though they seem so to it.
+#[test]
+fn who_waits_for_a_busy_thread_is_not_taken_for_silent() {
+    let (server, object, pool) = full_soon(lane(PRIORITY, 2));
+    let witness = arc::<Witness>();
+    let busy: EchoRef =
+        server.root_poa().unwrap().find_poa("few", false).unwrap().activate(witness.clone()).unwrap();
+    let mut waiting: Vec<Raw> = (0..PLACES - 2).map(|_| Raw::connect(object.object())).collect();
+    let clients: Vec<EchoRef> = (0..2).map(|_| far(&Orb::with_config(Config::default()), &busy)).collect();
+    let calls = common::rt::sleepers(&clients);
+    witness.await_inside(2);
+    eventually("all are there", || connections(&server, pool) == PLACES);
+    // Beyond the grace of who has just come.
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    // First who wants a place, then the requests: in this order the lane hears of them.
+    let address = tcp(&server, pool);
+    let newcomers: Vec<Socket> = (0..PLACES).map(|_| silent(&address, Type::STREAM)).collect();
+    waiting.iter_mut().for_each(|raw| raw.send("ping", &[]));
+    witness.open(2);
+    calls.into_iter().for_each(|call| _ = call.join().unwrap().unwrap());
+    waiting.iter_mut().for_each(|raw| assert_eq!(raw.receive().status, 0));
+    drop(newcomers);
+    server.shutdown(true).unwrap();
+}

@@ -1,0 +1,109 @@
+//! Memory for segments that the system refuses, to the client or to the server: the call goes by the reference's next endpoint, or ends in
+//! a standard exception, and nothing is left behind. One test in a process of its own, since limits and counts are those of the process.
+#![cfg(feature = "segments")]
+
+mod common;
+
+use common::{EchoRef, Parrot};
+use isorb::{Config, Kind, Orb, Reference, TransportConfig};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// More than the process may have beside what it has.
+const HUGE: usize = 1 << 30;
+const USUAL: usize = 64 << 10;
+/// What it may have: enough for threads and their heaps.
+const LEFT: u64 = 700 << 20;
+
+/// Descriptors, threads, mappings of segments.
+fn held() -> [usize; 3] {
+    let entries = |folder: &str| std::fs::read_dir(folder).unwrap().count();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let segments = maps.lines().filter(|line| line.contains("isorb-segment")).count();
+    [entries("/proc/self/fd"), entries("/proc/self/task"), segments]
+}
+
+fn settles(at_most: [usize; 3]) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !held().iter().zip(at_most).all(|(now, most)| *now <= most) {
+        assert!(Instant::now() < end, "descriptors, threads, segments: {:?}, there were {at_most:?}", held());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn orb(segment_bytes: usize, endpoints: &[&str]) -> Orb {
+    let transport = TransportConfig { segment_bytes, ..TransportConfig::default() };
+    let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
+    // Calls fail for want of memory and not of time.
+    Orb::with_config(Config { transport, endpoints, round_trip_timeout_ms: 60_000, ..Config::default() })
+}
+
+fn serve(server: &Orb) -> String {
+    let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
+    server.root_poa().unwrap().manager().activate().unwrap();
+    near.object().to_string()
+}
+
+/// The transports of those that are connected to the server.
+fn connected(server: &Orb) -> Vec<String> {
+    server.served_connections().into_iter().map(|connection| connection.peer).collect()
+}
+
+fn with_little_memory(f: impl FnOnce()) {
+    let usual = getrlimit(Resource::As);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: u64 = size.trim_end_matches("kB").trim().parse().unwrap();
+    let most = (kib << 10) + LEFT;
+    setrlimit(Resource::As, Rlimit { current: Some(most), maximum: usual.maximum }).unwrap();
+    f();
+    setrlimit(Resource::As, usual).unwrap();
+}
+
+#[test]
+fn who_gets_no_memory_for_a_segment_goes_another_way() {
+    // Who of the two asks for more than there is.
+    for (of_client, of_server) in [(HUGE, USUAL), (USUAL, HUGE)] {
+        for others in [&["unix:"][..], &["127.0.0.1:0"][..], &[][..]] {
+            let endpoints = [&["segment:"][..], others].concat();
+            let server = orb(of_server, &endpoints);
+            let reference = serve(&server);
+            // Once before anything is counted, by a client that gets its memory wherever the server does.
+            let once = orb(USUAL, &[]);
+            let _ = once.resolve::<EchoRef>(&reference).and_then(|far| far.ping());
+            once.shutdown(true).unwrap();
+            drop(once);
+            settles([usize::MAX, usize::MAX, 0]);
+            with_little_memory(|| {
+                let before = held();
+                for _ in 0..20 {
+                    let client = orb(of_client, &[]);
+                    let far: EchoRef = client.resolve(&reference).unwrap();
+                    match far.ping() {
+                        Ok(()) => assert!(!others.is_empty(), "without memory there is no other way"),
+                        Err(error) => {
+                            assert!(others.is_empty(), "{others:?}: {error}");
+                            assert!(
+                                matches!(error.kind, Kind::Transient | Kind::CommFailure | Kind::NoResources),
+                                "{error}"
+                            );
+                        }
+                    }
+                    // The same client, once more: what failed once harms no later call.
+                    assert_eq!(far.ping().is_ok(), !others.is_empty());
+                    client.shutdown(true).unwrap();
+                }
+                settles(before);
+            });
+            // With memory again the same server serves segments, where it was the client that had none.
+            if of_server == USUAL {
+                let client = orb(USUAL, &[]);
+                client.resolve::<EchoRef>(&reference).unwrap().ping().unwrap();
+                assert_ne!(held()[2], 0, "the control: segments are what is taken; {:?}", connected(&server));
+                client.shutdown(true).unwrap();
+            }
+            server.shutdown(true).unwrap();
+        }
+    }
+}

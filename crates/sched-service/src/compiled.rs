@@ -1,0 +1,297 @@
+//! A compiled schedule as a dispatcher asks it: which queue an operation's events go to, and whether they will be in time.
+//!
+//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` that runs elsewhere and says who goes before whom. The verdict is
+//! computed here in both cases, from everything that is registered, because the interface has no words for one.
+
+use crate::convert::{call, criticality_of, importance_of, kind, place};
+use crate::rtec_scheduler::scheduler::{
+    ComputeSchedulingError, DispatchConfigurationError, GetError, LastScheduledPriorityError, PriorityError,
+};
+use crate::rtec_scheduler::{Dispatching_Type_t, RT_Info, SchedulerRef};
+use isorb::SystemException;
+use isorb_sched::file::{FileError, ScheduleFile};
+use isorb_sched::graph::{Dependency, Graph, Operation};
+use isorb_sched::schedule::{Config, Schedule, ScheduleError, Severity};
+use isorb_sched::{Dispatch, Nanos, Order, Policy, Preemption};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// More operations than these are not read from a scheduler.
+const MOST: i32 = 4096;
+
+/// Operations and the queues of their events.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    graph: Graph,
+    schedule: Schedule,
+    /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level. Empty where the file says it.
+    said: Vec<Option<(u16, u8, u32)>>,
+}
+
+/// What is promised to an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promise {
+    /// Its name.
+    pub operation: String,
+    /// Where its events go; the deadline of its own counts from them.
+    pub dispatch: Dispatch,
+    /// How far apart they are, at least.
+    pub period: Nanos,
+}
+
+/// Why nothing is promised to an operation, with the numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoPromise(pub String);
+
+impl fmt::Display for NoPromise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoPromise {}
+
+/// A scheduler elsewhere could not be asked, or has no schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FetchError {
+    /// It cannot be reached, or failed.
+    System(SystemException),
+    /// What it has cannot be scheduled: a sentence with the names and numbers.
+    Unschedulable(String),
+    /// More operations are registered than are read.
+    TooMany,
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::System(error) => write!(f, "the scheduler cannot be asked: {error}"),
+            FetchError::Unschedulable(why) => f.write_str(why),
+            FetchError::TooMany => write!(f, "more than {MOST} operations are registered"),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
+
+impl From<SystemException> for FetchError {
+    fn from(error: SystemException) -> FetchError {
+        FetchError::System(error)
+    }
+}
+
+impl From<ScheduleError> for FetchError {
+    fn from(error: ScheduleError) -> FetchError {
+        FetchError::Unschedulable(error.to_string())
+    }
+}
+
+impl Compiled {
+    /// What a schedule file says, for a dispatcher that hands the processor over in this way. Handles count its operations from 1.
+    ///
+    /// # Errors
+    /// As [`ScheduleFile::compile`].
+    pub fn of_file(file: &ScheduleFile, preemption: Preemption) -> Result<Compiled, FileError> {
+        let mut file = file.clone();
+        (file.config.preemption, file.config.turns) = (preemption, true);
+        let schedule = file.compile()?;
+        Ok(Compiled { graph: file.graph, schedule, said: Vec::new() })
+    }
+
+    /// What is registered with a scheduler now, for a dispatcher that hands the processor over in this way. Where it has not computed its
+    /// schedule since something changed it is told to, with these priorities. Handles are taken to count from 1.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    ///
+    /// # Real-time
+    /// Two calls an operation; analyses. For start and connecting.
+    pub fn fetch(
+        scheduler: &SchedulerRef,
+        priorities: RangeInclusive<u16>,
+        preemption: Preemption,
+    ) -> Result<Compiled, FetchError> {
+        let infos = registered(scheduler)?;
+        let last = match scheduler.last_scheduled_priority() {
+            Err(LastScheduledPriorityError::NOT_SCHEDULED(_)) if !infos.is_empty() => {
+                compute(scheduler, priorities)?
+            }
+            Err(LastScheduledPriorityError::NOT_SCHEDULED(_)) => -1,
+            Err(LastScheduledPriorityError::System(error)) => return Err(error.into()),
+            Ok(last) => last,
+        };
+        let order = order(scheduler, last)?;
+        let mut said = Vec::with_capacity(infos.len());
+        for info in &infos {
+            said.push(said_of(scheduler, info.handle)?);
+        }
+        let policy = match order {
+            Order::Arrival => Policy::Declared,
+            Order::Deadline => Policy::EarliestDeadline,
+            Order::Laxity if last > 0 => Policy::MaximumUrgency,
+            Order::Laxity => Policy::MinimumLaxity,
+        };
+        let graph = graph(&infos, &said)?;
+        let config = Config { policy, preemption, turns: true, ..Config::default() };
+        let schedule = graph.schedule(config)?;
+        Ok(Compiled { graph, schedule, said })
+    }
+
+    /// The priorities of the queues' threads, the least urgent first.
+    #[must_use]
+    pub fn thread_priorities(&self) -> Vec<u16> {
+        let said = self.said.iter().flatten().map(|(priority, _, _)| *priority);
+        let queues = self.schedule.queues.iter().map(|queue| queue.thread_priority);
+        let all: BTreeSet<u16> = if self.said.is_empty() { queues.collect() } else { said.collect() };
+        all.into_iter().collect()
+    }
+
+    /// What is promised to the operation of this handle.
+    ///
+    /// # Errors
+    /// [`NoPromise`]: there is no such operation, or it has no events of its own, or would be late.
+    pub fn promise(&self, handle: i32) -> Result<Promise, NoPromise> {
+        let there = place(handle).filter(|place| self.graph.get(*place).is_some());
+        let place = there.ok_or_else(|| NoPromise(format!("no operation is registered as {handle}")))?;
+        let operation = &self.graph.operations()[place];
+        let fatal = self.schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal);
+        if let Some(fatal) = fatal {
+            return Err(NoPromise(format!("{} cannot be admitted: {}", operation.name, fatal.description)));
+        }
+        let mut tasks = self.schedule.of(place).peekable();
+        if tasks.peek().is_none() {
+            return Err(NoPromise(format!(
+                "{} has no events of its own: it is called, joins others or runs elsewhere",
+                operation.name
+            )));
+        }
+        let mut promise: Option<Promise> = None;
+        for (scheduled, verdict) in tasks {
+            let task = &scheduled.task;
+            if !verdict.met() {
+                return Err(NoPromise(format!(
+                    "{} cannot be admitted: its response is {}, its deadline {}",
+                    task.name, verdict.response, verdict.deadline
+                )));
+            }
+            let (thread_priority, static_subpriority, level) =
+                self.said.get(place).copied().flatten().unwrap_or((
+                    scheduled.queue.thread_priority,
+                    u8::try_from(scheduled.static_subpriority).unwrap_or(u8::MAX),
+                    scheduled.queue.level,
+                ));
+            let dispatch = Dispatch {
+                level,
+                thread_priority,
+                order: scheduled.queue.order,
+                static_subpriority,
+                deadline: task.deadline,
+                released: task.jitter,
+                cost: task.cost,
+            };
+            match &mut promise {
+                None => {
+                    let operation = operation.name.clone();
+                    promise = Some(Promise { operation, dispatch, period: task.period });
+                }
+                // One that several release has to be done with each in time.
+                Some(known) => {
+                    known.period = known.period.min(task.period);
+                    known.dispatch.cost = known.dispatch.cost.max(dispatch.cost);
+                    if dispatch.own_deadline() < known.dispatch.own_deadline() {
+                        known.dispatch = Dispatch { cost: known.dispatch.cost, ..dispatch };
+                    }
+                }
+            }
+        }
+        promise.ok_or_else(|| NoPromise(operation.name.clone()))
+    }
+}
+
+/// Everything that is registered, by handle.
+fn registered(scheduler: &SchedulerRef) -> Result<Vec<RT_Info>, FetchError> {
+    let mut infos = Vec::new();
+    for handle in 1..=MOST {
+        match scheduler.get(handle) {
+            Ok(info) => infos.push(info),
+            Err(GetError::UNKNOWN_TASK(_)) => return Ok(infos),
+            Err(GetError::System(error)) => return Err(error.into()),
+        }
+    }
+    Err(FetchError::TooMany)
+}
+
+/// The least urgent level after computing.
+fn compute(scheduler: &SchedulerRef, priorities: RangeInclusive<u16>) -> Result<i32, FetchError> {
+    let (first, last) = (i32::from(*priorities.start()), i32::from(*priorities.end()));
+    let (_, queues, anomalies) = scheduler.compute_scheduling(first, last).map_err(|error| match error {
+        ComputeSchedulingError::System(error) => FetchError::System(error),
+        error => FetchError::Unschedulable(format!("the scheduler has no schedule: {error}")),
+    })?;
+    match queues.iter().map(|queue| queue.preemption_priority).max() {
+        Some(last) => Ok(last),
+        None => {
+            let said: Vec<&str> = anomalies.iter().map(|anomaly| &*anomaly.description).collect();
+            Err(FetchError::Unschedulable(said.join("; ")))
+        }
+    }
+}
+
+/// How the queues are served: by the first that is not served in order of arrival.
+fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
+    for level in 0..=last.min(MOST) {
+        match scheduler.dispatch_configuration(level) {
+            Ok((_, Dispatching_Type_t::DeadlineDispatching)) => return Ok(Order::Deadline),
+            Ok((_, Dispatching_Type_t::LaxityDispatching)) => return Ok(Order::Laxity),
+            Ok((_, Dispatching_Type_t::StaticDispatching)) => {}
+            Err(DispatchConfigurationError::System(error)) => return Err(error.into()),
+            // It changed meanwhile.
+            Err(_) => return Ok(Order::Arrival),
+        }
+    }
+    Ok(Order::Arrival)
+}
+
+fn said_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32)>, FetchError> {
+    match scheduler.priority(handle) {
+        Ok((priority, sub, level)) => Ok(Some((
+            u16::try_from(priority).unwrap_or(0).min(32767),
+            u8::try_from(sub).unwrap_or(u8::MAX),
+            u32::try_from(level).unwrap_or(u32::MAX),
+        ))),
+        Err(PriorityError::System(error)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The graph that was registered, with the levels that the scheduler gave as declared priorities.
+fn graph(infos: &[RT_Info], said: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
+    let mut graph = Graph::new();
+    for (info, said) in infos.iter().zip(said) {
+        let dependencies = info.dependencies.iter().map(|on| {
+            let there = place(on.rt_info).filter(|place| *place < infos.len());
+            there.map(|place| Dependency {
+                on: place,
+                call: call(on.dependency_type),
+                times: u32::try_from(on.number_of_calls).unwrap_or(1),
+            })
+        });
+        let unknown =
+            || FetchError::Unschedulable(format!("{}: it depends on nobody known", info.entry_point));
+        let operation = Operation {
+            kind: kind(info.info_type),
+            worst: Nanos::from_100ns(info.worst_case_execution_time),
+            typical: Nanos::from_100ns(info.typical_execution_time),
+            cached: Nanos::from_100ns(info.cached_execution_time),
+            period: Nanos::from_100ns(u64::try_from(info.period).unwrap_or(0)),
+            priority: said.map_or(0, |(_, _, level)| u32::MAX - level),
+            criticality: criticality_of(info.criticality),
+            importance: importance_of(info.importance),
+            dependencies: dependencies.collect::<Option<Vec<_>>>().ok_or_else(unknown)?,
+            ..Operation::new(&*info.entry_point)
+        };
+        graph.add(operation).map_err(|error| FetchError::Unschedulable(error.to_string()))?;
+    }
+    Ok(graph)
+}
