@@ -50,6 +50,21 @@ impl Samples {
         self.max = self.max.max(ns);
     }
 
+    /// Those of another as well.
+    pub fn join(&mut self, more: &Samples) {
+        let (ours, theirs) = (self.histogram.len() as f64, more.histogram.len() as f64);
+        if theirs == 0.0 {
+            return;
+        }
+        let away = more.mean - self.mean;
+        self.squares += more.squares + away * away * ours * theirs / (ours + theirs);
+        self.mean += away * theirs / (ours + theirs);
+        // Both have the same buckets.
+        let _ = self.histogram.add(&more.histogram);
+        self.min = self.min.min(more.min);
+        self.max = self.max.max(more.max);
+    }
+
     /// The figures; all zero if there is no sample.
     pub fn summary(&self) -> Summary {
         let n = self.histogram.len();
@@ -124,6 +139,23 @@ mod tests {
         assert!((s.mean_ns - 500.5).abs() < 1e-9);
         // The variance of 1..=n, with n - 1, is n (n + 1) / 12.
         assert!((s.stddev_ns - (1000.0f64 * 1001.0 / 12.0).sqrt()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn joined_samples_are_as_if_they_had_been_added() {
+        let (some, others) = ([3_u64, 900, 40_000], [70_u64, 5, 1_000_000, 12]);
+        let mut joined = Samples::new();
+        for part in [&some[..], &[], &others[..]] {
+            let mut more = Samples::new();
+            more.extend(part.iter().copied());
+            joined.join(&more);
+        }
+        let mut all = Samples::new();
+        all.extend(some.into_iter().chain(others));
+        let (joined, all) = (joined.summary(), all.summary());
+        assert!((joined.mean_ns - all.mean_ns).abs() < 1e-6);
+        assert!((joined.stddev_ns - all.stddev_ns).abs() < 1e-3);
+        assert_eq!((joined.n, joined.min_ns, joined.max_ns, joined.p50_ns), (7, 3, 1_000_000, all.p50_ns));
     }
 
     #[test]

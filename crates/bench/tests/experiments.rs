@@ -98,7 +98,15 @@ fn timer_resolution() {
 fn cremes_latency() {
     check(
         "cremes-latency",
-        &["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare"],
+        &[
+            "memory-udp",
+            "memory-orb",
+            "memory-oneway",
+            "event-channel",
+            "event-channel-orb",
+            "bare",
+            "bare-again",
+        ],
         2,
     );
 }
@@ -107,7 +115,15 @@ fn cremes_latency() {
 fn cremes_jitter() {
     check(
         "cremes-jitter",
-        &["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare"],
+        &[
+            "memory-udp",
+            "memory-orb",
+            "memory-oneway",
+            "event-channel",
+            "event-channel-orb",
+            "bare",
+            "bare-again",
+        ],
         2,
     );
 }
@@ -116,7 +132,15 @@ fn cremes_jitter() {
 fn cremes_size() {
     check(
         "cremes-size",
-        &["memory-udp", "memory-orb", "memory-oneway", "event-channel", "event-channel-orb", "bare"],
+        &[
+            "memory-udp",
+            "memory-orb",
+            "memory-oneway",
+            "event-channel",
+            "event-channel-orb",
+            "bare",
+            "bare-again",
+        ],
         3,
     );
 }

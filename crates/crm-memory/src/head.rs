@@ -130,6 +130,26 @@ impl Head {
         self.hot.signal.fetch_add(1, Release);
     }
 
+    /// Looks until there is an answer, and sleeps between. `sleep` is given what the signal was before the look: whatever is announced after
+    /// that has changed it, and the sleep ends at once.
+    pub fn await_change<T>(&self, mut look: impl FnMut() -> Option<T>, mut sleep: impl FnMut(u32)) -> T {
+        loop {
+            let seen = load_acquire_32(&self.hot.signal);
+            match look() {
+                Some(answer) => return answer,
+                None => sleep(seen),
+            }
+        }
+    }
+
+    /// What the kernel does with a sleeper, without it.
+    #[cfg(loom)]
+    pub fn sleep(&self, seen: u32) {
+        while self.hot.signal.load(isorb_rt::sync::atomic::Ordering::Acquire) == seen {
+            loom::thread::yield_now();
+        }
+    }
+
     /// Sleeps while the signal holds `seen`, until the deadline. May end for no reason.
     #[cfg(not(loom))]
     pub fn sleep(&self, seen: u32, deadline: isorb_rt::time::Deadline) {

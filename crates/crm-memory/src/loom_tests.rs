@@ -1,7 +1,7 @@
 //! The protocol in every interleaving (`RUSTFLAGS="--cfg loom" cargo test -p isorb-crm-memory --release --lib loom`).
 
 use crate::geometry::Geometry;
-use crate::head::Head;
+use crate::head::{Head, State};
 use crate::ring::{Miss, Ring, Stamp};
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
@@ -86,6 +86,51 @@ fn loom_an_abandoned_value_hurts_nobody() {
         read(ring, latest).unwrap();
         writers.join().unwrap();
         read(ring, 2).unwrap();
+    });
+}
+
+/// Waits as a reader does, without a deadline: for a value beyond `seen`, or another state.
+fn wait(area: &Area, seen: u64) -> (u64, Option<State>) {
+    let look = || match (area.ring().latest(), area.head.state()) {
+        (latest, state) if latest != seen || state != Some(State::Open) => Some((latest, state)),
+        _ => None,
+    };
+    area.head.await_change(look, |seen| area.head.sleep(seen))
+}
+
+#[test]
+fn loom_a_sleeper_misses_no_value() {
+    loom::model(|| {
+        let area = Area::new(0);
+        area.head.set_state(State::Open);
+        let other = area.clone();
+        // As Writer::publish_as does it. Were the last value announced before it is there, the reader would sleep for ever.
+        let writer = thread::spawn(move || {
+            for n in 1..=2 {
+                write(other.ring(), n);
+                other.head.announce();
+            }
+        });
+        let mut seen = 0;
+        while seen < 2 {
+            let (latest, state) = wait(&area, seen);
+            assert_eq!(state, Some(State::Open));
+            assert!(latest > seen);
+            seen = latest;
+        }
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_sleeper_misses_no_end() {
+    loom::model(|| {
+        let area = Area::new(0);
+        area.head.set_state(State::Open);
+        let other = area.clone();
+        let writer = thread::spawn(move || other.head.set_state(State::WriterGone));
+        assert_eq!(wait(&area, 0), (0, Some(State::WriterGone)));
+        writer.join().unwrap();
     });
 }
 

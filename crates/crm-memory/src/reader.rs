@@ -2,7 +2,7 @@
 
 use crate::error::{ReadError, WaitError};
 use crate::geometry::Geometry;
-use crate::head::{State, load_acquire_32};
+use crate::head::State;
 use crate::mapping::Mapping;
 use crate::ring::{MAX_SEQUENCE, Miss, Ring, Stamp};
 use crate::steps::{Step, step};
@@ -153,23 +153,21 @@ impl Reader {
     /// Does not allocate. Blocks until a value, a change of state or the deadline; one load when there is a value. The
     /// writer is a process that runs at its own priority: there is nothing to inherit.
     pub fn wait(&mut self, deadline: Deadline) -> Result<(), WaitError> {
-        loop {
-            // Read before the value is looked for: what comes after changes it, and the sleep ends at once.
-            let signal = load_acquire_32(&self.ring().head.hot.signal);
-            if self.has_new() {
-                return Ok(());
+        let Reader { mapping, geometry, seen, told } = self;
+        let (head, ring) = (mapping.head(), mapping.ring(*geometry));
+        let look = || {
+            if ring.latest() != *seen {
+                return Some(Ok(()));
             }
-            let state = self.state().ok_or(WaitError::Damaged)?;
-            let before = self.told.replace(state).unwrap_or(State::Open);
+            let Some(state) = head.state() else { return Some(Err(WaitError::Damaged)) };
+            let before = told.replace(state).unwrap_or(State::Open);
             if state.is_final() || state != before {
-                return Err(WaitError::Changed(state));
+                return Some(Err(WaitError::Changed(state)));
             }
             // Not left to the kernel: it does not look at the clock when the signal has changed already.
-            if deadline.is_past() {
-                return Err(WaitError::TimedOut);
-            }
-            self.ring().head.sleep(signal, deadline);
-        }
+            deadline.is_past().then_some(Err(WaitError::TimedOut))
+        };
+        head.await_change(look, |seen| head.sleep(seen, deadline))
     }
 
     /// The area's state, unless it is damaged.

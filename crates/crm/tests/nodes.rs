@@ -2,11 +2,10 @@
 
 mod world;
 
-use isorb::Reference;
-use isorb_crm::idl::{Area, Mode, Path, RIORef, ReaderQoS, WriterQoS};
+use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::memory::{ReadError, State, WaitError};
-use isorb_crm::{AreaReader, Error, Rio};
-use isorb_rt::time::{Deadline, now_ns};
+use isorb_crm::{AreaReader, Error};
+use isorb_rt::time::Deadline;
 use std::time::Duration;
 use world::*;
 
@@ -219,48 +218,6 @@ fn readers_that_ask_for_the_same_share_a_replica() {
     assert_eq!(until(&mut readers[0], 2), b"for one");
     readers.clear();
     assert_eq!(channels(), 0);
-}
-
-#[test]
-fn rio_is_an_object_like_any_other() {
-    let world = World::new();
-    let near = world.library(0);
-    let (local, name) = Rio::activate(&world.app.orb, &near).unwrap();
-    assert!(name.starts_with("crm-") && name.contains(&std::process::id().to_string()));
-    world.app.orb.root_poa().unwrap().manager().activate().unwrap();
-    let use_it = |rio: &RIORef, name: &str| {
-        use isorb_crm::idl::rio::ReadLatestError;
-        rio.create_area(&area(name, 32)).unwrap();
-        let writer = rio.map_writer(name, QOS).unwrap();
-        let reader = rio.attach_reader(name, on_write()).unwrap();
-        assert!(matches!(rio.read_latest(reader, 0, 0), Err(ReadLatestError::NoValueYet(_))));
-        assert!(matches!(rio.read_next(reader, 1_000_000), Err(ReadLatestError::TimedOut(_))));
-        for n in 1..=3u64 {
-            assert_eq!(rio.write(writer, &[n as u8; 8]).unwrap(), n);
-        }
-        let (data, about) = rio.read_next(reader, 0).unwrap();
-        assert_eq!((&data[..], about.number, about.missed), (&[1; 8][..], 1, 0));
-        let (data, about) = rio.read_latest(reader, PATIENCE.as_nanos() as u64, 0).unwrap();
-        assert_eq!((&data[..], about.number, about.missed), (&[3; 8][..], 3, 1));
-        assert!(about.age < now_ns());
-        assert_eq!(rio.read_history(reader, 2).unwrap().0, [1; 8]);
-        assert!(matches!(rio.read_history(reader, 9), Err(ReadLatestError::Overwritten(_))));
-        assert!(
-            matches!(rio.read_latest(reader, 1, 1), Err(ReadLatestError::TimedOut(_))),
-            "older than a ns"
-        );
-        assert!(matches!(rio.read_latest(writer, 0, 0), Err(ReadLatestError::UnknownHandle(_))));
-        assert!(rio.write(writer, &[0; 33]).is_err());
-        assert_eq!(rio.get_statistics(reader).unwrap().values, 3);
-        rio.detach(writer).unwrap();
-        assert!(rio.detach(writer).is_err());
-        rio.destroy_area(name).unwrap();
-        assert!(matches!(rio.read_next(reader, PATIENCE.as_nanos() as u64), Err(ReadLatestError::Lost(_))));
-    };
-    use_it(&local, "by-call");
-    // Another process's view: by GIOP.
-    let far: RIORef = world.coordinator.orb.resolve(&local.object().to_string()).unwrap();
-    use_it(&far, "by-giop");
 }
 
 #[test]

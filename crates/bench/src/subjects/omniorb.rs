@@ -87,6 +87,32 @@ pub fn smallest() -> Result<PathBuf, Missing> {
     .map_err(not_built)
 }
 
+const CREMES: [(&str, &str); 4] = [
+    ("cremes.idl", include_str!("../../idl/cremes.idl")),
+    ("peer.h", include_str!("../../peers/omniorb/peer.h")),
+    ("server.cc", include_str!("../../peers/omniorb-cremes/server.cc")),
+    ("client.cc", include_str!("../../peers/omniorb-cremes/client.cc")),
+];
+
+/// The folder with the `client` and `server` of the cremes experiments.
+///
+/// # Errors
+/// [`Missing`].
+pub fn cremes() -> Result<PathBuf, Missing> {
+    ready()?;
+    let set_up = FLAGS.join(" ") + &version();
+    cached("omniorb-cremes", &CREMES, &set_up, |folder| {
+        step(folder, "omniidl", &["-bcxx", "cremes.idl"])?;
+        for program in ["server", "client"] {
+            let source = format!("{program}.cc");
+            let libraries = ["-lomniORB4", "-lomnithread", "-lpthread"];
+            compile(folder, &[&["-w", "-o", program, &source, "cremesSK.cc"], &libraries[..]].concat())?;
+        }
+        Ok(())
+    })
+    .map_err(not_built)
+}
+
 /// Whether omniORB's programs can be built here.
 fn ready() -> Result<(), Missing> {
     if !installed("omniidl") || !has_headers() {

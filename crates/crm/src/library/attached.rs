@@ -172,8 +172,12 @@ impl AreaReader {
 
     /// Another reader of the same attachment, which has read nothing yet.
     pub(super) fn again(&self) -> Result<AreaReader, Error> {
-        let reader = self.attachment.segment.lock().reader()?;
-        Ok(AreaReader::new(reader, self.attachment.clone()))
+        self.handle().reader()
+    }
+
+    /// What can be done with it while somebody else reads.
+    pub(super) fn handle(&self) -> ReaderHandle {
+        ReaderHandle(self.attachment.clone())
     }
 
     /// The area's name.
@@ -296,7 +300,7 @@ impl AreaReader {
     /// # Errors
     /// `WrongSize` where this library has as many notifiers as it may; `Unavailable`.
     pub fn notify(&self, sink: impl EventSink, what: EventQoS) -> Result<Notifier, Error> {
-        Notifier::start(self.again()?, Box::new(sink), what, self.attachment.session.notifiers())
+        self.handle().notify(sink, what)
     }
 
     /// Bytes of the largest value.
@@ -309,8 +313,7 @@ impl AreaReader {
     /// # Errors
     /// `Unavailable`, also where the area is of this node.
     pub fn set_running(&self, running: bool) -> Result<(), Error> {
-        let (server, session) = self.attachment.session.server()?;
-        Ok(server.set_running(session, self.attachment.ticket(), running)?)
+        self.handle().set_running(running)
     }
 
     /// What the server counts.
@@ -318,9 +321,7 @@ impl AreaReader {
     /// # Errors
     /// `Unavailable`.
     pub fn statistics(&self) -> Result<Statistics, Error> {
-        let mut statistics = self.attachment.library().statistics(self.attachment.ticket())?;
-        statistics.stale += self.attachment.stale.load(Ordering::Relaxed);
-        Ok(statistics)
+        self.handle().statistics()
     }
 
     /// Reads from the segment that the server hands out now. One load when it is the same.
@@ -338,6 +339,41 @@ impl AreaReader {
         if let Ok(reader) = segment.reader() {
             self.reader = reader;
         }
+    }
+}
+
+/// A reader's attachment, without its place in the memory.
+pub(super) struct ReaderHandle(Arc<Attachment>);
+
+impl ReaderHandle {
+    /// Another reader of the attachment, which has read nothing yet.
+    fn reader(&self) -> Result<AreaReader, Error> {
+        let reader = self.0.segment.lock().reader()?;
+        Ok(AreaReader::new(reader, self.0.clone()))
+    }
+
+    /// See [`AreaReader::notify`].
+    pub fn notify(&self, sink: impl EventSink, what: EventQoS) -> Result<Notifier, Error> {
+        Notifier::start(self.reader()?, Box::new(sink), what, self.0.session.notifiers())
+    }
+
+    /// See [`AreaReader::set_running`].
+    pub fn set_running(&self, running: bool) -> Result<(), Error> {
+        let (server, session) = self.0.session.server()?;
+        Ok(server.set_running(session, self.0.ticket(), running)?)
+    }
+
+    /// See [`AreaReader::statistics`].
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        let mut statistics = self.0.library().statistics(self.0.ticket())?;
+        statistics.stale += self.0.stale.load(Ordering::Relaxed);
+        Ok(statistics)
+    }
+}
+
+impl fmt::Debug for ReaderHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReaderHandle").field(&self.0.name).finish()
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::{Echo, STAMP, stamped};
-use super::{Sender, Site, Wired};
+use super::site::{Sender, Site, Wired};
 use crate::experiments::BenchError;
 
 /// Octets of a value in a datagram.
@@ -58,7 +58,12 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
         let give = give.clone();
         Box::new(move |value: &[u8]| drop(give.try_send(value.to_vec())))
     };
-    Ok(Wired { senders: (0..=low).map(sender).collect(), held: Box::new(held), counts: None })
+    Ok(Wired {
+        senders: (0..=low).map(sender).collect(),
+        elsewhere: None,
+        held: Box::new(held),
+        counts: None,
+    })
 }
 
 fn spawn(name: &str, class: SchedClass, f: impl FnOnce() + Send + 'static) -> Result<Thread<()>, BenchError> {
@@ -88,8 +93,8 @@ fn receive(to: &UdpSocket, size: usize, consumers: &[SyncSender<[u8; STAMP]>], s
     let mut filled = vec![(0, 0); consumers.len()];
     while !stop.load(Ordering::Acquire) {
         let Ok(octets) = to.recv(&mut piece) else { continue };
-        let Some((at, pair)) = stamped(&piece[..octets]) else { continue };
-        let pair = pair as usize;
+        let Some(stamp) = stamped(&piece[..octets]) else { continue };
+        let (at, pair) = (stamp.at_ns, usize::from(stamp.pair));
         let (Some(filled), Some(consumer)) = (filled.get_mut(pair), consumers.get(pair)) else { continue };
         if filled.0 != at {
             *filled = (at, 0);
@@ -119,16 +124,16 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| receive(&to, 20, &[give], &stop));
             let mut piece = [0; STAMP + 10];
-            stamp(&mut piece, 0);
+            stamp(&mut piece, 0, 0);
             let _ = from.send(&piece);
             // Another value begins before the first was whole; and one of nobody.
             std::thread::sleep(Duration::from_millis(1));
-            stamp(&mut piece, 0);
+            stamp(&mut piece, 0, 0);
             let whole = stamped(&piece);
             for _ in 0..2 {
                 let _ = from.send(&piece);
             }
-            stamp(&mut piece, 9);
+            stamp(&mut piece, 9, 0);
             let _ = from.send(&piece);
             let seen = take.recv_timeout(Duration::from_secs(20)).expect("one is whole");
             assert_eq!(stamped(&seen), whole);

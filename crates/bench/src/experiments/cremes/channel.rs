@@ -16,7 +16,8 @@ use isorb_rt::sched::NativeRange;
 use isorb_rt::time::now_ns;
 
 use super::echo::Echo;
-use super::{Sender, Site, Wired, memory};
+use super::memory;
+use super::site::{Sender, Site, Wired};
 use crate::experiments::BenchError;
 
 const HIGH: i16 = 30_000;
@@ -109,7 +110,7 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
             supplier.push(&Event::new(event_type(pair), SOURCE).octets(value));
         }));
     }
-    Ok(Wired { senders, held: Box::new(held), counts: None })
+    Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: None })
 }
 
 fn datagrams(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Result<(), BenchError> {

@@ -1,50 +1,72 @@
 //! The way back: a consumer returns the time stamp of what it got by a datagram of its own, beside the subject.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use isorb_netlab::Host;
-use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
+use isorb_rt::sched::{Thread, ThreadSpec};
 use isorb_rt::time::now_ns;
 
+use super::site::Site;
 use crate::experiments::BenchError;
 use crate::stats::Samples;
 
-/// Octets at the beginning of a value: when it was made, and by which producer.
+/// Octets at the beginning of a value: when it was made, by which producer, and in which pass.
 pub const STAMP: usize = 12;
 
+/// What a stamp says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    pub at_ns: u64,
+    pub pair: u16,
+    pub pass: u16,
+}
+
 /// Writes the stamp of producer `pair` into a value.
-pub fn stamp(value: &mut [u8], pair: u32) {
+pub fn stamp(value: &mut [u8], pair: u16, pass: u16) {
     if let Some((head, _)) = value.split_first_chunk_mut::<STAMP>() {
         head[..8].copy_from_slice(&now_ns().to_ne_bytes());
-        head[8..].copy_from_slice(&pair.to_ne_bytes());
+        head[8..10].copy_from_slice(&pair.to_ne_bytes());
+        head[10..].copy_from_slice(&pass.to_ne_bytes());
     }
 }
 
 /// When a value was made, and by whom.
-pub fn stamped(value: &[u8]) -> Option<(u64, u32)> {
-    let (at, rest) = value.split_first_chunk::<8>()?;
-    let (pair, _) = rest.split_first_chunk::<4>()?;
-    Some((u64::from_ne_bytes(*at), u32::from_ne_bytes(*pair)))
+pub fn stamped(value: &[u8]) -> Option<Stamp> {
+    let (at, rest) = value.split_first_chunk()?;
+    let (pair, rest) = rest.split_first_chunk()?;
+    let (pass, _) = rest.split_first_chunk()?;
+    Some(Stamp {
+        at_ns: u64::from_ne_bytes(*at),
+        pair: u16::from_ne_bytes(*pair),
+        pass: u16::from_ne_bytes(*pass),
+    })
 }
 
 /// A consumer's end.
 #[derive(Clone, Debug)]
-pub struct Echo(Arc<UdpSocket>);
+pub struct Echo {
+    socket: Arc<UdpSocket>,
+    to: SocketAddr,
+}
 
 impl Echo {
     /// Returns the stamp of a value.
     pub fn back(&self, value: &[u8]) {
         if let Some(stamp) = value.first_chunk::<STAMP>() {
             // One that is lost is missing in the count of samples.
-            let _ = self.0.send(stamp);
+            let _ = self.socket.send(stamp);
         }
+    }
+
+    /// Where stamps go, for consumers in another process.
+    pub fn to(&self) -> SocketAddr {
+        self.to
     }
 }
 
-/// What came back: round trips of the high producer, and of all low ones.
+/// What came back of a pass: round trips of the high producer, and of all low ones.
 #[derive(Debug, Default)]
 pub struct Trips {
     /// Of the high one.
@@ -58,45 +80,62 @@ pub struct Trips {
 /// Round trips that are kept one by one.
 pub const TRACED: usize = 400;
 
+impl Trips {
+    /// None yet, of so many passes.
+    pub fn of(passes: usize) -> Vec<Trips> {
+        (0..passes).map(|_| Trips::default()).collect()
+    }
+
+    /// Those of another turn as well.
+    pub fn join(&mut self, more: &Trips) {
+        self.high.join(&more.high);
+        self.low.join(&more.low);
+        let room = TRACED - self.trace.len();
+        self.trace.extend(more.trace.iter().take(room));
+    }
+}
+
 /// The producers' end: a thread above all others that notes when a stamp comes back.
 pub struct Listener {
-    thread: Thread<Trips>,
+    thread: Thread<Vec<Trips>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Listener {
-    /// Begins to listen at `left`; the consumers' end is at `right`.
-    pub fn start(left: &Host, right: &Host, class: SchedClass) -> Result<(Listener, Echo), BenchError> {
-        let address = left.address();
-        let socket = left.run(move || UdpSocket::bind((address, 0)))??;
-        let (to, from) = (socket.local_addr()?, right.address());
-        let echo = right.run(move || UdpSocket::bind((from, 0)))??;
-        echo.connect(to)?;
-        socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+    /// Begins to listen at the producers' node to stamps of so many passes; gives the consumers' end, at theirs.
+    pub fn start(site: &Site<'_>, passes: usize) -> Result<(Listener, Echo), BenchError> {
+        let (here, there) = (site.lab.left().address(), site.lab.right().address());
+        let socket = site.left(|| Ok(UdpSocket::bind((here, 0))?))?;
+        let address = socket.local_addr()?;
+        let echo = site.right(|| Ok(UdpSocket::bind((there, 0))?))?;
+        echo.connect(address)?;
+        socket.set_read_timeout(Some(Duration::from_millis(20)))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (ends, trips) = (stop.clone(), Mutex::new(Trips::default()));
+        let (ends, trips) = (stop.clone(), Mutex::new(Trips::of(passes)));
         let listen = move || {
-            let mut trips = trips.into_inner().unwrap_or_default();
+            let mut all = trips.into_inner().unwrap_or_default();
             let mut datagram = [0; 64];
             while !ends.load(Ordering::Acquire) {
                 let Ok(octets) = socket.recv(&mut datagram) else { continue };
                 let now = now_ns();
-                let Some((at, pair)) = stamped(&datagram[..octets]) else { continue };
-                let took = now.saturating_sub(at);
-                let to = if pair == 0 { &mut trips.high } else { &mut trips.low };
+                let Some(stamp) = stamped(&datagram[..octets]) else { continue };
+                let Some(trips) = all.get_mut(usize::from(stamp.pass)) else { continue };
+                let took = now.saturating_sub(stamp.at_ns);
+                let to = if stamp.pair == 0 { &mut trips.high } else { &mut trips.low };
                 to.add(took);
-                if pair == 0 && trips.trace.len() < TRACED {
+                if stamp.pair == 0 && trips.trace.len() < TRACED {
                     trips.trace.push(took);
                 }
             }
-            trips
+            all
         };
-        let thread = ThreadSpec::new("echo").class(class).spawn(listen).map_err(BenchError::Thread)?;
-        Ok((Listener { thread, stop }, Echo(Arc::new(echo))))
+        let spec = ThreadSpec::new("echo").class(site.class(2));
+        let thread = site.left(|| spec.spawn(listen).map_err(BenchError::Thread))?;
+        Ok((Listener { thread, stop }, Echo { socket: Arc::new(echo), to: address }))
     }
 
     /// Ends it; what it noted. Nothing if its thread panicked.
-    pub fn end(self) -> Trips {
+    pub fn end(self) -> Vec<Trips> {
         self.stop.store(true, Ordering::Release);
         self.thread.join().unwrap_or_default()
     }
@@ -110,13 +149,14 @@ mod tests {
     fn a_stamp_is_read_as_it_was_written() {
         let mut value = [0; 64];
         let before = now_ns();
-        stamp(&mut value, 7);
-        let (at, pair) = stamped(&value).expect("there is one");
-        assert!(at >= before && pair == 7);
+        stamp(&mut value, 7, 1);
+        let read = stamped(&value).expect("there is one");
+        assert!(read.at_ns >= before);
+        assert_eq!((read.pair, read.pass), (7, 1));
         assert_eq!(stamped(&value[..STAMP - 1]), None);
         // Too short for a stamp: left as it is.
         let mut short = [3; STAMP - 1];
-        stamp(&mut short, 7);
+        stamp(&mut short, 7, 1);
         assert_eq!(short, [3; STAMP - 1]);
     }
 }

@@ -15,7 +15,7 @@ use isorb_netlab::Host;
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::Echo;
-use super::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
+use super::site::{HIGH_PERIOD_NS, LINK_KBIT, LOW_PERIOD_NS, Sender, Site, Wired};
 use crate::experiments::BenchError;
 
 /// What the high producer's reader asks for first. It is refused, and told what would be admitted.
@@ -101,7 +101,7 @@ pub fn wire(site: &Site<'_>, path: Path, low: u32, size: usize, echo: &Echo) -> 
             ]
         })
     };
-    Ok(Wired { senders, held: Box::new(held), counts: Some(Box::new(counts)) })
+    Ok(Wired { senders, elsewhere: None, held: Box::new(held), counts: Some(Box::new(counts)) })
 }
 
 /// With the tightest deadline that both nodes admit: each refuses what it cannot keep, and names the nearest that it can.
@@ -120,7 +120,7 @@ fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) 
     let mut value = vec![0; size];
     while !stop.load(Ordering::Acquire) {
         // Looks at `stop` now and then; values wake it.
-        let _ = reader.wait(Duration::from_millis(100));
+        let _ = reader.wait(Duration::from_millis(50));
         if reader.has_new()
             && let Ok(sample) = reader.latest(&mut value)
         {

@@ -6,6 +6,7 @@ use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::{AreaReader, AreaWriter, Error, Library};
 use isorb_rt::time::now_ns;
 
+use super::flow::{self, Flow};
 use super::remote::Nodes;
 use super::{Context, MEMORY, refused, row};
 use crate::experiments::BenchError;
@@ -21,7 +22,10 @@ pub const GUARANTEED: &str = "guaranteed";
 
 const AREAS: u32 = 1_000;
 const READERS: u32 = 10_000;
+/// Of one of the areas.
+const MANY_OF_ONE: u32 = 1_000;
 const PERIOD_NS: u64 = 1_000_000_000;
+const DEADLINE_NS: u64 = PERIOD_NS / 10 * 9;
 
 pub const WISH: ReaderQoS = ReaderQoS {
     how: Mode::PushOnWrite,
@@ -39,14 +43,14 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
     let (near, far) = (&nodes.near.1, &nodes.far.1);
     let (areas, many) = (cx.ms(AREAS, AREAS) as usize, cx.ms(READERS, READERS) as usize);
     cx.step(format!("crm-cost: {areas} areas, an admitted reader each"));
-    let mut writers = Vec::with_capacity(areas);
-    let mut readers = Vec::new();
+    let flow = Flow::start(cx, PERIOD_NS)?;
+    let (mut admitted, mut readers) = (Vec::new(), Vec::new());
     let mut samples = Samples::new();
-    let admitted = ReaderQoS { guaranteed: true, deadline: PERIOD_NS / 10 * 9, ..WISH };
+    let wish = ReaderQoS { guaranteed: true, deadline: DEADLINE_NS, ..WISH };
     for number in 1..=areas {
         let name = name(number);
-        writers.push(area(near, &name)?);
-        readers.push(timed(&mut samples, || far.attach_reader(&name, admitted))?);
+        flow.add(area(near, &name)?);
+        admitted.push(timed(&mut samples, || far.attach_reader(&name, wish))?);
         if number.is_multiple_of(areas / 10) {
             rows.push(row("attach", GUARANTEED, number as f64, &samples));
             samples = Samples::new();
@@ -61,6 +65,20 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
     }
     rows.push(row("attach", BETWEEN, areas as f64, &samples));
     cx.step(format!("crm-cost: {many} readers of one node"));
+    for part in 1..=10 {
+        samples = Samples::new();
+        for number in 0..many / 10 {
+            let name = name(1 + number % areas);
+            readers.push(timed(&mut samples, || near.attach_reader(&name, WISH))?);
+        }
+        rows.push(row("attach", WITHIN, (part * many / 10) as f64, &samples));
+    }
+    cx.step("crm-cost: values with all of them there");
+    // Each has been written again since the last came.
+    std::thread::sleep(Duration::from_nanos(2 * PERIOD_NS));
+    rows.push(flow::ages(&mut admitted, PERIOD_NS + DEADLINE_NS));
+    let writers = flow.end()?;
+    cx.step("crm-cost: a write by the number of readers");
     let writes = |writer: &mut AreaWriter| {
         let mut samples = Samples::new();
         for _ in 0..2_000 {
@@ -74,14 +92,11 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
     let mut writer = area(near, watched)?;
     readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
     rows.push(row("many", MEMORY, 1.0, &writes(&mut writer)));
-    for part in 1..=10 {
-        samples = Samples::new();
-        for _ in 0..many / 10 {
-            readers.push(timed(&mut samples, || near.attach_reader(watched, WISH))?);
-        }
-        rows.push(row("attach", WITHIN, (part * many / 10) as f64, &samples));
+    for _ in 1..MANY_OF_ONE {
+        readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
     }
-    rows.push(row("many", MEMORY, many as f64, &writes(&mut writer)));
+    rows.push(row("many", MEMORY, MANY_OF_ONE as f64, &writes(&mut writer)));
+    drop((writers, readers, admitted));
     Ok(())
 }
 

@@ -9,7 +9,8 @@ use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use isorb_rt::time::{Deadline, now_ns};
 use rustix::thread::futex;
 
-use super::{AGAIN, BARE, Context, MEMORY, joined, refused, row, thread};
+use super::turns::Turns;
+use super::{AGAIN, BARE, COPYING, Context, MEMORY, joined, refused, row, thread};
 use crate::experiments::BenchError;
 use crate::figure::Row;
 use crate::stats::Samples;
@@ -19,6 +20,8 @@ const SIZES: [usize; 5] = [64, 1 << 10, 8 << 10, 64 << 10, 1 << 20];
 /// Where hand-overs cost more than copies.
 const BLOCKING_SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
 const BLOCKS: usize = 12;
+/// Octets of a value that the control copies at each look.
+const COPIED: usize = 8 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
@@ -51,15 +54,13 @@ fn measure(
         cx.step(format!("crm-cost: {figure}, {size} octets"));
         // As many as take about the same time at every size.
         let rounds = (cx.ms(4_000, 20_000) as usize * 64 / (64 + size / 512)).max(20) / 10;
-        let mut all: [Samples; 3] = Default::default();
+        let mut turns = Turns::new(&[MEMORY, BARE, AGAIN]);
         for _ in 0..BLOCKS {
-            all[0].extend(area_block(cx, size, rounds, waits)?);
-            all[1].extend(bare_block(cx, size, rounds, waits)?);
-            all[2].extend(bare_block(cx, size, rounds, waits)?);
+            turns.add(MEMORY, area_block(cx, size, rounds, waits)?);
+            turns.add(BARE, bare_block(cx, size, rounds, waits)?);
+            turns.add(AGAIN, bare_block(cx, size, rounds, waits)?);
         }
-        for (subject, samples) in [MEMORY, BARE, AGAIN].into_iter().zip(&all) {
-            rows.push(row(figure, subject, size as f64, samples));
-        }
+        rows.extend(turns.rows(figure, size as f64));
     }
     Ok(())
 }
@@ -80,7 +81,25 @@ pub fn looking(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         samples.add((now_ns() - start) / u64::from(TOGETHER));
     }
     rows.push(row("look", MEMORY, 64.0, &samples));
+    rows.push(row("look", COPYING, COPIED as f64, &copying(cx)?));
     Ok(())
+}
+
+/// The control: whoever copies the value to see whether it is another.
+fn copying(cx: &Context<'_>) -> Result<Samples, BenchError> {
+    const TOGETHER: u32 = 100;
+    let segment = segment(COPIED)?;
+    segment.writer().map_err(refused)?.write(&[1; COPIED]).map_err(refused)?;
+    let (mut reader, mut value) = (segment.reader().map_err(refused)?, [0; COPIED]);
+    let mut samples = Samples::new();
+    for _ in 0..cx.pick(100, 1_000) {
+        let start = now_ns();
+        for _ in 0..TOGETHER {
+            let _ = black_box(reader.latest(black_box(&mut value)));
+        }
+        samples.add((now_ns() - start) / u64::from(TOGETHER));
+    }
+    Ok(samples)
 }
 
 fn segment(size: usize) -> Result<Segment, BenchError> {

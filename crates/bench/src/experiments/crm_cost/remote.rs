@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use isorb::{Config, Orb, Reference};
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Area, Glob_CommRef, WriterQoS};
+use isorb_crm::idl::{Area, Glob_CommRef, Mode, ReaderQoS, WriterQoS};
 use isorb_crm::node::{NodeServer, ServerConfig};
 use isorb_crm::{AreaReader, AreaWriter, Library};
 use isorb_crm_memory::{Geometry, Reader, Segment, Writer};
@@ -18,10 +18,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use super::attach::WISH;
-use super::{AGAIN, BARE, Context, MEMORY, joined, refused, row, thread};
+use super::turns::Turns;
+use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, thread};
 use crate::experiments::BenchError;
 use crate::figure::Row;
-use crate::stats::Samples;
 
 const SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
 const BLOCKS: usize = 10;
@@ -29,6 +29,9 @@ const BLOCKS: usize = 10;
 const PIECE: usize = 1384;
 /// A value that did not come after so long is given up: both programs lose what the kernel drops.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The control: values go at intervals, whenever they were written.
+const EACH_MS: ReaderQoS = ReaderQoS { how: Mode::PeriodicPush, period: 1_000_000, ..WISH };
 
 /// Two nodes over loopback, each with its processor where there are two.
 pub struct Nodes {
@@ -97,18 +100,20 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         let library = &nodes.near.1;
         library.create_area(&Area { name: name.clone(), size: octets, histories: 1 }).map_err(refused)?;
         let mut writer = library.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?;
-        let mut reader = nodes.far.1.attach_reader(&name, WISH).map_err(refused)?;
-        let mut all: [Samples; 3] = Default::default();
+        let far = &nodes.far.1;
+        let mut turns = Turns::new(&[MEMORY, BARE, AGAIN, PERIODIC]);
         for _ in 0..BLOCKS {
-            let samples;
-            (samples, writer, reader) = service(cx, writer, reader, size, values)?;
-            all[0].extend(samples);
-            all[1].extend(bare(cx, size, values)?);
-            all[2].extend(bare(cx, size, values)?);
+            // A reader at a time: what goes to another would be in its way.
+            for (subject, wish) in [(MEMORY, WISH), (PERIODIC, EACH_MS)] {
+                let reader = far.attach_reader(&name, wish).map_err(refused)?;
+                let samples;
+                (samples, writer, _) = service(cx, writer, reader, size, values)?;
+                turns.add(subject, samples);
+            }
+            turns.add(BARE, bare(cx, size, values)?);
+            turns.add(AGAIN, bare(cx, size, values)?);
         }
-        for (subject, samples) in [MEMORY, BARE, AGAIN].into_iter().zip(&all) {
-            rows.push(row("remote", subject, size as f64, samples));
-        }
+        rows.extend(turns.rows("remote", size as f64));
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! RIO: the library as a CORBA object in the application's own process.
 
-use super::{AreaReader, AreaWriter, Library, Notifier, RemoteChannel};
+mod entries;
+mod name;
+
+use super::{AreaReader, Library, RemoteChannel};
 use crate::Error;
 use crate::idl::{
     AreaView, EventQoS, Lost, NoValueYet, OctetsView, Overwritten, RIO, RIORef, ReaderQoS,
@@ -8,100 +11,67 @@ use crate::idl::{
 };
 use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::{idl_state, owned_area};
+use entries::{Entries, Entry, Reader};
 use isorb::{Orb, Result, Upcall};
 use isorb_event::face::stamped::rtec_event_channel_admin::EventChannelRef;
-use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns};
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 /// The servant. One a process; calls from the process itself are function calls, other processes' come by GIOP with the data.
 #[derive(Debug)]
 pub struct Rio {
     library: Library,
-    table: PiMutex<Table>,
+    entries: Entries,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    entries: HashMap<u64, Arc<PiMutex<Entry>>>,
-    last: u64,
-}
-
-#[derive(Debug)]
-enum Entry {
-    Writer(AreaWriter),
-    /// With memory for one value.
-    Reader(AreaReader, Vec<u8>),
-    Events(Notifier),
-}
-
-/// At most so many writers and readers of one RIO.
-const ENTRIES: usize = 65_536;
 /// A wait that was asked for without bound ends after this all the same: the caller's thread is the ORB's.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// A call that waits sees after so long that its reader was detached.
+const DETACHED_AFTER: Duration = Duration::from_millis(200);
 
 impl Rio {
     /// Activates the object below the root POA and binds it in the ORB's naming service, if there is one, as
-    /// `crm-HOST-PROCESS-START`.
+    /// `crm-HOST-PROCESS-START`; one that this process had bound before is replaced. Names of this host's processes that are gone are
+    /// removed: who is killed cannot do it.
     ///
     /// # Errors
     /// What the ORB says. A naming service that is configured and cannot be reached is an error.
     pub fn activate(orb: &Orb, library: &Library) -> std::result::Result<(RIORef, String), Error> {
-        let servant = Arc::new(Rio { library: library.clone(), table: PiMutex::new(Table::default()) });
+        let servant = Arc::new(Rio { library: library.clone(), entries: Entries::default() });
         let object: RIORef = orb.root_poa()?.activate(servant).map_err(Error::unavailable)?;
-        let name = process_name();
+        let name = name::of_this_process();
         if orb.config().init_refs.contains_key("NameService") {
-            orb.naming()?.bind(&name, &object)?;
+            let naming = orb.naming()?;
+            naming.bind(&name, &object)?;
+            name::sweep(&naming);
         }
         Ok((object, name))
-    }
-
-    fn enter(&self, entry: Entry) -> std::result::Result<u64, Error> {
-        let mut table = self.table.lock();
-        if table.entries.len() >= ENTRIES {
-            return Err(Error::unavailable("this RIO has as many writers and readers as it may"));
-        }
-        table.last += 1;
-        let handle = table.last;
-        table.entries.insert(handle, Arc::new(PiMutex::new(entry)));
-        Ok(handle)
-    }
-
-    fn entry(&self, which: u64) -> std::result::Result<Arc<PiMutex<Entry>>, Error> {
-        self.table.lock().entries.get(&which).cloned().ok_or_else(|| Error::unknown_handle(which))
     }
 
     fn read<'u>(
         &'u self,
         cx: Upcall<'u>,
         which: u64,
-        get: impl FnOnce(&mut AreaReader, &mut [u8]) -> std::result::Result<Sample, Failure>,
+        patience: u64,
+        get: impl FnOnce(&mut Reading<'_>, &mut [u8]) -> std::result::Result<Sample, Failure>,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadLatestError> {
         let unknown = || rio::ReadLatestError::from(crate::idl::UnknownHandle { which });
-        let entry = self.entry(which).map_err(|_| unknown())?;
-        let mut entry = entry.lock();
-        let Entry::Reader(reader, value) = &mut *entry else { return Err(unknown()) };
-        match get(reader, value) {
+        let entry = self.entries.find(which).map_err(|_| unknown())?;
+        let Entry::Reader(reader) = &*entry else { return Err(unknown()) };
+        let until = Deadline::at_ns(now_ns().saturating_add(patience.min(LONGEST_WAIT.as_nanos() as u64)));
+        // Another call on this handle may be waiting for a value.
+        let Ok(mut state) = reader.state.lock_until(until) else {
+            return Err(Failure::TimedOut.raise(idl_state(None)));
+        };
+        let (area, value) = &mut *state;
+        match get(&mut Reading { area, reader, until }, value) {
             Ok(sample) => Ok((cx.slice(&value[..sample.len])?, idl_sample(&sample))),
-            Err(failure) => Err(failure.raise(idl_state(reader.state()))),
+            Err(Failure::Detached) => Err(unknown()),
+            Err(failure) => Err(failure.raise(idl_state(area.state()))),
         }
     }
-}
-
-/// Host, process and the time at which it started: a number that is given out again after a process ended names another object.
-fn process_name() -> String {
-    let uname = rustix::system::uname();
-    let host = uname.nodename().to_string_lossy().replace(['/', '.', '\\'], "-");
-    format!("crm-{host}-{}-{}", std::process::id(), start_of_process())
-}
-
-/// Field 22 of /proc/self/stat, after the name in parentheses (proc(5)).
-fn start_of_process() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-    after.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
 pub(super) fn idl_sample(sample: &Sample) -> IdlSample {
@@ -119,6 +89,8 @@ enum Failure {
     Read(ReadError),
     TimedOut,
     Final(State),
+    /// By another call.
+    Detached,
 }
 
 impl From<ReadError> for Failure {
@@ -134,22 +106,34 @@ impl Failure {
             Failure::Read(ReadError::Gone | ReadError::Lapped) => Overwritten {}.into(),
             Failure::Read(error) => Lost { now, reason: error.to_string() }.into(),
             Failure::TimedOut => TimedOut { now }.into(),
+            Failure::Detached => Lost { now, reason: "the reader was detached".into() }.into(),
             Failure::Final(state) => Lost { now, reason: format!("the area is {state}") }.into(),
         }
     }
 }
 
-/// Waits for a value that was not read; a change of state that is not final does not end the wait.
-fn wait(reader: &mut AreaReader, patience_ns: u64) -> std::result::Result<(), Failure> {
-    let deadline = now_ns().saturating_add(patience_ns.min(LONGEST_WAIT.as_nanos() as u64));
-    loop {
-        let left = Duration::from_nanos(deadline.saturating_sub(now_ns()));
-        match reader.wait(left) {
-            Ok(()) => return Ok(()),
-            Err(WaitError::Changed(state)) if state.is_final() => return Err(Failure::Final(state)),
-            Err(WaitError::Changed(_)) if !Deadline::at_ns(deadline).is_past() => {}
-            Err(WaitError::Changed(_) | WaitError::TimedOut) => return Err(Failure::TimedOut),
-            Err(WaitError::Damaged) => return Err(ReadError::Damaged.into()),
+/// One read.
+struct Reading<'r> {
+    area: &'r mut AreaReader,
+    reader: &'r Reader,
+    until: Deadline,
+}
+
+impl Reading<'_> {
+    /// Waits for a value that was not read; a change of state that is not final does not end the wait.
+    fn wait(&mut self) -> std::result::Result<(), Failure> {
+        loop {
+            if self.reader.detached.load(Acquire) {
+                return Err(Failure::Detached);
+            }
+            let left = self.until.remaining().map_or(DETACHED_AFTER, |left| left.min(DETACHED_AFTER));
+            match self.area.wait(left) {
+                Ok(()) => return Ok(()),
+                Err(WaitError::Changed(state)) if state.is_final() => return Err(Failure::Final(state)),
+                Err(WaitError::Changed(_) | WaitError::TimedOut) if !self.until.is_past() => {}
+                Err(WaitError::Changed(_) | WaitError::TimedOut) => return Err(Failure::TimedOut),
+                Err(WaitError::Damaged) => return Err(ReadError::Damaged.into()),
+            }
         }
     }
 }
@@ -164,7 +148,7 @@ impl RIO for Rio {
     }
 
     fn map_writer(&self, _: Upcall<'_>, name: &str, qos: WriterQoS) -> Result<u64, rio::MapWriterError> {
-        Ok(self.enter(Entry::Writer(self.library.map_writer(name, qos)?))?)
+        Ok(self.entries.enter(Entry::writer(self.library.map_writer(name, qos)?))?)
     }
 
     fn attach_reader(
@@ -173,21 +157,20 @@ impl RIO for Rio {
         name: &str,
         qos: ReaderQoS,
     ) -> Result<u64, rio::AttachReaderError> {
-        let reader = self.library.attach_reader(name, qos)?;
-        let value = vec![0; reader.size()];
-        Ok(self.enter(Entry::Reader(reader, value))?)
+        Ok(self.entries.enter(Entry::reader(self.library.attach_reader(name, qos)?))?)
     }
 
     fn detach(&self, _: Upcall<'_>, which: u64) -> Result<(), rio::DetachError> {
-        let entry = self.table.lock().entries.remove(&which);
-        Ok(entry.map(drop).ok_or_else(|| Error::unknown_handle(which))?)
+        Ok(self.entries.remove(which)?)
     }
 
     fn write(&self, _: Upcall<'_>, which: u64, data: OctetsView<'_>) -> Result<u64, rio::WriteError> {
-        let entry = self.entry(which)?;
-        let mut entry = entry.lock();
-        let Entry::Writer(writer) = &mut *entry else { return Err(Error::unknown_handle(which).into()) };
-        Ok(writer.write(data).map_err(|error| Error::wrong_size("the value", error.len, error.limit))?)
+        let entry = self.entries.find(which)?;
+        let Entry::Writer(writer) = &*entry else { return Err(Error::unknown_handle(which).into()) };
+        Ok(writer
+            .lock()
+            .write(data)
+            .map_err(|error| Error::wrong_size("the value", error.len, error.limit))?)
     }
 
     fn read_latest<'u>(
@@ -197,16 +180,16 @@ impl RIO for Rio {
         max_age: u64,
         patience: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadLatestError> {
-        self.read(cx, which, |reader, value| {
+        self.read(cx, which, patience, |reading, value| {
             let good = |sample: &Sample| max_age == 0 || sample.age_ns() <= max_age;
-            match reader.latest(value) {
+            match reading.area.latest(value) {
                 Ok(sample) if good(&sample) => return Ok(sample),
                 Ok(_) => {}
                 Err(ReadError::Empty) if patience > 0 => {}
                 Err(error) => return Err(error.into()),
             }
-            wait(reader, patience)?;
-            let sample = reader.latest(value)?;
+            reading.wait()?;
+            let sample = reading.area.latest(value)?;
             if good(&sample) { Ok(sample) } else { Err(Failure::TimedOut) }
         })
     }
@@ -217,12 +200,12 @@ impl RIO for Rio {
         which: u64,
         patience: u64,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadNextError> {
-        self.read(cx, which, |reader, value| {
-            if let Some(sample) = reader.next(value)? {
+        self.read(cx, which, patience, |reading, value| {
+            if let Some(sample) = reading.area.next(value)? {
                 return Ok(sample);
             }
-            wait(reader, patience)?;
-            reader.next(value)?.ok_or(Failure::TimedOut)
+            reading.wait()?;
+            reading.area.next(value)?.ok_or(Failure::TimedOut)
         })
     }
 
@@ -232,7 +215,8 @@ impl RIO for Rio {
         which: u64,
         back: u32,
     ) -> Result<(OctetsView<'u>, IdlSample), rio::ReadHistoryError> {
-        self.read(cx, which, |reader, value| Ok(reader.history(back as usize, value)?))
+        // It waits for nothing but another call on this handle.
+        self.read(cx, which, 0, |reading, value| Ok(reading.area.history(back as usize, value)?))
     }
 
     fn start(&self, _: Upcall<'_>, which: u64) -> Result<(), rio::StartError> {
@@ -244,12 +228,10 @@ impl RIO for Rio {
     }
 
     fn get_statistics(&self, _: Upcall<'_>, which: u64) -> Result<Statistics, rio::GetStatisticsError> {
-        let entry = self.entry(which)?;
-        let entry = entry.lock();
-        Ok(match &*entry {
-            Entry::Writer(writer) => writer.statistics()?,
-            Entry::Reader(reader, _) => reader.statistics()?,
-            Entry::Events(notifier) => notifier.statistics()?,
+        Ok(match &*self.entries.find(which)? {
+            Entry::Writer(writer) => writer.lock().statistics()?,
+            Entry::Reader(reader) => reader.handle.statistics()?,
+            Entry::Events(notifier) => notifier.lock().statistics()?,
         })
     }
 
@@ -260,23 +242,19 @@ impl RIO for Rio {
         channel: Option<&EventChannelRef>,
         what: EventQoS,
     ) -> Result<u64, rio::NotifyError> {
-        let entry = self.entry(reader)?;
+        let entry = self.entries.find(reader)?;
+        let Entry::Reader(reading) = &*entry else { return Err(Error::unknown_handle(reader).into()) };
         let channel = channel.ok_or_else(|| Error::unavailable("the event channel is nil"))?;
         let remote = RemoteChannel::connect(channel)?;
-        let notifier = match &*entry.lock() {
-            Entry::Reader(reader, _) => reader.notify(remote, what)?,
-            _ => return Err(Error::unknown_handle(reader).into()),
-        };
-        Ok(self.enter(Entry::Events(notifier))?)
+        let notifier = reading.handle.notify(remote, what)?;
+        Ok(self.entries.enter(Entry::events(notifier))?)
     }
 }
 
 impl Rio {
     fn set_running(&self, which: u64, running: bool) -> std::result::Result<(), Error> {
-        let entry = self.entry(which)?;
-        let entry = entry.lock();
-        match &*entry {
-            Entry::Reader(reader, _) => reader.set_running(running),
+        match &*self.entries.find(which)? {
+            Entry::Reader(reader) => reader.handle.set_running(running),
             _ => Err(Error::unavailable("only a reader has a channel of its own")),
         }
     }

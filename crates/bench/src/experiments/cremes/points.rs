@@ -1,0 +1,144 @@
+//! Points of a figure: subjects that take turns, and what became of the high producer's and the low ones' values.
+
+use isorb_netlab::Lab;
+
+use super::echo::Trips;
+use super::site::{Counted, HIGH_PERIOD_NS, LAST, LOW_PERIOD_NS, Pass, Release, Site};
+use crate::experiments::{BenchError, Context};
+use crate::figure::{Row, times};
+
+/// A point to measure.
+pub struct Point<'a> {
+    pub experiment: &'static str,
+    /// What is measured one after the other with the same connections, and the figures that show it: the high producer's, and the low ones';
+    /// empty for none. Where there are no low ones nobody is met, and the first pass is all.
+    pub passes: &'a [(Release, [&'static str; 2])],
+    pub x: f64,
+    pub low: u32,
+    pub size: usize,
+    /// How long a pass lasts, each time.
+    pub ms: u32,
+    /// How often each subject has its turn.
+    pub turns: u32,
+    pub subjects: &'a [&'static str],
+    /// The figure that shows the high producer's round trips of the first pass one by one, where there is one.
+    pub trace: Option<&'static str>,
+}
+
+/// Measures a point for its subjects in turn.
+pub fn measure(
+    cx: &mut Context<'_>,
+    lab: &Lab,
+    point: &Point<'_>,
+    rows: &mut Vec<Row>,
+) -> Result<(), BenchError> {
+    let Point { experiment, low, size, ms, .. } = *point;
+    let passes = if low == 0 { &point.passes[..1] } else { point.passes };
+    let planned: Vec<(Release, u32)> = passes.iter().map(|&(release, _)| (release, ms)).collect();
+    let mut all: Vec<(Vec<Trips>, Counted)> =
+        point.subjects.iter().map(|_| (Trips::of(passes.len()), Counted::new())).collect();
+    for turn in 1..=point.turns {
+        for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
+            cx.step(format!("{experiment}: {subject}, {low} low producers, {size} octets, turn {turn}"));
+            let (more, counts) = Site { cx, lab }.measure(subject, low, size, &planned)?;
+            trips.iter_mut().zip(more).for_each(|(trips, more)| trips.join(&more));
+            add_up(counted, counts);
+        }
+    }
+    for (&subject, (trips, counted)) in point.subjects.iter().zip(&mut all) {
+        for (&(release, figures), trips) in passes.iter().zip(&mut *trips) {
+            let pass = Pass { start_ns: 0, ms, release };
+            let sent =
+                [HIGH_PERIOD_NS, LOW_PERIOD_NS].map(|period| pass.values(period) * u64::from(point.turns));
+            show(point, subject, figures, trips, [sent[0], sent[1] * u64::from(low)], counted, rows);
+        }
+        if let Some(figure) = point.trace {
+            rows.extend(trips[0].trace.iter().enumerate().map(|(number, &took)| Row {
+                experiment,
+                figure,
+                subject,
+                x: number as f64,
+                values: vec![("round_trip_ns", took as f64)],
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a pass.
+fn show(
+    point: &Point<'_>,
+    subject: &'static str,
+    [high, low]: [&'static str; 2],
+    trips: &mut Trips,
+    sent: [u64; 2],
+    counted: &Counted,
+    rows: &mut Vec<Row>,
+) {
+    let returned = |n: u64, sent: u64| (n as f64 / sent as f64 * 1000.0).round() / 10.0;
+    let back = trips.high.summary().n;
+    // Nobody gains by losing what took too long.
+    (back..sent[0]).for_each(|_| trips.high.add(LAST.as_nanos() as u64));
+    let row = |figure, values| Row { experiment: point.experiment, figure, subject, x: point.x, values };
+    if !high.is_empty() {
+        let mut values = times(&trips.high.summary());
+        values.push(("returned_percent", returned(back, sent[0])));
+        values.extend(counted);
+        rows.push(row(high, values));
+    }
+    if sent[1] > 0 && !low.is_empty() {
+        let summary = trips.low.summary();
+        let mut values = times(&summary);
+        values.push(("returned_percent", returned(summary.n, sent[1])));
+        rows.push(row(low, values));
+    }
+}
+
+/// Numbers of several turns: how often is added, how long is the longest.
+fn add_up(sum: &mut Counted, more: Counted) {
+    if sum.is_empty() {
+        *sum = more;
+        return;
+    }
+    for ((name, sum), (_, more)) in sum.iter_mut().zip(more) {
+        *sum = if name.ends_with("_ns") { sum.max(more) } else { *sum + more };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_come_back_counts_as_long() {
+        let point = Point {
+            experiment: "x",
+            passes: &[],
+            x: 1.0,
+            low: 2,
+            size: 1,
+            ms: 1,
+            turns: 1,
+            subjects: &[],
+            trace: None,
+        };
+        let mut trips = Trips::default();
+        (0..3).for_each(|_| trips.high.add(1_000));
+        trips.low.add(1_000);
+        let mut rows = Vec::new();
+        show(&point, "s", ["high", "low"], &mut trips, [4, 2], &vec![("contained", 1.0)], &mut rows);
+        let [high, low] = &rows[..] else { panic!("two rows: {rows:?}") };
+        assert_eq!(high.value("n"), Some(4.0));
+        assert_eq!(high.value("max_ns"), Some(300e6));
+        assert_eq!((high.value("returned_percent"), high.value("contained")), (Some(75.0), Some(1.0)));
+        assert_eq!((low.value("n"), low.value("returned_percent")), (Some(1.0), Some(50.0)));
+    }
+
+    #[test]
+    fn turns_add_up() {
+        let mut sum = Counted::new();
+        add_up(&mut sum, vec![("contained", 1.0), ("cost_ns", 30.0)]);
+        add_up(&mut sum, vec![("contained", 2.0), ("cost_ns", 20.0)]);
+        assert_eq!(sum, [("contained", 3.0), ("cost_ns", 30.0)]);
+    }
+}

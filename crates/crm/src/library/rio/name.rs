@@ -1,0 +1,82 @@
+//! The name of a process's RIO in naming.
+
+use crate::idl::RIORef;
+use isorb::{Naming, Policies, Reference};
+use std::time::Duration;
+
+/// Host, process and the time at which it started: a number that is given out again after a process ended names another object.
+pub(super) fn of_this_process() -> String {
+    let process = std::process::id();
+    format!("{}{process}-{}", prefix(), start_of(process).unwrap_or(0))
+}
+
+/// What the names of this host begin with.
+fn prefix() -> String {
+    let uname = rustix::system::uname();
+    let host = uname.nodename().to_string_lossy().replace(['/', '.', '\\'], "-");
+    format!("crm-{host}-")
+}
+
+/// Field 22 of /proc/PROCESS/stat, after the name in parentheses (proc(5)); none where there is no such process.
+fn start_of(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Is this a name of this host whose process is gone, as far as can be seen from here?
+fn is_of_dead_process(name: &str, prefix: &str) -> bool {
+    let numbers = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
+    let numbers =
+        numbers.and_then(|(process, start)| Some((process.parse().ok()?, start.parse::<u64>().ok()?)));
+    numbers.is_some_and(|(process, start)| start_of(process) != Some(start))
+}
+
+/// So many bindings are looked at.
+const LOOKED_AT: u32 = 10_000;
+/// So long a RIO may take to answer.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// Removes names of this host's processes that are gone. One whose object answers stays: it may be of another container with the host's
+/// name. What the service refuses stays as well.
+pub(super) fn sweep(naming: &Naming) {
+    let prefix = prefix();
+    let Ok((bindings, more)) = naming.context().list(LOOKED_AT) else { return };
+    if let Some(more) = more {
+        let _ = more.destroy();
+    }
+    let names = bindings.iter().filter_map(|binding| match &binding.binding_name[..] {
+        [only] if only.kind.is_empty() => Some(&only.id),
+        _ => None,
+    });
+    for name in names.filter(|name| is_of_dead_process(name, &prefix)) {
+        let policies = Policies { round_trip_timeout: Some(ANSWER), ..Policies::default() };
+        let answers = naming
+            .resolve::<RIORef>(name)
+            .is_ok_and(|rio| rio.object().with_policies(policies).non_existent() == Ok(false));
+        if !answers {
+            let _ = naming.unbind(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_process_it_is_of() {
+        let (mine, prefix) = (of_this_process(), prefix());
+        assert!(mine.starts_with(&prefix) && !is_of_dead_process(&mine, &prefix), "{mine}");
+        let process = std::process::id();
+        let dead = |name: &str| is_of_dead_process(name, &prefix);
+        assert!(
+            dead(&format!("{prefix}{process}-1")),
+            "a process with this number, which started at another time"
+        );
+        assert!(dead(&format!("{prefix}4294967295-1")), "no such process");
+        for other in ["plant", "crm-elsewhere-1-1", &format!("{prefix}x-1"), &format!("{prefix}1"), &prefix] {
+            assert!(!dead(other), "{other}");
+        }
+    }
+}
