@@ -3,14 +3,12 @@
 mod common;
 mod page;
 
+use common::events::{consume, event, orb, supply, until};
 use common::{Service, run};
+use isorb::Orb;
+use isorb_event::face::stamped::rtec_event_channel_admin as admin;
 use page::state;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-use isorb::{Config, Orb, Upcall};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 
 /// An event channel in a process.
 struct Channel(Service);
@@ -27,56 +25,6 @@ impl Channel {
 
     fn channel(&self, orb: &Orb) -> admin::EventChannelRef {
         orb.resolve(&self.0.url).unwrap()
-    }
-}
-
-#[derive(Default)]
-struct Consumer(Mutex<Vec<u64>>);
-
-impl comm::PushConsumer for Consumer {
-    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
-        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
-        Ok(())
-    }
-    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
-}
-
-fn event(type_: i32, creation_time: u64) -> comm::Event {
-    let header = comm::EventHeader { type_, source: 1, ttl: 4, creation_time, ..Default::default() };
-    comm::Event { header, data: Default::default() }
-}
-
-fn consume(orb: &Orb, channel: &admin::EventChannelRef, type_: i32) -> Arc<Consumer> {
-    let consumer = Arc::new(Consumer::default());
-    let reference: comm::PushConsumerRef = orb.root_poa().unwrap().activate(consumer.clone()).unwrap();
-    let dependency = admin::Dependency { event: event(type_, 0), rt_info: 0 };
-    let mut any_source = dependency.clone();
-    any_source.event.header.source = 0;
-    let qos = admin::ConsumerQOS { dependencies: vec![any_source], is_gateway: false };
-    let proxy = channel.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
-    proxy.connect_push_consumer(&reference, &qos).unwrap();
-    consumer
-}
-
-fn supply(channel: &admin::EventChannelRef) -> admin::ProxyPushConsumerRef {
-    let supplier = channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
-    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
-    supplier
-}
-
-fn orb() -> Orb {
-    let orb = Orb::with_config(Config::default());
-    orb.root_poa().unwrap().manager().activate().unwrap();
-    orb
-}
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

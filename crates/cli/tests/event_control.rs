@@ -5,56 +5,21 @@
 mod chromium;
 mod common;
 
+use common::events::{Consumer, consume, event, orb, supply, until};
 use common::{Folder, Service, run};
+use isorb::Orb;
+use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-use isorb::{Config, Orb, Upcall};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 
 const TYPE: i32 = 20;
 
-#[derive(Default)]
-struct Consumer(Mutex<Vec<u64>>);
-
-impl comm::PushConsumer for Consumer {
-    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
-        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
-        Ok(())
-    }
-    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
-}
-
-fn event(type_: i32, source: i32, creation_time: u64) -> comm::Event {
-    let header = comm::EventHeader { type_, source, ttl: 1, creation_time, ..Default::default() };
-    comm::Event { header, data: Default::default() }
-}
-
 /// An ORB, a consumer of events of [`TYPE`] and a supplier at a channel.
 fn connect(url: &str) -> (Orb, Arc<Consumer>, admin::ProxyPushConsumerRef) {
-    let orb = Orb::with_config(Config::default());
-    orb.root_poa().unwrap().manager().activate().unwrap();
+    let orb = orb();
     let channel: admin::EventChannelRef = orb.resolve(url).unwrap();
-    let consumer = Arc::new(Consumer::default());
-    let reference: comm::PushConsumerRef = orb.root_poa().unwrap().activate(consumer.clone()).unwrap();
-    let dependencies = vec![admin::Dependency { event: event(TYPE, 0, 0), rt_info: 0 }];
-    let qos = admin::ConsumerQOS { dependencies, is_gateway: false };
-    let proxy = channel.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
-    proxy.connect_push_consumer(&reference, &qos).unwrap();
-    let supplier = channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
-    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
+    let (consumer, supplier) = (consume(&orb, &channel, TYPE), supply(&channel));
     (orb, consumer, supplier)
-}
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn control(url: &str, arguments: &[&str]) -> common::Ended {
@@ -72,7 +37,7 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
         scope.spawn(|| {
             while !stop.load(SeqCst) {
                 let number = sent.load(SeqCst) + 1;
-                supplier.push(&vec![event(TYPE, 1, number)]).unwrap();
+                supplier.push(&vec![event(TYPE, number)]).unwrap();
                 sent.store(number, SeqCst);
                 // The consumer keeps up: its queue's limit is not what is looked at.
                 until("events arrive", || consumer.0.lock().unwrap().len() as u64 + 16 > number);
@@ -98,11 +63,11 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
     assert!(consumer.0.lock().unwrap().iter().copied().eq(1..=sent), "none lost, doubled or reordered");
 
     // What a configuration is shows in what comes: a broadcaster does not ask what was wanted.
-    supplier.push(&vec![event(TYPE + 1, 1, 7_000_000), event(TYPE, 1, 7_000_001)]).unwrap();
+    supplier.push(&vec![event(TYPE + 1, 7_000_000), event(TYPE, 7_000_001)]).unwrap();
     until("the wanted one comes", || consumer.0.lock().unwrap().last() == Some(&7_000_001));
     assert!(!consumer.0.lock().unwrap().contains(&7_000_000));
     assert_eq!(control(&service.url, &["--configuration", "broadcaster"]).0, Some(0));
-    supplier.push(&vec![event(TYPE + 1, 1, 8_000_000)]).unwrap();
+    supplier.push(&vec![event(TYPE + 1, 8_000_000)]).unwrap();
     until("what nobody asked for comes", || consumer.0.lock().unwrap().last() == Some(&8_000_000));
 
     let folder = Folder::new("event-control");
@@ -141,7 +106,7 @@ fn a_browser_sees_what_remote_consumers_get() {
     let (_orb, consumer, supplier) = connect(&service.url);
     let (_orb, _other, _) = connect(&service.url);
     browser.open(&format!("http://{address}/"));
-    (1..=25).for_each(|number| supplier.push(&vec![event(TYPE, 1, number)]).unwrap());
+    (1..=25).for_each(|number| supplier.push(&vec![event(TYPE, number)]).unwrap());
     until("events come", || consumer.0.lock().unwrap().len() == 25);
     let rows = "return [...document.querySelectorAll('#consumers tbody tr')].map((row) =>
         row.cells[0].textContent + ': ' + row.querySelector('[data-field=pushed]').textContent).sort().join('; ')";

@@ -7,16 +7,19 @@ use isorb_crm::memory::State;
 use isorb_crm::node::{NodeServer, ServerConfig};
 use isorb_crm::{AreaReader, Error, Library};
 use isorb_rt::time::Deadline;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use world::*;
 
 const SIZE: usize = 20_000;
 
 /// A group with a port that nobody else uses.
-fn group() -> SocketAddrV4 {
-    let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
-    SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, 1), port)
+fn group() -> SocketAddr {
+    SocketAddr::new(Ipv4Addr::new(239, 255, 77, 1).into(), free_port())
+}
+
+fn free_port() -> u16 {
+    UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
 }
 
 fn qos() -> ReaderQoS {
@@ -136,4 +139,19 @@ fn a_node_without_multicast_says_so() {
         other => panic!("{other:?}"),
     }
     assert_eq!(world.near.as_ref().unwrap().counts().3, 0);
+}
+
+#[test]
+fn groups_and_addresses_are_of_one_family() {
+    let group = group();
+    let world = World::new();
+    let mut config = ServerConfig::new("third", world.sockets[0].with_extension("third"));
+    config.dispatcher.udp = "[::1]:0".parse().unwrap();
+    config.dispatcher.multicast = Some(group);
+    if UdpSocket::bind("[::1]:0").is_err() {
+        println!("skipped: this machine has no IPv6");
+        return;
+    }
+    let error = NodeServer::start(&world.app.orb, config, None).unwrap_err().to_string();
+    assert!(error.contains("of the same family"), "{error}");
 }

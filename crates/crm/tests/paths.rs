@@ -6,10 +6,10 @@ mod world;
 
 use isorb::{Config, Orb, Reference};
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::Glob_CommRef;
+use isorb_crm::idl::{Glob_CommRef, Path, ReaderQoS};
 use isorb_crm::memory::State;
 use isorb_crm::node::{NodeServer, ServerConfig};
-use isorb_crm::{AreaReader, Library};
+use isorb_crm::{AreaReader, Error, Library};
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
 use isorb_rt::time::Deadline;
 use std::net::IpAddr;
@@ -17,10 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use world::{PATIENCE, QOS, area, on_write, until, until_state};
 
-fn orb(host: &Host) -> Orb {
-    let address = host.address();
+/// With an endpoint at the host's address, and one at another.
+fn orb(host: &Host, second: Option<&str>) -> Orb {
+    let mut endpoints = vec![format!("{}:0", host.address())];
+    endpoints.extend(second.map(|second| format!("{second}:0")));
     host.run(move || {
-        let orb = Orb::with_config(Config { endpoints: vec![format!("{address}:0")], ..Config::default() });
+        let orb = Orb::with_config(Config { endpoints, ..Config::default() });
         orb.root_poa().unwrap();
         let background = orb.clone();
         std::thread::spawn(move || background.run());
@@ -30,13 +32,25 @@ fn orb(host: &Host) -> Orb {
 }
 
 fn node(host: &Host, name: &str, glob: &str, second: Option<&str>) -> (NodeServer, Library) {
-    let orb = orb(host);
+    node_with(host, name, glob, (second, second))
+}
+
+/// With a second path for datagrams, and one for calls.
+fn node_with(
+    host: &Host,
+    name: &str,
+    glob: &str,
+    (second, by_call): (Option<&str>, Option<&str>),
+) -> (NodeServer, Library) {
+    let orb = orb(host, by_call);
     // The host's name is the lab's own.
     let socket = std::env::temp_dir().join(format!("{}-{name}.socket", host.namespace()));
     let mut config = ServerConfig::new(name, &socket);
     config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
     config.dispatcher.second = second.map(|address| (address.parse::<IpAddr>().unwrap(), 0).into());
     config.silence = Duration::from_secs(3);
+    config.answer = Duration::from_secs(1);
+    config.dispatcher.multicast = Some("239.255.77.1:28991".parse().unwrap());
     host.run(|| {
         let glob = orb.resolve::<Glob_CommRef>(glob).unwrap();
         let server = NodeServer::start(&orb, config, Some(glob)).unwrap();
@@ -45,13 +59,15 @@ fn node(host: &Host, name: &str, glob: &str, second: Option<&str>) -> (NodeServe
     .unwrap()
 }
 
+fn ip(arguments: String) -> String {
+    let done = std::process::Command::new("ip").args(arguments.split(' ')).output().unwrap();
+    assert!(done.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
 /// The hosts get a second link.
 fn second_link(lab: &Lab) {
     let (left, right) = (lab.left().namespace(), lab.right().namespace());
-    let ip = |arguments: String| {
-        let done = std::process::Command::new("ip").args(arguments.split(' ')).output().unwrap();
-        assert!(done.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&done.stderr));
-    };
     ip(format!("-n {left} link add eth1 type veth peer name eth1 netns {right}"));
     for (namespace, address) in [(left, "10.78.0.1"), (right, "10.78.0.2")] {
         ip(format!("-n {namespace} addr add {address}/24 dev eth1"));
@@ -67,7 +83,7 @@ struct Nodes {
 }
 
 fn nodes(lab: &Lab, second: [Option<&str>; 2]) -> Nodes {
-    let coordinator = orb(lab.left());
+    let coordinator = orb(lab.left(), second[0]);
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let near = node(lab.left(), "near", &glob, second[0]);
@@ -119,4 +135,116 @@ fn without_a_second_path_the_reader_is_told_that_the_node_is_gone() {
     until_state(&mut nodes.reader, State::WriterGone);
     lab.set_plugged(true).unwrap();
     assert_eq!(until(&mut nodes.reader, 2), [2; 5_000]);
+}
+
+/// Tries again until it is done: a machine that is busy may answer late by both ways.
+fn sooner_or_later<T>(host: &Host, attempt: impl Fn() -> Result<T, Error> + Sync) -> T
+where
+    T: Send,
+{
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        match host.run(&attempt).unwrap() {
+            Ok(done) => return done,
+            Err(error) => assert!(!deadline.is_past(), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
+    const SECOND: [&str; 2] = ["10.78.0.1", "10.78.0.2"];
+    let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    second_link(&lab);
+    let coordinator = orb(lab.left(), Some(SECOND[0]));
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let (_near_server, near) = node(lab.left(), "near", &glob, Some(SECOND[0]));
+    let (_far_server, far) = node(lab.right(), "far", &glob, Some(SECOND[1]));
+    // The control: its datagrams have a second path, its calls have none.
+    let (_poor_server, poor) = node_with(lab.right(), "poor", &glob, (Some(SECOND[1]), None));
+    let paths = [Path::PathUdp, Path::PathOrb, Path::PathOneway, Path::PathMulticast];
+    let make = |name: &str| {
+        near.create_area(&area(name, 500)).unwrap();
+        near.map_writer(name, QOS).unwrap()
+    };
+    let mut writer = lab.left().run(|| make("line")).unwrap();
+    let attach =
+        |path| lab.right().run(|| far.attach_reader("line", ReaderQoS { through: path, ..on_write() }));
+    let mut readers: Vec<AreaReader> = paths.into_iter().map(|path| attach(path).unwrap().unwrap()).collect();
+    let by_call = ReaderQoS { through: Path::PathOrb, ..on_write() };
+    let mut control = lab.right().run(|| poor.attach_reader("line", by_call)).unwrap().unwrap();
+    writer.write(&[1; 500]).unwrap();
+    assert_eq!(until(&mut control, 1), [1; 500]);
+    readers.iter_mut().for_each(|reader| assert_eq!(until(reader, 1), [1; 500]));
+
+    lab.set_plugged(false).unwrap();
+    writer.write(&[2; 500]).unwrap();
+    for (reader, path) in readers.iter_mut().zip(paths) {
+        assert_eq!(until(reader, 2), [2; 500], "by {path:?}");
+    }
+    // Set-up: the coordinator is found, and the writer's node.
+    let mut late = lab.left().run(|| make("late")).unwrap();
+    late.write(&[3; 500]).unwrap();
+    let mut reader = sooner_or_later(lab.right(), || far.attach_reader("late", on_write()));
+    assert_eq!(until(&mut reader, 1), [3; 500]);
+
+    assert_eq!(control.latest(&mut [0; 500]).unwrap().source, 1, "the control has no other way");
+
+    lab.set_plugged(true).unwrap();
+    assert_eq!(until(&mut control, 2), [2; 500]);
+    let last = writer.write(&[4; 500]).unwrap();
+    readers.iter_mut().for_each(|reader| assert_eq!(until(reader, last), [4; 500], "back again"));
+}
+
+#[test]
+fn groups_may_be_of_ipv6() {
+    let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    if !std::path::Path::new("/proc/net/if_inet6").exists() {
+        println!("skipped: this machine has no IPv6");
+        return;
+    }
+    let coordinator = orb(lab.left(), None);
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let nodes: Vec<(NodeServer, Library)> = [(lab.left(), "fd77::1"), (lab.right(), "fd77::2")]
+        .into_iter()
+        .map(|(host, address)| {
+            let (namespace, interface) = (host.namespace(), host.interface());
+            ip(format!("-n {namespace} -6 addr add {address}/64 dev {interface} nodad"));
+            let line = ip(format!("-n {namespace} -o link show {interface}"));
+            let number = line.split(':').next().unwrap();
+            let orb = orb(host, None);
+            let socket = std::env::temp_dir().join(format!("{namespace}-six.socket"));
+            let mut config = ServerConfig::new(address, &socket);
+            config.dispatcher.udp = format!("[{address}]:0").parse().unwrap();
+            config.dispatcher.multicast = Some(format!("[ff12::77:1%{number}]:28991").parse().unwrap());
+            config.silence = Duration::from_secs(30);
+            let start = || {
+                let glob = orb.resolve::<Glob_CommRef>(&glob).unwrap();
+                let server = NodeServer::start(&orb, config, Some(glob)).unwrap();
+                (server, Library::connect(&orb, &socket).unwrap())
+            };
+            host.run(start).unwrap()
+        })
+        .collect();
+    let [(near_server, near), (_far_server, far)] = &nodes[..] else { panic!() };
+    let make = || {
+        near.create_area(&area("radar", 5_000)).unwrap();
+        near.map_writer("radar", QOS).unwrap()
+    };
+    let mut writer = lab.left().run(make).unwrap();
+    let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
+    let mut reader = lab.right().run(|| far.attach_reader("radar", wish).unwrap()).unwrap();
+    for n in 1..=10u8 {
+        writer.write(&[n; 5_000]).unwrap();
+        assert_eq!(until(&mut reader, n.into()), [n; 5_000]);
+    }
+    let pushes = near_server.pushes(10);
+    assert!(
+        pushes.len() == 1 && pushes[0].node.starts_with("group [ff12::77:") && pushes[0].counts.refused == 0,
+        "nothing went to nodes apart: {pushes:?}"
+    );
 }

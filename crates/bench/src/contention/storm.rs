@@ -30,8 +30,14 @@ struct One {
     sent: Option<usize>,
 }
 
-/// How many connections a process of this machine may have.
-pub fn most() -> usize {
+/// How many connections a process that this one starts may have, at least `wanted` where the limit may be raised for that.
+pub fn most(wanted: usize) -> usize {
+    let limits = getrlimit(Resource::Nofile);
+    let needed = wanted as u64 + SPARE;
+    if limits.maximum.is_some_and(|hard| hard < needed) {
+        // Only root may; the caller sees what there is.
+        let _ = setrlimit(Resource::Nofile, Rlimit { maximum: Some(needed), ..limits });
+    }
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     usize::try_from(hard.saturating_sub(SPARE)).unwrap_or(usize::MAX)
 }

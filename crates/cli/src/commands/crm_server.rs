@@ -1,6 +1,7 @@
 //! `isorb crm-server` and `isorb crm-coordinator`: reflective memory's processes.
 
 use super::admin::{self, AdminArgs};
+use super::listen::endpoint;
 use isorb::{Config, Orb, Reference};
 use isorb_admin::MemorySource;
 use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
@@ -13,7 +14,7 @@ use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
 use isorb_timeline::{Party, Recording, Role, encode};
 use std::error::Error;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,12 +37,12 @@ pub struct ServerArgs {
     /// Address that other nodes are told, where it is another.
     #[arg(long, value_name = "ADDRESS")]
     publish: Option<IpAddr>,
-    /// Address of a second interface: channels to nodes that have one go on over it when the first path fails.
+    /// Address of a second interface: channels to nodes that have one, and calls, go on over it when the first path fails.
     #[arg(long, value_name = "ADDRESS")]
     second: Option<IpAddr>,
     /// First of 16 multicast groups and their port, the same on all nodes: areas that several nodes read may go once to all of them.
     #[arg(long, value_name = "GROUP:PORT")]
-    multicast: Option<SocketAddrV4>,
+    multicast: Option<SocketAddr>,
     /// Dispatching threads.
     #[arg(long, default_value_t = 1)]
     dispatchers: usize,
@@ -79,6 +80,9 @@ pub struct CoordinatorArgs {
     /// Port to listen at; 0 for a free one.
     #[arg(long, default_value_t = 2810)]
     port: u16,
+    /// Address of a second interface to listen at as well: whoever is told of both finds it by one when the other fails.
+    #[arg(long, value_name = "ADDRESS")]
+    second: Option<IpAddr>,
     /// File that keeps what it knows; made if it is not there.
     #[arg(long, value_name = "FILE", default_value = "isorb-crm.redb", conflicts_with = "memory")]
     store: PathBuf,
@@ -89,7 +93,7 @@ pub struct CoordinatorArgs {
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let orb = orb(orb_arguments, args.host, 0)?;
+    let orb = orb(orb_arguments, (args.host, args.second), 0)?;
     let name = args.name.clone().unwrap_or_else(host_name);
     let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
     config.dispatcher.udp = (args.host, 0).into();
@@ -175,7 +179,7 @@ pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let orb = orb(orb_arguments, args.host, args.port)?;
+    let orb = orb(orb_arguments, (args.host, args.second), args.port)?;
     let store: Arc<dyn CoordinatorStore> = match args.memory {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(FileStore::open(&args.store)?),
@@ -191,8 +195,17 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
     Ok(())
 }
 
-fn orb(arguments: Vec<String>, host: IpAddr, port: u16) -> Result<Orb, Box<dyn Error>> {
-    let orb = Orb::with_config(super::listen::config_at(arguments, &host.to_string(), port)?);
+fn orb(
+    arguments: Vec<String>,
+    (host, second): (IpAddr, Option<IpAddr>),
+    port: u16,
+) -> Result<Orb, Box<dyn Error>> {
+    let mut config = super::listen::config_at(arguments, &host.to_string(), port)?;
+    // Unless arguments of the ORB say where it listens.
+    if config.endpoints == [endpoint(&host.to_string(), port)] {
+        config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
+    }
+    let orb = Orb::with_config(config);
     // Opens the endpoints.
     orb.root_poa()?;
     Ok(orb)

@@ -1,6 +1,8 @@
 //! The binary as tests run it: commands that end, processes that serve, folders for their files.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod events;
+
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};

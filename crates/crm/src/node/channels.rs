@@ -5,6 +5,7 @@ use super::orb_path::OrbPush;
 use super::replicas::address;
 use super::setup::largest;
 use super::tables::{Agent, Channel as Outgoing, Destination};
+use super::ways::Ways;
 use crate::Error;
 use crate::admission::{Grant, Refused, Wish};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS, WriterQoS};
@@ -15,6 +16,7 @@ use crate::wire::Channel;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 impl Shared {
     /// The writer's end: an agent that pushes.
@@ -61,7 +63,10 @@ impl Shared {
                     self.start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
                 })
             }
-            Path::PathOrb | Path::PathOneway => self.start_orb(&segment, channel, &qos, reader),
+            Path::PathOrb | Path::PathOneway => {
+                let reader = reader.map(|reader| self.ways(offer.node, reader));
+                self.start_orb(&segment, channel, &qos, reader)
+            }
             Path::PathMulticast => Err(Error::unavailable("a group is joined, not opened")),
         };
         let agent = match agent {
@@ -74,7 +79,8 @@ impl Shared {
         let handle = {
             let mut tables = self.tables.lock();
             let handle = tables.number();
-            let (area, reader, incarnation) = (name.into(), reader.cloned(), offer.incarnation);
+            let (area, reader, incarnation) =
+                (name.into(), reader.map(|reader| self.ways(offer.node, reader)), offer.incarnation);
             tables.channels.insert(handle, Outgoing { area, to, reader, incarnation, grant, agent });
             handle
         };
@@ -127,7 +133,7 @@ impl Shared {
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
-        reader: Option<&CRM_CommRef>,
+        reader: Option<Ways<CRM_CommRef>>,
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or_else(|| Error::unavailable("the reader's node gave no reference"))?;
         let limit = self.config.limits.orb_channels;
@@ -136,10 +142,16 @@ impl Shared {
             return Err(Error::wrong_size("the number of channels on the ORB's path", limit + 1, limit));
         }
         let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+        let patience = match reader.are_several() {
+            // Then the next way is tried, so a call that is only slow must not be given up.
+            true => self.config.answer * 2 + Duration::from_micros(channel.size as u64),
+            false => ONLY_WAY,
+        };
+        let reader = reader.within(patience);
         let push = OrbPush {
             source: segment.reader()?,
             channel,
-            reader: reader.clone(),
+            reader,
             mode: mode(qos),
             oneway: qos.through == Path::PathOneway,
             stop: stop.clone(),
@@ -305,6 +317,9 @@ pub(super) struct Way {
 fn own(own: u16, common: u16) -> u16 {
     if own > 0 { own } else { common }
 }
+
+/// How long a push by a call may take where there is one way.
+const ONLY_WAY: Duration = Duration::from_secs(60);
 
 /// No push comes more often than this.
 const MIN_PERIOD_NS: u64 = 50_000;

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::idl::{CRM_CommRef, Group as Joined, ReaderQoS};
 use crate::plane::GROUP;
 use crate::wire::Channel;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 impl Shared {
     /// Gives a node its part in the group, which is made if there is none.
@@ -34,11 +34,16 @@ impl Shared {
         };
         let from = self.published(dispatcher_of(&channel, self.dispatchers.len()));
         let mut tables = self.tables.lock();
+        // What it had of this group before: the answer may have been lost.
+        tables.channels.retain(|_, channel| {
+            channel.to.node != node
+                || !matches!(channel.agent, Agent::Member { group: other } if other == group)
+        });
         let which = tables.number();
         let member = Outgoing {
             area: name.into(),
             to: Destination { node: node.into(), port: to.port(), datagrams: true, channel: channel.id },
-            reader: reader.cloned(),
+            reader: reader.map(|reader| self.ways(node, reader)),
             incarnation,
             grant: None,
             agent: Agent::Member { group },
@@ -58,7 +63,7 @@ impl Shared {
     }
 
     /// Admits it, once for all that will join, and starts its agent.
-    fn make_group(&self, name: &str, qos: ReaderQoS) -> Result<(u64, SocketAddrV4, Channel), Error> {
+    fn make_group(&self, name: &str, qos: ReaderQoS) -> Result<(u64, SocketAddr, Channel), Error> {
         let (segment, promised, bell) = self.source(name)?;
         let number = self.tables.lock().number();
         let channel = Channel {
@@ -73,7 +78,7 @@ impl Shared {
         let dispatcher = dispatcher_of(&channel, self.dispatchers.len());
         let to = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?.of(name);
         let grant = self.admit(name, &channel, &qos, promised, true)?;
-        let way = Way { dispatcher, to: to.into(), second: None };
+        let way = Way { dispatcher, to, second: None };
         let agent = self
             .start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
             .inspect_err(|_| self.give_back(grant.as_ref()))?;

@@ -26,6 +26,7 @@ mod sessions;
 mod setup;
 mod status;
 mod tables;
+mod ways;
 
 pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
@@ -50,6 +51,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tables::Tables;
+use ways::Ways;
 
 /// How a node's server is set up.
 #[derive(Clone, Debug)]
@@ -148,7 +150,9 @@ pub(crate) struct Shared {
     admission: PiMutex<NodeAdmission>,
     /// Held while a group is looked for and made.
     grouping: PiMutex<()>,
-    coordinator: Option<Glob_CommRef>,
+    coordinator: Option<Ways<Glob_CommRef>>,
+    /// Which address of each node answered last.
+    best: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
     orb_replicas: orb_path::Replicas,
     orb_channels: AtomicUsize,
     incarnation: u64,
@@ -183,7 +187,8 @@ impl NodeServer {
             tables: PiMutex::new(Tables::default()),
             grouping: PiMutex::new(()),
             dispatchers,
-            coordinator: coordinator.map(|coordinator| timed(&coordinator, config.answer)),
+            coordinator: coordinator.map(|glob| Ways::of(&glob, config.answer, Arc::default())),
+            best: PiMutex::new(HashMap::new()),
             orb_replicas: orb_path::Replicas::default(),
             orb_channels: AtomicUsize::new(0),
             incarnation: secret(),
@@ -259,6 +264,12 @@ impl Shared {
         second.map_or((String::new(), 0), |second| (second.ip().to_string(), second.port()))
     }
 
+    /// A node's server by each of its addresses.
+    fn ways(&self, node: &str, server: &CRM_CommRef) -> Ways<CRM_CommRef> {
+        let best = self.best.lock().entry(node.to_owned()).or_default().clone();
+        Ways::of(server, self.config.answer, best)
+    }
+
     /// What it means that a call to another server ended without an answer.
     fn unanswered(&self, who: &str, error: impl Into<Error>) -> Error {
         match error.into() {
@@ -279,7 +290,8 @@ impl Shared {
         let node =
             Node { name: self.config.name.clone(), incarnation: self.incarnation, server: Some(me.clone()) };
         // A coordinator that is not there now is told by the watch, later.
-        let _ = coordinator.register_node(&node, &self.held());
+        let held = self.held();
+        let _ = coordinator.call(|glob| glob.register_node(&node, &held));
     }
 
     /// Twice a second: has a silent node come back? Every other second: do the nodes live that are pushed to? In a thread of its own, because calls to nodes that are gone take their time.
@@ -320,8 +332,8 @@ impl Shared {
             round = round.wrapping_add(1);
             if round.is_multiple_of(20)
                 && let Some(coordinator) = &self.coordinator
-                && let Err(error) = coordinator.alive(&self.config.name, self.incarnation)
-                && matches!(Error::from(error), Error::UnknownNode(_))
+                && let Err(error) = coordinator.call(|glob| glob.alive(&self.config.name, self.incarnation))
+                && matches!(error, Error::UnknownNode(_))
             {
                 self.register();
             }

@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// So many groups, one after the other: a socket may join twenty (`net.ipv4.igmp_max_memberships`).
 pub(crate) const COUNT: u32 = 16;
@@ -16,33 +16,57 @@ pub(crate) const COUNT: u32 = 16;
 /// Where groups' datagrams come in.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    first: SocketAddrV4,
-    interface: Ipv4Addr,
+    first: SocketAddr,
+    interface: Interface,
     socket: UdpSocket,
-    joined: PiMutex<HashMap<Ipv4Addr, usize>>,
+    joined: PiMutex<HashMap<IpAddr, usize>>,
+}
+
+/// By which interface groups are joined.
+#[derive(Clone, Copy, Debug)]
+enum Interface {
+    /// That with this address; all zero for the system's choice.
+    V4(Ipv4Addr),
+    /// By its number; 0 for the system's choice.
+    V6(u32),
 }
 
 impl Groups {
-    /// `first` is the first group and the port of all; `sender` is the socket that sends to them, bound to `address`.
-    pub fn open(first: SocketAddrV4, sender: &UdpSocket, address: SocketAddr) -> io::Result<Groups> {
-        let last = u32::from(*first.ip()).checked_add(COUNT - 1).map(Ipv4Addr::from);
-        let (IpAddr::V4(interface), true, true) =
-            (address.ip(), first.ip().is_multicast(), last.is_some_and(|last| last.is_multicast()))
-        else {
-            let reason = format!(
-                "{first} and {COUNT} groups from there must be multicast addresses, and {address} of IPv4"
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    /// `first` is the first group and the port of all; `sender` is the socket that sends to them, bound to `address`. In IPv6 the scope of
+    /// `first` is the number of the interface.
+    pub fn open(first: SocketAddr, sender: &UdpSocket, address: SocketAddr) -> io::Result<Groups> {
+        let is_good =
+            first.ip().is_multicast() && nth(first, COUNT - 1).is_some_and(|last| last.ip().is_multicast());
+        let interface = match (first, address.ip()) {
+            (SocketAddr::V4(_), IpAddr::V4(interface)) if is_good => Interface::V4(interface),
+            (SocketAddr::V6(first), IpAddr::V6(_)) if is_good => Interface::V6(first.scope_id()),
+            _ => {
+                let reason = format!(
+                    "{first} and {COUNT} groups from there must be multicast addresses, and {address} of the same family"
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
         };
-        if !interface.is_unspecified() {
-            sockopt::set_ip_multicast_if(sender, &interface)?;
+        match interface {
+            Interface::V4(interface) if !interface.is_unspecified() => {
+                sockopt::set_ip_multicast_if(sender, &interface)?;
+            }
+            Interface::V6(interface) if interface > 0 => sockopt::set_ipv6_multicast_if(sender, interface)?,
+            _ => {}
         }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+        let (family, any) = match interface {
+            Interface::V4(_) => (AddressFamily::INET, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            Interface::V6(_) => (AddressFamily::INET6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        };
+        let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
+        if family == AddressFamily::INET6 {
+            sockopt::set_ipv6_v6only(&socket, true)?;
+        }
         // Each node of a host receives what goes to the group.
         sockopt::set_socket_reuseaddr(&socket, true)?;
         let _ = sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
-        rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, first.port()))?;
+        rustix::net::bind(&socket, &SocketAddr::new(any, first.port()))?;
         let joined = PiMutex::new(HashMap::new());
         Ok(Groups { first, interface, socket: socket.into(), joined })
     }
@@ -52,35 +76,68 @@ impl Groups {
     }
 
     /// The group of an area.
-    pub fn of(&self, area: &str) -> SocketAddrV4 {
+    pub fn of(&self, area: &str) -> SocketAddr {
         let mut hasher = DefaultHasher::new();
         area.hash(&mut hasher);
         let index = (hasher.finish() % u64::from(COUNT)) as u32;
-        SocketAddrV4::new(Ipv4Addr::from(u32::from(*self.first.ip()) + index), self.first.port())
+        nth(self.first, index).unwrap_or(self.first)
     }
 
     /// Takes part in a group, as often as it is left again.
-    pub fn join(&self, group: SocketAddrV4) -> io::Result<()> {
-        if group.port() != self.first.port() || !group.ip().is_multicast() {
-            let reason = format!("the group is {group}, and this node listens at port {}", self.first.port());
+    pub fn join(&self, group: SocketAddr) -> io::Result<()> {
+        let is_of = group.is_ipv4() == self.first.is_ipv4() && group.port() == self.first.port();
+        if !is_of || !group.ip().is_multicast() {
+            let reason = format!("the group is {group}, and this node's begin with {}", self.first);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let mut joined = self.joined.lock();
-        let count = joined.entry(*group.ip()).or_default();
+        let count = joined.entry(group.ip()).or_default();
         if *count == 0 {
-            self.socket.join_multicast_v4(group.ip(), &self.interface)?;
+            match (group.ip(), self.interface) {
+                (IpAddr::V4(group), Interface::V4(interface)) => {
+                    self.socket.join_multicast_v4(&group, &interface)?;
+                }
+                (IpAddr::V6(group), Interface::V6(interface)) => {
+                    self.socket.join_multicast_v6(&group, interface)?;
+                }
+                // It is of the same family.
+                _ => {}
+            }
         }
         *count += 1;
         Ok(())
     }
 
-    pub fn leave(&self, group: Ipv4Addr) {
+    pub fn leave(&self, group: IpAddr) {
         let mut joined = self.joined.lock();
         let Some(count) = joined.get_mut(&group) else { return };
         *count = count.saturating_sub(1);
-        if *count == 0 {
-            joined.remove(&group);
-            let _ = self.socket.leave_multicast_v4(&group, &self.interface);
+        if *count > 0 {
+            return;
         }
+        joined.remove(&group);
+        let _ = match (group, self.interface) {
+            (IpAddr::V4(group), Interface::V4(interface)) => {
+                self.socket.leave_multicast_v4(&group, &interface)
+            }
+            (IpAddr::V6(group), Interface::V6(interface)) => {
+                self.socket.leave_multicast_v6(&group, interface)
+            }
+            _ => Ok(()),
+        };
     }
+}
+
+/// The group that comes so many after the first; none beyond the last address.
+fn nth(first: SocketAddr, index: u32) -> Option<SocketAddr> {
+    Some(match first {
+        SocketAddr::V4(first) => {
+            let ip = u32::from(*first.ip()).checked_add(index)?;
+            SocketAddr::new(Ipv4Addr::from(ip).into(), first.port())
+        }
+        SocketAddr::V6(first) => {
+            let ip = u128::from(*first.ip()).checked_add(index.into())?;
+            SocketAddrV6::new(ip.into(), first.port(), 0, first.scope_id()).into()
+        }
+    })
 }

@@ -4,14 +4,15 @@ use super::channels::interval;
 use super::inlets::Inlet;
 use super::orb_path::Target;
 use super::tables::{Replica, What};
-use super::{Shared, secret, timed};
+use super::ways::Ways;
+use super::{Shared, secret};
 use crate::Error;
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS};
 use crate::memory::{Geometry, Segment, Writer};
 use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Opening<'a> {
     name: &'a str,
     qos: ReaderQoS,
-    server: &'a CRM_CommRef,
+    server: &'a Ways<CRM_CommRef>,
     channel: Channel,
     target: Writer,
     fresh_ns: Option<u64>,
@@ -32,7 +33,7 @@ struct Opened {
     dispatcher: usize,
     datagrams: bool,
     channel: u32,
-    group: Option<Ipv4Addr>,
+    group: Option<IpAddr>,
     handle: u64,
 }
 
@@ -43,30 +44,35 @@ impl Shared {
         &self,
         name: &str,
         qos: ReaderQoS,
-        server: CRM_CommRef,
-        before: Option<&Segment>,
+        server: Ways<CRM_CommRef>,
+        before: Option<&Replica>,
     ) -> Result<Replica, Error> {
+        // A group has one path. When it falls silent each node asks for itself, which has two, and for the group again if that does.
+        let apart = qos.through == Path::PathMulticast && before.is_some_and(|before| before.group.is_some());
+        let through = if apart { Path::PathUdp } else { qos.through };
+        let asked = ReaderQoS { through, ..qos };
         let unanswered = |error| self.unanswered(&format!("the node of {name}"), error);
-        let first = server.describe(name, 0).map_err(unanswered)?;
+        let first = server.call(|server| server.describe(name, 0)).map_err(unanswered)?;
         step(Step::ReplicaDescribed);
         let size = first.what.size as usize;
         let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
             Error::wrong_size(&error.to_string(), qos.histories as usize, crate::memory::MAX_HISTORIES)
         })?;
-        let segment = match before {
+        let segment = match before.map(|before| &before.segment) {
             Some(segment) if segment.geometry() == geometry => segment.clone(),
             Some(_) => return Err(Error::unavailable("the area has another size now")),
             None => Segment::create(name, geometry)?,
         };
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
-        let grant = self.admit(name, &channel, &qos, first.writer, false)?;
+        let grant = self.admit(name, &channel, &asked, first.writer, false)?;
         let writer = segment.writer().map_err(Error::unavailable);
         let opened = writer.and_then(|target| {
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
             let deadline_ns = grant.map(|grant| grant.guarantee.deadline_ns);
-            let opening = Opening { name, qos, server: &server, channel, target, fresh_ns, deadline_ns };
-            match qos.through {
+            let opening =
+                Opening { name, qos: asked, server: &server, channel, target, fresh_ns, deadline_ns };
+            match through {
                 Path::PathUdp => self.open_datagrams(opening),
                 Path::PathMulticast => self.open_group(opening),
                 Path::PathOrb | Path::PathOneway => self.open_calls(opening),
@@ -106,7 +112,7 @@ impl Shared {
         // The writer's node may take its time; others are opened meanwhile.
         channel.id = place.reserve().map_err(Error::unavailable)?;
         let made = (|| {
-            let far = server.describe(name, channel.id)?;
+            let far = server.call(|server| server.describe(name, channel.id))?;
             let peer = address(&far.host, far.port)?;
             let second = match place.second_address().is_some() && far.second_port > 0 {
                 true => Some(self.second_path(address(&far.second_host, far.second_port)?)),
@@ -142,11 +148,12 @@ impl Shared {
         let Opening { name, qos, server, channel, target, fresh_ns, deadline_ns } = opening;
         let dispatcher = self.least_used();
         let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
-        let group = server.join_group(name, qos, &self.config.name, self.incarnation, self.me.get())?;
+        let group = server.call(|server| {
+            server.join_group(name, qos, &self.config.name, self.incarnation, self.me.get())
+        })?;
         let joined = (|| {
             let (peer, to) =
                 (address(&group.host, group.port)?, address(&group.group_host, group.group_port)?);
-            let SocketAddr::V4(to) = to else { return Err(Error::unavailable("a group of IPv6")) };
             let channel = Channel {
                 id: group.channel,
                 epoch: group.epoch,
@@ -161,19 +168,19 @@ impl Shared {
                 .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
             groups.join(to)?;
             let joined = self.dispatchers[dispatcher].join(agent, None);
-            let channel = joined.inspect_err(|_| groups.leave(*to.ip()))?;
+            let channel = joined.inspect_err(|_| groups.leave(to.ip()))?;
             step(Step::ReplicaReady);
-            Ok((channel, *to.ip()))
+            Ok((channel, to.ip()))
         })();
         match joined {
             Ok((channel, ip)) => {
                 // The others have the latest value.
-                let _ = server.set_running(group.which, true);
+                let _ = server.call(|server| server.set_running(group.which, true));
                 let handle = group.which;
                 Ok(Opened { dispatcher, datagrams: true, channel, group: Some(ip), handle })
             }
             Err(error) => {
-                let _ = server.close_channel(group.which);
+                let _ = server.call(|server| server.close_channel(group.which));
                 Err(error)
             }
         }
@@ -184,7 +191,7 @@ impl Shared {
         &self,
         name: &str,
         qos: ReaderQoS,
-        server: &CRM_CommRef,
+        server: &Ways<CRM_CommRef>,
         (dispatcher, [own_port, second_own_port]): (usize, [u16; 2]),
         channel: &Channel,
     ) -> Result<u64, Error> {
@@ -205,7 +212,7 @@ impl Shared {
             second_own_port,
         };
         step(Step::ReplicaReady);
-        Ok(server.open_channel(name, qos, &offer, self.me.get())?)
+        server.call(|server| server.open_channel(name, qos, &offer, self.me.get()))
     }
 
     /// A path has failed before its node counts as dead: in two thirds of that time.
@@ -214,11 +221,12 @@ impl Shared {
     }
 
     /// The server of the node that holds an area; whoever calls it gets an answer in time, or none.
-    pub(super) fn locate(&self, name: &str) -> Result<CRM_CommRef, Error> {
+    pub(super) fn locate(&self, name: &str) -> Result<Ways<CRM_CommRef>, Error> {
         let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
-        let node = coordinator.locate(name).map_err(|error| self.unanswered("the coordinator", error))?;
+        let found = coordinator.call(|glob| glob.locate(name));
+        let node = found.map_err(|error| self.unanswered("the coordinator", error))?;
         let server = node.server.filter(|_| node.name != self.config.name);
-        Ok(timed(&server.ok_or_else(|| Error::unknown_area(name))?, self.config.answer))
+        Ok(self.ways(&node.name, &server.ok_or_else(|| Error::unknown_area(name))?))
     }
 
     /// A replica of this area with these wishes that another reader of this node has.
@@ -285,9 +293,9 @@ impl Shared {
     pub(super) fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
         // Its server must answer first: only then the memory is taken from the agent that fills it, and given to another.
         let server = self.locate(name).ok()?;
-        server.describe(name, 0).ok()?;
+        server.call(|server| server.describe(name, 0)).ok()?;
         self.forget(before);
-        self.open_replica(name, before.qos, server, Some(&before.segment)).ok()
+        self.open_replica(name, before.qos, server, Some(before)).ok()
     }
 
     pub(super) fn close_replica(&self, replica: &Replica) {
@@ -295,7 +303,7 @@ impl Shared {
             return;
         }
         // The writer's node may be gone, which is why we are here.
-        let _ = replica.server.close_channel(replica.handle);
+        let _ = replica.server.call(|server| server.close_channel(replica.handle));
     }
 
     /// Ends this end of a channel; false if it was ended before.

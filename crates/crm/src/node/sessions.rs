@@ -150,8 +150,8 @@ impl Shared {
         };
         if !known && let Some(coordinator) = &self.coordinator {
             // If the coordinator does not answer, it hears of the area with the node's next registration.
-            if let Err(error) = coordinator.register_area(&self.config.name, &what)
-                && matches!(crate::Error::from(error), crate::Error::AreaExists(_))
+            if let Err(error) = coordinator.call(|glob| glob.register_area(&self.config.name, &what))
+                && matches!(error, crate::Error::AreaExists(_))
             {
                 return None;
             }

@@ -30,14 +30,14 @@ impl Shared {
         }
         step(Step::CreateAsked);
         if let Some(coordinator) = &self.coordinator {
-            coordinator.register_area(&self.config.name, &what).map_err(|error| {
-                match self.unanswered("the coordinator", error) {
+            coordinator.call(|glob| glob.register_area(&self.config.name, &what)).map_err(
+                |error| match self.unanswered("the coordinator", error) {
                     Error::UnknownNode(_) => {
                         Error::unavailable("the coordinator has just been restarted; try again")
                     }
                     other => other,
-                }
-            })?;
+                },
+            )?;
         }
         step(Step::CreateRegistered);
         let segment = Segment::create(&what.name, geometry)?;
@@ -72,7 +72,7 @@ impl Shared {
         ));
         channels.into_iter().for_each(|channel| self.end(channel));
         if let Some(coordinator) = &self.coordinator {
-            coordinator.unregister_area(&self.config.name, name)?;
+            coordinator.call(|glob| glob.unregister_area(&self.config.name, name))?;
         }
         step(Step::DestroyEnded);
         Ok(())
@@ -211,7 +211,7 @@ impl Shared {
                 None => return Err(Error::unknown_handle(ticket)),
             }
         };
-        server.set_running(handle, running).map_err(Error::from)
+        server.call(|server| server.set_running(handle, running))
     }
 
     pub fn statistics(&self, session: u64, ticket: u64) -> Result<Statistics, Error> {

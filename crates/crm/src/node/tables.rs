@@ -1,12 +1,13 @@
 //! What a server knows.
 
+use super::ways::Ways;
 use crate::admission::Grant;
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
 use crate::plane::PushKey;
 use rustix::fd::OwnedFd;
 use std::collections::{HashMap, VecDeque};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -74,8 +75,8 @@ pub(super) struct Replica {
     pub datagrams: bool,
     pub channel: u32,
     /// The group that it has joined.
-    pub group: Option<Ipv4Addr>,
-    pub server: CRM_CommRef,
+    pub group: Option<IpAddr>,
+    pub server: Ways<CRM_CommRef>,
     /// What the writer's node calls it.
     pub handle: u64,
     pub grant: Option<Grant>,
@@ -89,7 +90,7 @@ pub(super) struct Channel {
     pub area: String,
     pub to: Destination,
     /// The server of the reader's node, and which one it is.
-    pub reader: Option<CRM_CommRef>,
+    pub reader: Option<Ways<CRM_CommRef>>,
     pub incarnation: u64,
     pub grant: Option<Grant>,
     pub agent: Agent,
@@ -102,7 +103,7 @@ pub(super) struct Group {
     pub qos: ReaderQoS,
     /// The channel that pushes.
     pub handle: u64,
-    pub to: SocketAddrV4,
+    pub to: SocketAddr,
     pub channel: crate::wire::Channel,
 }
 

@@ -1,11 +1,52 @@
 //! After the first round, an event costs no allocation: not directly, not through queues, conjunctions and time-outs.
 
 use crate::common::*;
-use isorb_event::{Config, Configuration, Event, Filter, Quality, Strategy, SubPriority};
+use isorb_event::{Config, Configuration, Event, Filter, Overflow, Pushed, Quality, Strategy, SubPriority};
 use isorb_rt::alloc_count::allocations_during;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Nobody serves the queues: each does what its policy says, all of it is counted, and nothing grows.
+#[test]
+fn a_flood_on_full_queues_is_counted_and_takes_no_memory() {
+    const FLOOD: u64 = 3_000;
+    let block = Duration::from_nanos(1);
+    let config = Config { trace: true, block, ..Config::with(Strategy::ByHand { upcalls: false }) };
+    let (channel, _) = still(config);
+    let policies = [Overflow::DropOldest, Overflow::DropNewest, Overflow::Refuse, Overflow::Block];
+    let consumers = policies.map(|overflow| {
+        let quality = Quality { queue: 10, overflow, ..Quality::default() };
+        channel
+            .for_consumers()
+            .connect(Arc::new(|_: &[Event<'_>]| ()), wants(Filter::of(20, 1)).quality(quality))
+            .unwrap()
+    });
+    let supplier = channel.for_suppliers().connect().unwrap();
+    // The queues' ten, and the first record of this thread.
+    (0..10).for_each(|n| assert_eq!(supplier.push(&event(20, 1, n)).taken, 4));
+    let copies = channel.free_copies();
+    let mut told = Pushed::default();
+    let flood = || {
+        for n in 0..FLOOD {
+            let pushed = supplier.push(&event(20, 1, 10 + n).octets(b"some data"));
+            told.taken += pushed.taken;
+            told.dropped += pushed.dropped;
+            told.refused += pushed.refused;
+        }
+    };
+    assert_eq!(allocations_during(flood), 0);
+    let flood = FLOOD as u32;
+    // The oldest makes room for what is taken; the supplier hears of the others.
+    assert_eq!(told, Pushed { taken: flood, dropped: flood, refused: 2 * flood, ..Pushed::default() });
+    let lost = consumers.each_ref().map(|consumer| (consumer.counts().dropped, consumer.counts().refused));
+    assert_eq!(lost, [(FLOOD, 0), (FLOOD, 0), (0, FLOOD), (0, FLOOD)]);
+    assert!(channel.consumers().iter().all(|consumer| consumer.waiting == 10));
+    // Those ten that wait in the first queue are others than the ten that the rest share.
+    assert_eq!(channel.free_copies(), copies - 10);
+    while channel.step() {}
+    assert_eq!(channel.free_copies(), isorb_event::Limits::default().events);
+}
 
 fn rounds(config: Config) {
     let (channel, clock) = still(Config { trace: true, latencies: true, ..config });

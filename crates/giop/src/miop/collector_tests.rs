@@ -100,6 +100,34 @@ fn what_is_too_long_or_late_or_too_much_is_given_up() {
     }
 }
 
+#[test]
+fn an_honest_sender_gets_through_while_another_begins_message_after_message() {
+    let mut c = Collector::new(LIMITS);
+    let (mut forged, mut now) = (0u32, 0);
+    let mut flood = |c: &mut Collector<u32>, now: &mut u64| {
+        for _ in 0..100 {
+            forged += 1;
+            *now += 1;
+            c.take(9, &packet(&forged.to_be_bytes(), 0, 2, b"never whole"), *now);
+            assert!(c.under_way() <= LIMITS.messages);
+        }
+        forged
+    };
+    for message in 0..50u32 {
+        let id = [b"honest".as_slice(), &message.to_be_bytes()].concat();
+        flood(&mut c, &mut now);
+        assert_eq!(c.take(1, &packet(&id, 0, 3, b"all "), now), Taken::Kept);
+        flood(&mut c, &mut now);
+        assert_eq!(c.take(1, &packet(&id, 1, 3, b"the "), now), Taken::Kept);
+        flood(&mut c, &mut now);
+        assert_eq!(c.take(1, &packet(&id, 2, 3, b"same"), now), Taken::Whole(b"all the same"));
+    }
+    let forged = u64::from(flood(&mut c, &mut now));
+    assert_eq!((forged, c.counts().late), (15_100, 0));
+    // All of the flood but those under way, and nothing of the honest one.
+    assert_eq!(c.counts().displaced, forged - c.under_way() as u64);
+}
+
 /// A message, and where it is cut.
 fn message() -> impl Strategy<Value = (Vec<u8>, usize)> {
     (proptest::collection::vec(0u8.., 1..60), 1usize..12)

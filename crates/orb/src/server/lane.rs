@@ -7,7 +7,8 @@
 //! A lane of a thread pool has a [`Station`] beside: it accepts its own connections, and lets a connection go before it runs a
 //! request of it, so that other threads can read what comes next.
 
-use super::station::{Caller, Station};
+use super::parcel::Caller;
+use super::station::Station;
 use super::{Next, finish, guarded, on_message};
 use crate::Orb;
 use crate::connection::{Connection, GRACE_NS, ReadError};

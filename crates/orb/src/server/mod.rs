@@ -10,6 +10,7 @@ mod endpoint;
 mod group;
 mod lane;
 mod long;
+mod parcel;
 mod posted;
 #[cfg(feature = "miop")]
 mod reader;

@@ -8,6 +8,7 @@
 //! Requests to groups come in from whoever hears the group ([`Station::post`]), and go the same way from there.
 
 use super::lane::{Lane, Member};
+use super::parcel::{Caller, Parcel};
 use super::posted::Posted;
 use super::{Next, guarded, on_message};
 use crate::connection::{Arrived, Connection, Side};
@@ -61,51 +62,6 @@ pub(crate) struct Blueprint {
     pub memory: Memory,
     pub idle_timeout: Duration,
     pub max_connections: usize,
-}
-
-/// Where a request came from.
-#[derive(Clone, Copy)]
-pub(crate) enum Caller<'m> {
-    Member(&'m Arc<Member>),
-    /// A group, and how its text is to be read. Nobody hears an answer.
-    #[cfg(feature = "miop")]
-    Group(isorb_cdr::Text),
-}
-
-/// [`Caller`], kept.
-enum Sender {
-    Member(Arc<Member>),
-    #[cfg(feature = "miop")]
-    Group(isorb_cdr::Text),
-}
-
-impl Caller<'_> {
-    fn keep(self) -> Sender {
-        match self {
-            Caller::Member(member) => Sender::Member(member.clone()),
-            #[cfg(feature = "miop")]
-            Caller::Group(text) => Sender::Group(text),
-        }
-    }
-}
-
-impl Sender {
-    fn as_caller(&self) -> Caller<'_> {
-        match self {
-            Sender::Member(member) => Caller::Member(member),
-            #[cfg(feature = "miop")]
-            Sender::Group(text) => Caller::Group(*text),
-        }
-    }
-}
-
-/// A request that was read, on its way to another thread than its reader.
-pub(crate) struct Parcel {
-    sender: Sender,
-    arrived: Arrived,
-    block: Buffer,
-    /// Of the lane that borrows.
-    plan: Option<ThreadPlan>,
 }
 
 /// Blocks that are made beforehand for a lane that keeps requests, at most.
@@ -443,11 +399,15 @@ impl Station {
 
 /// Runs a request and sends its reply. What goes wrong ends the connection, whose event then ends its membership.
 fn run(orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work, place: Option<&Place<'_>>) {
-    let member = match caller {
-        Caller::Member(member) => member,
+    match caller {
+        Caller::Member(member) => run_of(member, orb, arrived, work, place),
         #[cfg(feature = "miop")]
-        Caller::Group(text) => return super::group::run(orb, text, arrived, work),
-    };
+        Caller::Group(text) => super::group::run(orb, text, arrived, work),
+    }
+}
+
+#[inline(always)]
+fn run_of(member: &Member, orb: &Orb, arrived: Arrived, work: &mut Work, place: Option<&Place<'_>>) {
     let connection = member.connection();
     let mut send = |message: &isorb_cdr::Message<'_>| {
         if let Some(place) = place {
@@ -465,11 +425,14 @@ fn run(orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work, place: 
 /// The buffer is full.
 #[cold]
 fn refuse(orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work) {
-    let member = match caller {
-        Caller::Member(member) => member,
+    match caller {
+        Caller::Member(member) => refuse_of(member, orb, arrived, work),
         #[cfg(feature = "miop")]
-        Caller::Group(_) => return orb.transports().groups().counts.overrun(),
-    };
+        Caller::Group(_) => orb.transports().groups().counts.overrun(),
+    }
+}
+
+fn refuse_of(member: &Member, orb: &Orb, arrived: Arrived, work: &mut Work) {
     let full = SystemException::new(Kind::Transient, minor::TRANSIENT_DISCARDED, Completion::No)
         .detail("the lane's threads are busy and its request buffer is full");
     let connection = member.connection();

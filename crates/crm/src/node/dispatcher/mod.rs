@@ -22,7 +22,7 @@ use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
 use rustix::fd::AsFd;
 use std::fmt;
-use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -41,8 +41,9 @@ pub struct DispatcherConfig {
     pub udp: SocketAddr,
     /// The same on the second path, if the node has one.
     pub second: Option<SocketAddr>,
-    /// The first group, and the port of all of them, for areas that are read on several nodes; none: without multicast.
-    pub multicast: Option<SocketAddrV4>,
+    /// The first group, and the port of all of them, for areas that are read on several nodes; in IPv6 its scope is the interface's number. None:
+    /// without multicast.
+    pub multicast: Option<SocketAddr>,
     /// The plane's limits.
     pub plane: PlaneConfig,
     /// How the thread is scheduled.

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::idl::CRM_CommRef;
 use crate::memory::{Reader, Sample, State, WaitError};
 use crate::node::idl_state;
+use crate::node::ways::Ways;
 use crate::plane::Mode;
 use crate::wire::Channel;
 use isorb_rt::time::{Deadline, now_ns};
@@ -26,7 +27,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub(crate) struct OrbPush {
     pub source: Reader,
     pub channel: Channel,
-    pub reader: CRM_CommRef,
+    pub reader: Ways<CRM_CommRef>,
     pub mode: Mode,
     pub oneway: bool,
     /// Ends the thread.
@@ -193,9 +194,9 @@ impl Work {
 
     fn beat(&mut self, state: State) -> Result<u64, Error> {
         let Channel { id, token, .. } = self.spec.channel;
-        let taken = self.spec.reader.beat(id, token, idl_state(Some(state)));
+        let taken = self.spec.reader.call(|reader| reader.beat(id, token, idl_state(Some(state))));
         self.said = (state, now_ns());
-        taken.map_err(Error::unavailable)
+        taken
     }
 }
 
@@ -203,13 +204,15 @@ impl OrbPush {
     fn push(&self, kept: &Kept) -> Result<bool, Error> {
         let Some(sample) = kept.sample else { return Ok(false) };
         let (Channel { id, token, .. }, value) = (self.channel, &kept.value[..sample.len]);
-        Ok(self.reader.push(id, token, sample.source, sample.epoch, sample.age_ns(), value)?)
+        let (source, writer) = (sample.source, sample.epoch);
+        self.reader.call(|reader| reader.push(id, token, source, writer, sample.age_ns(), value))
     }
 
     fn push_oneway(&self, kept: &Kept) -> Result<(), Error> {
         let Some(sample) = kept.sample else { return Ok(()) };
         let (Channel { id, token, .. }, value) = (self.channel, &kept.value[..sample.len]);
         let (source, writer, age) = (sample.source, sample.epoch, sample.age_ns());
-        Ok(self.reader.push_oneway(id, token, kept.push, source, writer, age, value)?)
+        // Where it does not arrive, the next beat finds another way.
+        Ok(self.reader.best().push_oneway(id, token, kept.push, source, writer, age, value)?)
     }
 }
