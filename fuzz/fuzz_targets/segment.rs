@@ -53,7 +53,9 @@ impl Outward for Segment {
         assert!(at as usize + bytes.len() <= CAPACITY as usize);
     }
     fn store(&self, _: Word, _: u32) {}
-    fn settle(&self) {}
+    fn settle(&self) -> bool {
+        true
+    }
     fn wake(&self, _: Word) {}
     fn ring(&self) {}
 }

@@ -1,5 +1,6 @@
 //! How suppliers and consumers connect, and the proxies that they hold.
 
+use crate::connection::Connection;
 use crate::consumer::PushConsumer;
 use crate::core::Core;
 use crate::counters::Counts;
@@ -133,6 +134,15 @@ impl<R: Rack> ProxyPushSupplier<R> {
     /// How many pushes wait for it.
     pub fn waiting(&self) -> usize {
         self.core.waiting(self.id)
+    }
+
+    pub(crate) fn core(&self) -> Arc<Core<R>> {
+        self.core.clone()
+    }
+
+    /// The connection itself, to be poked.
+    pub(crate) fn connection(&self) -> Option<Arc<Connection>> {
+        self.core.registry.lock().consumers.get(&self.id).map(|entry| entry.connection.clone())
     }
 
     /// What happened to its events so far.

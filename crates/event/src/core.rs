@@ -198,12 +198,40 @@ impl<R: Rack> Core<R> {
             now,
             pushed: Pushed::default(),
         };
-        let fate = if way.inline && !connection.has_own_dispatch() {
+        let fate = if connection.is_direct(way.inline) {
             connection.run_batch_now(batch, &mut now)
         } else {
             connection.enqueue(batch, &mut now)
         };
         way.settle(connection, fate);
+    }
+
+    /// Has a consumer called by its own dispatching, with no more than a header. Says whether it is.
+    pub(crate) fn poke(&self, connection: &Arc<Connection>, header: Header) -> bool {
+        let view = self.view.read();
+        let modules = self.rack.modules(&view);
+        let event = Event { header, ..Event::default() };
+        let mut way = Way {
+            core: self,
+            dispatch: modules.dispatch(),
+            inline: modules.dispatch().runs_inline(),
+            correlates: false,
+            traced: self.kernel.trace.is_on(),
+            counted: self.kernel.counting.then(me),
+            current: Current::new(&event, &self.kernel.events),
+            now: 0,
+            pushed: Pushed::default(),
+        };
+        // As a time-out: it needs no copy, so nothing can be lacking for it.
+        let batch = Batch::of(Last::Timer(header));
+        let mut now = 0;
+        let fate = if connection.is_direct(way.inline) {
+            connection.run_batch_now(batch, &mut now)
+        } else {
+            connection.enqueue(batch, &mut now)
+        };
+        way.settle(connection, fate);
+        way.pushed.taken != 0
     }
 
     pub(crate) fn step(&self) -> bool {
@@ -345,7 +373,7 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
     /// To one consumer, by itself.
     #[inline]
     fn single(&mut self, connection: &Arc<Connection>) {
-        let fate = if self.inline && !connection.has_own_dispatch() {
+        let fate = if connection.is_direct(self.inline) {
             connection.run_now(&self.current, &mut self.now, self.traced, self.counted)
         } else {
             connection.enqueue_one(&self.current, &mut self.now)
@@ -365,7 +393,7 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
                 if registration.has_deadline() {
                     registration.set_satisfied(self.core.kernel.clock.now_ns());
                 }
-                if self.inline && !connection.has_own_dispatch() {
+                if connection.is_direct(self.inline) {
                     connection.run_batch_now(batch, &mut self.now)
                 } else {
                     connection.enqueue(batch, &mut self.now)

@@ -63,47 +63,49 @@ fn with_little_memory(f: impl FnOnce()) {
 
 #[test]
 fn who_gets_no_memory_for_a_segment_goes_another_way() {
-    // Who of the two asks for more than there is.
-    for (of_client, of_server) in [(HUGE, USUAL), (USUAL, HUGE)] {
-        for others in [&["unix:"][..], &["127.0.0.1:0"][..], &[][..]] {
-            let endpoints = [&["segment:"][..], others].concat();
-            let server = orb(of_server, &endpoints);
-            let reference = serve(&server);
-            // Once before anything is counted, by a client that gets its memory wherever the server does.
-            let once = orb(USUAL, &[]);
-            let _ = once.resolve::<EchoRef>(&reference).and_then(|far| far.ping());
-            once.shutdown(true).unwrap();
-            drop(once);
-            settles([usize::MAX, usize::MAX, 0]);
-            with_little_memory(|| {
-                let before = held();
-                for _ in 0..20 {
-                    let client = orb(of_client, &[]);
-                    let far: EchoRef = client.resolve(&reference).unwrap();
-                    match far.ping() {
-                        Ok(()) => assert!(!others.is_empty(), "without memory there is no other way"),
-                        Err(error) => {
-                            assert!(others.is_empty(), "{others:?}: {error}");
-                            assert!(
-                                matches!(error.kind, Kind::Transient | Kind::CommFailure | Kind::NoResources),
-                                "{error}"
-                            );
-                        }
-                    }
-                    // The same client, once more: what failed once harms no later call.
-                    assert_eq!(far.ping().is_ok(), !others.is_empty());
-                    client.shutdown(true).unwrap();
-                }
-                settles(before);
-            });
-            // With memory again the same server serves segments, where it was the client that had none.
-            if of_server == USUAL {
-                let client = orb(USUAL, &[]);
-                client.resolve::<EchoRef>(&reference).unwrap().ping().unwrap();
-                assert_ne!(held()[2], 0, "the control: segments are what is taken; {:?}", connected(&server));
-                client.shutdown(true).unwrap();
+    // What a process has once and for all is there before anything is counted, and before the limit is worked out.
+    let (server, client) = (orb(USUAL, &["segment:", "unix:"]), orb(USUAL, &[]));
+    client.resolve::<EchoRef>(&serve(&server)).unwrap().ping().unwrap();
+    client.shutdown(true).unwrap();
+    server.shutdown(true).unwrap();
+    drop((client, server));
+    settles([usize::MAX, usize::MAX, 0]);
+    with_little_memory(|| {
+        // Who of the two asks for more than there is.
+        for (of_client, of_server) in [(HUGE, USUAL), (USUAL, HUGE)] {
+            for others in [&["unix:"][..], &["127.0.0.1:0"][..], &[][..]] {
+                refused(of_client, of_server, others);
             }
-            server.shutdown(true).unwrap();
         }
+    });
+}
+
+fn refused(of_client: usize, of_server: usize, others: &[&str]) {
+    let server = orb(of_server, &[&["segment:"][..], others].concat());
+    let reference = serve(&server);
+    let before = held();
+    for _ in 0..20 {
+        let client = orb(of_client, &[]);
+        let far: EchoRef = client.resolve(&reference).unwrap();
+        match far.ping() {
+            Ok(()) => assert!(!others.is_empty(), "without memory there is no other way"),
+            Err(error) => {
+                assert!(others.is_empty(), "{others:?}: {error}");
+                let kinds = [Kind::Transient, Kind::CommFailure, Kind::NoResources];
+                assert!(kinds.contains(&error.kind), "{error}");
+            }
+        }
+        // The same client, once more: what failed once harms no later call.
+        assert_eq!(far.ping().is_ok(), !others.is_empty());
+        client.shutdown(true).unwrap();
     }
+    settles(before);
+    // The control, where it was the client that had no memory: one that needs less gets segments.
+    if of_server == USUAL {
+        let client = orb(USUAL, &[]);
+        client.resolve::<EchoRef>(&reference).unwrap().ping().unwrap();
+        assert_ne!(held()[2], 0, "segments are what is taken; {:?}", connected(&server));
+        client.shutdown(true).unwrap();
+    }
+    server.shutdown(true).unwrap();
 }

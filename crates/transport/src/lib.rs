@@ -185,7 +185,8 @@ pub trait Stream: Send + Sync + Debug {
     /// What the operating system gave.
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Ends both directions and wakes whoever is blocked in `recv` or `send`.
+    /// Ends both directions and wakes whoever is blocked in `recv` or `send`. There is no end of one direction: GIOP needs none, since
+    /// its CloseConnection is a message, and not every medium has one.
     fn shutdown(&self);
 
     /// The peer, for messages and logs.

@@ -100,7 +100,7 @@ pub struct Args {
     /// Its number in a federation, unique there; 0 for none.
     #[arg(long, default_value_t = 0)]
     id: u64,
-    /// How often it says to its neighbours that it is there, in milliseconds; who was not heard of for five times as long is forgotten.
+    /// How often it says to its neighbours that it is there, in milliseconds; who was not heard of for thirty times as long is forgotten.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
     tick: u64,
     /// A neighbour in the federation, as an URL or reference; repeatable. One that is not there yet is asked again.
@@ -116,8 +116,9 @@ pub struct Args {
     admin: AdminArgs,
 }
 
-/// For so many ticks a federation's members are believed to be there.
-const PATIENCE: u64 = 5;
+/// For so many ticks a federation's members are believed to be there. Nothing is kept for who is forgotten, so a busy machine must not look
+/// like silence.
+const PATIENCE: u64 = 30;
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {

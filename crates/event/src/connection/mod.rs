@@ -136,6 +136,12 @@ impl Connection {
         self.own_dispatch.as_ref()
     }
 
+    /// Is it called on the supplier's thread, where `inline` is whether the channel does so?
+    #[inline]
+    pub(crate) fn is_direct(&self, inline: bool) -> bool {
+        self.own_dispatch.as_ref().map_or(inline, |own| own.runs_inline())
+    }
+
     #[inline]
     pub(crate) fn has_own_dispatch(&self) -> bool {
         self.own_dispatch.is_some()

@@ -2,7 +2,9 @@
 
 use super::isorb_link::isorb_event as idl;
 use crate::event::{Data, Event, Header, Stamp};
-use crate::federation::{Federation, Interest, Link, LinkDown, LinkId};
+use crate::federation::{
+    Federation, Head, Interest, Link, LinkDown, LinkId, NotForwarded, Notice, Passed, Pull,
+};
 use crate::filter::{Dependency, Filter, encode, parse};
 use idl::{LinkRef, NeighbourRef};
 use isorb::poa::PoaPolicies;
@@ -187,18 +189,17 @@ impl idl::Link for End {
     fn forward(&self, _: Upcall<'_>, events: &[idl::EventView<'_>]) -> Result<()> {
         if let Some(link) = self.link() {
             for e in events {
-                self.federation.received(link, &event_of(e));
+                self.federation.received(link, &read_event(e));
             }
         }
         Ok(())
     }
 
-    fn announce(&self, _: Upcall<'_>, wanted: &[idl::InterestView<'_>]) -> Result<()> {
+    fn announce(&self, _: Upcall<'_>, told: idl::NoticeView<'_>) -> Result<()> {
         let Some(link) = self.link() else {
             return Err(Kind::Transient.into());
         };
-        let interests: Vec<Interest> = wanted.iter().map(read_interest).collect::<Result<_>>()?;
-        match self.federation.heard(link, &interests) {
+        match self.federation.heard(link, &read_notice(&told)?) {
             true => Ok(()),
             // This end has given the link up.
             false => Err(Kind::ObjectNotExist.into()),
@@ -224,14 +225,17 @@ struct Far {
 }
 
 impl Link for Far {
-    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
-        let wanted: Vec<idl::Interest> = interests.iter().map(write_interest).collect();
-        self.there.get().ok_or(LinkDown)?.announce(&wanted).map_err(|_| LinkDown)
+    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
+        self.there.get().ok_or(LinkDown)?.announce(&write_notice(notice)).map_err(|_| LinkDown)
     }
 
-    fn forward(&self, e: &Event<'_>) -> Result<(), LinkDown> {
-        let view = view_of(e);
-        self.there.get().ok_or(LinkDown)?.forward(&[view][..]).map_err(|_| LinkDown)
+    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
+        let there = self.there.get().ok_or(NotForwarded::Down)?;
+        there.forward(&[write_event(event)][..]).map_err(|exception| match exception.kind {
+            // No matter how often it is sent.
+            Kind::ImpLimit | Kind::Marshal | Kind::BadParam => NotForwarded::TooLarge,
+            _ => NotForwarded::Down,
+        })
     }
 }
 
@@ -245,10 +249,14 @@ impl Drop for Far {
 }
 
 /// An event as it is on the wire.
-pub(super) fn view_of<'a>(e: &Event<'a>) -> idl::EventView<'a> {
+pub(super) fn write_event<'a>(passed: &Passed<'a>) -> idl::EventView<'a> {
+    let e = &passed.event;
     idl::EventView {
         channel: e.stamp.channel,
         number: e.stamp.sequence,
+        sender: passed.sender,
+        epoch: passed.epoch,
+        previous: passed.previous,
         creation_time: e.header.creation_time,
         type_: e.header.event_type,
         source: e.header.source,
@@ -260,12 +268,61 @@ pub(super) fn view_of<'a>(e: &Event<'a>) -> idl::EventView<'a> {
 }
 
 /// The event that came over the wire.
-pub(super) fn event_of<'a>(e: &idl::EventView<'a>) -> Event<'a> {
-    Event {
+pub(super) fn read_event<'a>(e: &idl::EventView<'a>) -> Passed<'a> {
+    let event = Event {
         header: Header { event_type: e.type_, source: e.source, ttl: e.ttl, creation_time: e.creation_time },
         data: Data { pad1: e.pad1, octets: e.payload, any: e.any_value },
         stamp: Stamp { channel: e.channel, sequence: e.number, link: 0 },
+    };
+    Passed { sender: e.sender, epoch: e.epoch, previous: e.previous, event }
+}
+
+pub(super) fn write_notice(notice: &Notice) -> idl::Notice {
+    idl::Notice {
+        sender: notice.sender,
+        wanted: notice.interests.iter().map(write_interest).collect(),
+        asked: notice.pulls.iter().map(write_pull).collect(),
+        sent: notice.heads.iter().map(write_head).collect(),
     }
+}
+
+fn read_notice(notice: &idl::NoticeView<'_>) -> Result<Notice> {
+    Ok(Notice {
+        sender: notice.sender,
+        interests: notice.wanted.iter().map(read_interest).collect::<Result<_>>()?,
+        pulls: notice.asked.iter().map(read_pull).collect(),
+        heads: notice.sent.iter().map(read_head).collect(),
+    })
+}
+
+pub(super) fn write_pull(pull: &Pull) -> idl::Pull {
+    idl::Pull {
+        source: pull.source,
+        parent: pull.parent,
+        number: pull.number,
+        after: pull.after.into_iter().collect(),
+        consumers: pull.consumers.clone(),
+    }
+}
+
+pub(super) fn read_pull(pull: &idl::PullView<'_>) -> Pull {
+    Pull {
+        source: pull.source,
+        parent: pull.parent,
+        number: pull.number,
+        after: pull.after.first().copied(),
+        consumers: pull.consumers.to_vec(),
+    }
+}
+
+pub(super) fn write_head(head: &Head) -> idl::Head {
+    let granted = head.granted.iter().map(|&(channel, number)| idl::Grant { channel, number });
+    idl::Head { source: head.source, epoch: head.epoch, position: head.position, granted: granted.collect() }
+}
+
+pub(super) fn read_head(head: &idl::HeadView<'_>) -> Head {
+    let granted = head.granted.iter().map(|grant| (grant.channel, grant.number));
+    Head { source: head.source, epoch: head.epoch, position: head.position, granted: granted.collect() }
 }
 
 pub(super) fn read_interest(interest: &idl::InterestView<'_>) -> Result<Interest> {

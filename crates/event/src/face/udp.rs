@@ -1,13 +1,15 @@
 //! Links of a federation by datagrams: to one neighbour, or to all that listen to a multicast group.
 //!
-//! A datagram has eight octets of its own and a CDR body: who sent it, and an event or an interest as
-//! `IsorbEvent` has them. Datagrams get lost, come twice, or come out of order; events are recognised by their numbers, and
-//! interests are told again with each tick. Nobody is authenticated: for networks whose machines are trusted.
+//! A datagram has eight octets of its own and a CDR body: who sent it, and an event, an interest, a pull or a head as
+//! `IsorbEvent` has them. Datagrams get lost, come twice, or come out of order: an event whose predecessor is missing is asked for again,
+//! at most once a tick for each channel where events enter, and all else is told again with each tick. Nobody is authenticated: for
+//! networks whose machines are trusted.
 
 use super::isorb_link::isorb_event as idl;
-use super::link::{event_of, read_interest, view_of, write_interest};
-use crate::event::Event;
-use crate::federation::{Federation, Interest, Link, LinkDown, LinkId};
+use super::link::{
+    read_event, read_head, read_interest, read_pull, write_event, write_head, write_interest, write_pull,
+};
+use crate::federation::{Federation, Link, LinkDown, LinkId, NotForwarded, Notice, Passed};
 use isorb::transport::{Interface, Multicast};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
 use isorb_rt::sync::PiMutex;
@@ -22,9 +24,11 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"isEv";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const EVENT: u8 = 1;
 const INTEREST: u8 = 2;
+const PULL: u8 = 3;
+const HEAD: u8 = 4;
 const HEADER: usize = 8;
 /// The largest datagram of IPv4.
 const LARGEST: usize = 65_507;
@@ -147,7 +151,7 @@ struct Sender {
 
 impl Sender {
     /// Sends a datagram; the buffer is used again and again.
-    fn send<'v>(&self, kind: u8, body: impl Encode<'v>) -> Result<(), LinkDown> {
+    fn send<'v>(&self, kind: u8, body: impl Encode<'v>) -> Result<(), NotForwarded> {
         let mut held = self.buffer.lock();
         let mut buffer = std::mem::take(&mut *held);
         buffer.clear();
@@ -156,21 +160,27 @@ impl Sender {
         e.raw(&[VERSION, kind, u8::from(cfg!(target_endian = "little")), 0]);
         e.put(self.id);
         body.encode(&mut e);
-        let datagram = e.flatten().map_err(|_| LinkDown)?;
-        let sent = datagram.len() <= LARGEST && self.socket.send_to(&datagram, self.to).is_ok();
+        let datagram = e.flatten().map_err(|_| NotForwarded::TooLarge)?;
+        let sent = match datagram.len() {
+            0..=LARGEST => self.socket.send_to(&datagram, self.to).map_err(|_| NotForwarded::Down),
+            _ => Err(NotForwarded::TooLarge),
+        };
         *held = datagram;
-        if sent { Ok(()) } else { Err(LinkDown) }
+        sent.map(drop)
     }
 }
 
 impl Link for Sender {
-    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
-        // A datagram each. Nobody answers, so one that was sent counts as told.
-        interests.iter().try_for_each(|interest| self.send(INTEREST, &write_interest(interest)))
+    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
+        // A datagram each. Nobody answers, so what was sent counts as told; what is too large for a datagram is never told.
+        let sent = |result| if result == Err(NotForwarded::Down) { Err(LinkDown) } else { Ok(()) };
+        notice.interests.iter().try_for_each(|one| sent(self.send(INTEREST, &write_interest(one))))?;
+        notice.pulls.iter().try_for_each(|one| sent(self.send(PULL, &write_pull(one))))?;
+        notice.heads.iter().try_for_each(|one| sent(self.send(HEAD, &write_head(one))))
     }
 
-    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown> {
-        self.send(EVENT, view_of(event))
+    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
+        self.send(EVENT, write_event(event))
     }
 }
 
@@ -200,16 +210,18 @@ fn understand(federation: &Federation, link: LinkId, datagram: &mut [u8], region
     if sender == federation.id() {
         return None;
     }
+    let mut notice = Notice { sender, ..Notice::default() };
     match header[5] {
         EVENT => {
-            let event = idl::EventView::decode(&mut d).ok()?;
-            federation.received(link, &event_of(&event));
+            let event = read_event(&idl::EventView::decode(&mut d).ok()?);
+            federation.received(link, &Passed { sender, ..event });
+            return Some(());
         }
-        INTEREST => {
-            let interest = idl::InterestView::decode(&mut d).ok()?;
-            federation.heard(link, &[read_interest(&interest).ok()?]);
-        }
+        INTEREST => notice.interests.push(read_interest(&idl::InterestView::decode(&mut d).ok()?).ok()?),
+        PULL => notice.pulls.push(read_pull(&idl::PullView::decode(&mut d).ok()?)),
+        HEAD => notice.heads.push(read_head(&idl::HeadView::decode(&mut d).ok()?)),
         _ => return None,
     }
+    federation.heard(link, &notice);
     Some(())
 }

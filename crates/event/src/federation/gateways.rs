@@ -1,135 +1,235 @@
-//! The consumers by which a channel sends to its neighbours: one a link.
+//! The consumers by which a channel sends to its neighbours: one that writes down what is wanted elsewhere, and one a link that sends.
 
+use super::log::Copied;
 use super::node::Inner;
-use super::{Link, LinkId};
+use super::{Link, LinkId, Passed};
 use crate::admin::{ConsumerQos, ProxyPushSupplier};
+use crate::connection::Connection;
 use crate::consumer::{Failure, PushConsumer};
-use crate::error::ConnectError;
-use crate::event::Event;
+use crate::dispatch::Direct;
+use crate::event::{Event, Header};
 use crate::filter::{Filter, MAX_TERMS};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::placement::Quality;
+use isorb_rt::sync::{PiMutex, Turn};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::sync::{Arc, Weak};
 
+/// A link, and who is at it.
+pub(super) struct Wire {
+    pub id: LinkId,
+    pub link: Arc<dyn Link>,
+    telling: Turn,
+    sending: Turn,
+    /// The event that is being sent; of whoever has the turn.
+    copied: PiMutex<Copied>,
+    /// The gateway was called, and has not begun.
+    awake: AtomicBool,
+    gateway: PiMutex<Option<(ProxyPushSupplier, Arc<Connection>)>>,
+}
+
+impl Wire {
+    pub(super) fn new(id: LinkId, link: Arc<dyn Link>, payload: usize) -> Wire {
+        Wire {
+            id,
+            link,
+            telling: Turn::new(),
+            sending: Turn::new(),
+            copied: PiMutex::new(Copied::with_capacity(payload)),
+            awake: AtomicBool::new(false),
+            gateway: PiMutex::new(None),
+        }
+    }
+}
+
 impl Inner {
-    /// Brings the gateways' subscriptions to what is wanted beyond their links. One thread at a time does so, without the lock,
-    /// since connecting has consequences; who comes by meanwhile leaves it to that one.
+    /// Says over a link what has not been said; over one that is down, only to `try_again`. Says whether there was anything.
+    pub(super) fn tell(&self, wire: &Wire, try_again: bool) -> bool {
+        if !wire.telling.take() {
+            return false;
+        }
+        let mut told = false;
+        loop {
+            let mut arrived = true;
+            while arrived {
+                let Some(notice) = self.machine.lock().notice(wire.id, try_again) else {
+                    break;
+                };
+                arrived = wire.link.announce(&notice).is_ok();
+                self.machine.lock().said(wire.id, &notice, arrived);
+                told = true;
+            }
+            // What others found meanwhile is told with the next tick, if nobody is there.
+            if wire.telling.pass() || !arrived && wire.telling.pass() {
+                return told;
+            }
+        }
+    }
+
+    /// Has sent what is to be sent over a link.
+    pub(super) fn wake(self: &Arc<Self>, wire: &Arc<Wire>) {
+        if !self.machine.lock().is_due(wire.id) {
+            return;
+        }
+        let gateway = wire.gateway.lock();
+        let Some((proxy, connection)) = &*gateway else {
+            drop(gateway);
+            return self.send(wire);
+        };
+        if wire.awake.swap(true, AcqRel) {
+            return;
+        }
+        let (core, connection) = (proxy.core(), connection.clone());
+        drop(gateway);
+        if !core.poke(&connection, Header::default()) {
+            wire.awake.store(false, Release);
+        }
+    }
+
+    /// Sends what is to be sent over a link, unless somebody does.
+    fn send(self: &Arc<Self>, wire: &Wire) {
+        if !wire.sending.take() {
+            return;
+        }
+        let mut failed = false;
+        loop {
+            let mut copied = wire.copied.lock();
+            loop {
+                let Some(sending) = self.machine.lock().send(wire.id, &mut copied) else {
+                    break;
+                };
+                let (sender, epoch, previous) = (self.id, sending.epoch, sending.previous);
+                let result = wire.link.forward(&Passed { sender, epoch, previous, event: copied.event() });
+                failed |= result.is_err();
+                self.machine.lock().sent(wire.id, sending, result);
+            }
+            drop(copied);
+            if wire.sending.pass() {
+                break;
+            }
+        }
+        if failed {
+            // There may be other ways.
+            self.settle();
+        }
+    }
+
+    /// Connects a link's gateway where anything is wanted beyond it, and ends it where nothing is. Where there is no room for it, whoever
+    /// finds that there is something to send sends it; the next tick tries again.
+    pub(super) fn keep_gateway(self: &Arc<Self>, wire: &Arc<Wire>) {
+        let wanted = self.machine.lock().links.get(&wire.id).is_some_and(|joined| !joined.streams.is_empty());
+        let there = wire.gateway.lock().is_some();
+        if wanted == there {
+            return;
+        }
+        let mut gateway = None;
+        if wanted {
+            let consumer = Gateway { federation: Arc::downgrade(self), wire: Arc::downgrade(wire) };
+            let qos = ConsumerQos {
+                name: format!("gateway {}", wire.id.0),
+                filters: Vec::new(),
+                quality: self.quality.clone(),
+                gateway: true,
+                dispatch: self.dispatch.clone(),
+            };
+            let connected = self.channel.for_consumers().connect(Arc::new(consumer), qos).ok();
+            gateway = connected.and_then(|proxy| proxy.connection().map(|connection| (proxy, connection)));
+        }
+        let former = std::mem::replace(&mut *wire.gateway.lock(), gateway);
+        wire.awake.store(false, Release);
+        drop(former);
+    }
+
+    /// Brings the collector's subscription to what is wanted elsewhere. One thread at a time does so, without the lock, since connecting
+    /// has consequences; who comes by meanwhile leaves it to that one.
     pub(super) fn subscribe(self: &Arc<Self>) {
         if !self.subscribing.take() {
             return;
         }
         loop {
-            let ids: Vec<LinkId> = self.state.lock().links.keys().copied().collect();
-            // First what is new, then what is not wanted any more: an event between goes by two ways, and is recognised; the other way
-            // round it would go by none.
-            ids.iter().for_each(|id| self.subscribe_link(*id, true));
-            ids.iter().for_each(|id| self.subscribe_link(*id, false));
+            let mut machine = self.machine.lock();
+            let wanted = std::mem::take(&mut machine.wanted_changed).then(|| machine.wanted());
+            drop(machine);
+            if let Some(wanted) = wanted {
+                self.collect(wanted);
+            }
             if self.subscribing.pass() {
                 return;
             }
         }
     }
 
-    /// Subscribes for a link to what is wanted beyond it, and `besides` to what was. Where there is no room for it all stays as it is, and
-    /// the next tick tries again.
-    fn subscribe_link(self: &Arc<Self>, id: LinkId, besides: bool) {
-        let mut state = self.state.lock();
-        let mut wanted = state.subscription(id);
-        let Some(joined) = state.links.get_mut(&id) else {
-            return;
-        };
-        if besides {
-            let old = joined.filters.iter().filter(|filter| !wanted.contains(filter));
-            let old: Vec<Filter> = old.cloned().collect();
-            wanted.extend(old);
-        }
-        if joined.filters.len() == wanted.len() && joined.filters.iter().all(|f| wanted.contains(f)) {
+    /// Where there is no room for it all stays as it is, and the next tick tries again.
+    fn collect(self: &Arc<Self>, wanted: Vec<Filter>) {
+        let (known, filters) = std::mem::take(&mut *self.collector.lock());
+        if filters == wanted {
+            *self.collector.lock() = (known, filters);
             return;
         }
-        let (link, known) = (joined.link.clone(), joined.consumer.take());
-        drop(state);
-        let filters = wanted.chunks(MAX_TERMS).map(|some| Filter::any_of(some.iter().cloned())).collect();
-        let (consumer, changed) = match known {
-            // The same consumer: what waits in its queue still goes, and before what comes.
-            Some(consumer) => {
-                let changed = consumer.resubscribe(filters).is_ok();
-                (Some(consumer), changed)
+        let registrations: Vec<Filter> =
+            wanted.chunks(MAX_TERMS).map(|some| Filter::any_of(some.iter().cloned())).collect();
+        let (proxy, changed) = match known {
+            _ if wanted.is_empty() => (None, true),
+            Some(proxy) => {
+                let changed = proxy.resubscribe(registrations).is_ok();
+                (Some(proxy), changed)
             }
-            None => match self.connect(id, link, filters) {
-                Ok(consumer) => (Some(consumer), true),
-                Err(_) => (None, false),
-            },
-        };
-        let mut state = self.state.lock();
-        let gone = match state.links.get_mut(&id) {
-            Some(joined) => {
-                joined.consumer = consumer;
-                if changed {
-                    joined.filters = wanted;
-                }
-                None
+            None => {
+                let qos = ConsumerQos {
+                    name: "federation".to_owned(),
+                    filters: registrations,
+                    quality: Quality { failures: 0, ..self.quality.clone() },
+                    gateway: true,
+                    // On the supplier's thread: what is written down is in order then, and a gateway that has to wait holds up nobody.
+                    dispatch: Some(Arc::new(Direct)),
+                };
+                let collector = Collector(Arc::downgrade(self));
+                let proxy = self.channel.for_consumers().connect(Arc::new(collector), qos).ok();
+                let changed = proxy.is_some();
+                (proxy, changed)
             }
-            None => consumer,
         };
-        drop((state, gone));
-    }
-
-    fn connect(
-        self: &Arc<Self>,
-        id: LinkId,
-        link: Arc<dyn Link>,
-        filters: Vec<Filter>,
-    ) -> Result<ProxyPushSupplier, ConnectError> {
-        let gateway = Gateway { federation: Arc::downgrade(self), id, link };
-        let qos = ConsumerQos {
-            name: format!("gateway {}", id.0),
-            filters,
-            quality: self.quality.clone(),
-            gateway: true,
-            dispatch: self.dispatch.clone(),
-        };
-        self.channel.for_consumers().connect(Arc::new(gateway), qos)
-    }
-
-    /// Ends gateways that nothing is wanted of since the last tick, and for which nothing waits.
-    pub(super) fn end_idle(&self) {
-        let mut state = self.state.lock();
-        let mut ended = Vec::new();
-        for joined in state.links.values_mut() {
-            let idle =
-                joined.filters.is_empty() && joined.consumer.as_ref().is_some_and(|c| c.waiting() == 0);
-            if idle && joined.idle {
-                ended.extend(joined.consumer.take());
-            }
-            joined.idle = idle;
+        if !changed {
+            self.machine.lock().wanted_changed = true;
         }
-        drop(state);
+        *self.collector.lock() = (proxy, if changed { wanted } else { filters });
     }
 }
 
-/// The channel's consumer for one link.
+/// The channel's consumer of what is wanted elsewhere.
+struct Collector(Weak<Inner>);
+
+impl PushConsumer for Collector {
+    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
+        let Some(federation) = self.0.upgrade() else {
+            return Ok(());
+        };
+        let mut own = false;
+        for event in events {
+            // What came by a link is in the log already.
+            if event.stamp.link == 0 {
+                federation.machine.lock().pushed(event);
+                own = true;
+            }
+        }
+        if own {
+            federation.wake_all();
+        }
+        Ok(())
+    }
+}
+
+/// The channel's consumer for one link. It is called when there is something to send; what that is it finds in the log.
 struct Gateway {
     federation: Weak<Inner>,
-    id: LinkId,
-    link: Arc<dyn Link>,
+    wire: Weak<Wire>,
 }
 
 impl PushConsumer for Gateway {
-    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
-        let Some(federation) = self.federation.upgrade() else {
-            return Ok(());
-        };
-        let counters = &federation.counters;
-        for event in events.iter().filter(|event| event.stamp.link != self.id.0) {
-            if event.header.ttl <= 0 {
-                counters.expired.fetch_add(1, Relaxed);
-                continue;
-            }
-            let mut forwarded = *event;
-            forwarded.header.ttl -= 1;
-            match self.link.forward(&forwarded) {
-                Ok(()) => counters.forwarded.fetch_add(1, Relaxed),
-                Err(_) => counters.lost.fetch_add(1, Relaxed),
-            };
+    fn push(&self, _: &[Event<'_>]) -> Result<(), Failure> {
+        if let (Some(federation), Some(wire)) = (self.federation.upgrade(), self.wire.upgrade()) {
+            wire.awake.store(false, Release);
+            federation.send(&wire);
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! What is wanted where.
+//! What is wanted where, and which neighbour is the way there.
 
 use super::LinkId;
-use crate::filter::Filter;
+use crate::event::Header;
+use crate::filter::{Compiled, Filter};
 use crate::observer::Union;
 use std::collections::BTreeMap;
 
@@ -22,103 +23,247 @@ pub struct Interest {
 pub const MAX_FILTERS: usize = 4096;
 
 /// By so many versions a way may lag behind another and still be one. Versions come with each tick, so a way that is cut somewhere is left
-/// after two of them at the latest.
-const LAG: u64 = 1;
+/// after three of them at the latest.
+const LAG: u64 = 2;
 
 /// These filters, or everything if they are too many.
 pub(super) fn limited(filters: Vec<Filter>) -> Vec<Filter> {
     if filters.len() > MAX_FILTERS { vec![Filter::Everything] } else { filters }
 }
 
-/// All that was heard, by channel and by the link over which it came.
+/// A neighbour: a channel at the other end of a link. A link that is a multicast group has many.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Peer {
+    pub link: LinkId,
+    pub channel: u64,
+}
+
+/// All that was heard, by channel.
 #[derive(Default)]
 pub(super) struct Interests {
-    heard: BTreeMap<u64, BTreeMap<LinkId, Heard>>,
+    heard: BTreeMap<u64, Origin>,
     /// The versions of channels that fell silent: what others still pass on of them is no sign of life.
     silent: BTreeMap<u64, u64>,
 }
 
-struct Heard {
-    interest: Interest,
+struct Origin {
+    /// By the neighbours that told.
+    ways: BTreeMap<Peer, Way>,
+    /// The newest version, whichever way it came, and what it says is wanted.
+    version: u64,
+    filters: Vec<Filter>,
+    wanted: Wanted,
+    /// How far this channel's own events were when the first of those was wanted, until that is known there.
+    since: Option<u64>,
+    /// When it was last heard of. Until that is long ago it is believed to want what it wanted, though there may be no way to it now.
     at: u64,
 }
 
+struct Way {
+    version: u64,
+    hops: u32,
+    at: u64,
+}
+
+/// What came of hearing an interest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct News {
+    /// It is to be passed on.
+    pub newer: bool,
+    /// Something else is wanted than before.
+    pub changed: bool,
+}
+
 impl Interests {
-    /// Notes what was heard. Says whether it is news, to be passed on; `limit` channels are known at most.
-    pub(super) fn note(&mut self, link: LinkId, interest: Interest, now: u64, limit: usize) -> bool {
+    /// Notes what was heard at `now`, when this channel's own events had come to `sequence`; `limit` channels are known at most.
+    pub(super) fn note(
+        &mut self,
+        peer: Peer,
+        interest: &Interest,
+        now: u64,
+        sequence: u64,
+        limit: usize,
+    ) -> News {
+        let Interest { origin, version, hops, .. } = *interest;
         if interest.filters.len() > MAX_FILTERS
-            || !self.heard.contains_key(&interest.origin) && self.heard.len() >= limit
-            || self.silent.get(&interest.origin).is_some_and(|version| *version >= interest.version)
+            || !self.heard.contains_key(&origin) && self.heard.len() >= limit
+            || self.silent.get(&origin).is_some_and(|silent| *silent >= version)
         {
-            return false;
+            return News::default();
         }
-        self.silent.remove(&interest.origin);
-        let ways = self.heard.entry(interest.origin).or_default();
-        let rank = |interest: &Interest| (interest.version, std::cmp::Reverse(interest.hops));
+        self.silent.remove(&origin);
+        let new = || Origin {
+            ways: BTreeMap::new(),
+            version: 0,
+            filters: Vec::new(),
+            wanted: Wanted::default(),
+            since: Some(sequence),
+            at: now,
+        };
+        let known = self.heard.entry(origin).or_insert_with(new);
+        let rank = |version: u64, hops: u32| (version, std::cmp::Reverse(hops));
         // The same by a shorter way is news, too: else who heard by the longer one first would keep others to it.
-        let news = ways.values().all(|heard| rank(&interest) > rank(&heard.interest));
-        let better = ways.get(&link).is_none_or(|known| rank(&interest) > rank(&known.interest));
+        let newer = known.ways.values().all(|way| rank(version, hops) > rank(way.version, way.hops));
+        let better =
+            known.ways.get(&peer).is_none_or(|way| rank(version, hops) > rank(way.version, way.hops));
         if better {
-            ways.insert(link, Heard { interest, at: now });
+            known.ways.insert(peer, Way { version, hops, at: now });
+            known.at = now;
         }
-        news
+        let mut changed = false;
+        if version > known.version {
+            known.version = version;
+            changed = known.filters != interest.filters;
+            if changed {
+                if known.filters.is_empty() {
+                    known.since = Some(sequence);
+                }
+                known.wanted = Wanted::new(&interest.filters);
+                known.filters.clone_from(&interest.filters);
+            }
+        }
+        News { newer, changed }
     }
 
-    /// Forgets what came over a link.
+    /// Forgets the ways over a link.
     pub(super) fn forget(&mut self, link: LinkId) {
-        self.heard.values_mut().for_each(|ways| drop(ways.remove(&link)));
-        self.heard.retain(|_, ways| !ways.is_empty());
+        self.heard.values_mut().for_each(|origin| origin.ways.retain(|peer, _| peer.link != link));
     }
 
     /// Takes all that was heard for heard at `now`.
     pub(super) fn date(&mut self, now: u64) {
-        self.heard.values_mut().flat_map(BTreeMap::values_mut).for_each(|heard| heard.at = now);
+        for origin in self.heard.values_mut() {
+            origin.at = now;
+            origin.ways.values_mut().for_each(|way| way.at = now);
+        }
     }
 
-    /// Forgets what was not renewed since `since`. Of at most `limit` channels the version is kept.
-    pub(super) fn expire(&mut self, since: u64, limit: usize) {
-        for (origin, ways) in &mut self.heard {
-            let newest = ways.values().map(|heard| heard.interest.version).max();
-            ways.retain(|_, heard| heard.at >= since);
-            if let (true, Some(newest)) = (ways.is_empty(), newest) {
-                self.silent.insert(*origin, newest);
+    /// Forgets what was not renewed since `since`. Of at most `limit` channels the version is kept. Says whether any channel is forgotten.
+    pub(super) fn expire(&mut self, since: u64, limit: usize) -> bool {
+        let before = self.heard.len();
+        for (id, origin) in &mut self.heard {
+            origin.ways.retain(|_, way| way.at >= since);
+            if origin.at < since {
+                self.silent.insert(*id, origin.version);
             }
         }
-        self.heard.retain(|_, ways| !ways.is_empty());
+        self.heard.retain(|_, origin| origin.at >= since);
         while self.silent.len() > limit {
             self.silent.pop_first();
         }
+        self.heard.len() != before
     }
 
-    /// The way to each channel, the shortest of those that keep up: its link, and what was heard by it. `is_up` says which links can be used.
-    pub(super) fn ways<'a>(
-        &'a self,
-        is_up: impl Fn(LinkId) -> bool + 'a,
-    ) -> impl Iterator<Item = (LinkId, &'a Interest)> {
-        self.heard.values().filter_map(move |ways| {
-            let newest = newest(ways)?.version;
-            // Each version comes by all ways, and by the shortest not always first. To change the way for that would send events by both
-            // in turn, and they would overtake each other.
-            let keeps_up = |heard: &Heard| heard.interest.version.saturating_add(LAG) >= newest;
-            let rank =
-                |link: LinkId, heard: &Heard| (!is_up(link), !keeps_up(heard), heard.interest.hops, link);
-            let (link, heard) = ways.iter().min_by_key(|(link, heard)| rank(**link, heard))?;
-            Some((*link, &heard.interest))
-        })
+    /// The channels that are known.
+    pub(super) fn channels(&self) -> impl Iterator<Item = u64> + '_ {
+        self.heard.keys().copied()
     }
 
-    /// The union of what is wanted beyond a link, in a stable order.
-    pub(super) fn beyond(&self, link: LinkId, is_up: impl Fn(LinkId) -> bool) -> Vec<Filter> {
-        let mut union = Union::default();
-        for (_, interest) in self.ways(is_up).filter(|(way, _)| *way == link) {
-            let newest = self.heard.get(&interest.origin).and_then(newest);
-            newest.unwrap_or(interest).filters.iter().for_each(|filter| union.add(filter));
+    /// How many there is a way to.
+    pub(super) fn reached(&self) -> usize {
+        self.heard.values().filter(|origin| !origin.ways.is_empty()).count()
+    }
+
+    pub(super) fn knows(&self, channel: u64) -> bool {
+        self.heard.contains_key(&channel)
+    }
+
+    /// The way to a channel: the shortest of those that keep up, and of equals the one that is used now. `is_up` says which links can be used.
+    pub(super) fn way(
+        &self,
+        channel: u64,
+        used: Option<Peer>,
+        is_up: impl Fn(LinkId) -> bool,
+    ) -> Option<Peer> {
+        self.best(self.heard.get(&channel)?, used, is_up).map(|(peer, _)| peer)
+    }
+
+    fn best<'a>(
+        &self,
+        origin: &'a Origin,
+        used: Option<Peer>,
+        is_up: impl Fn(LinkId) -> bool,
+    ) -> Option<(Peer, &'a Way)> {
+        let newest = origin.ways.values().map(|way| way.version).max()?;
+        // Each version comes by all ways, and by the shortest not always first.
+        let keeps_up = |way: &Way| way.version.saturating_add(LAG) >= newest;
+        let rank =
+            |peer: Peer, way: &Way| (!is_up(peer.link), !keeps_up(way), way.hops, used != Some(peer), peer);
+        origin.ways.iter().min_by_key(|(peer, way)| rank(**peer, way)).map(|(peer, way)| (*peer, way))
+    }
+
+    /// What is passed on of a channel, and by which neighbour it came: as the way to it has it, or the `newest` that came by any.
+    pub(super) fn passed(
+        &self,
+        channel: u64,
+        newest: bool,
+        used: Option<Peer>,
+        is_up: impl Fn(LinkId) -> bool,
+    ) -> Option<(Peer, Interest)> {
+        let origin = self.heard.get(&channel)?;
+        // A version that came by another way says nothing of the best one; but what it says is wanted must not wait for that.
+        let news = || origin.ways.iter().max_by_key(|(_, way)| (way.version, std::cmp::Reverse(way.hops)));
+        let (peer, way) = match newest {
+            true => news().map(|(peer, way)| (*peer, way))?,
+            false => self.best(origin, used, is_up)?,
+        };
+        let (version, hops) = (way.version, way.hops.saturating_add(1));
+        Some((peer, Interest { origin: channel, version, hops, filters: origin.filters.clone() }))
+    }
+
+    /// How far this channel's own events were when the first of these channels wanted any. It is said once: who asks without a number
+    /// again was started anew, and has had what was before.
+    pub(super) fn take_since(&mut self, channels: &[u64]) -> Option<u64> {
+        let mut since = None;
+        for channel in channels {
+            if let Some(origin) = self.heard.get_mut(channel) {
+                since = origin.since.take().into_iter().chain(since).min();
+            }
         }
+        since
+    }
+
+    /// The union of what is wanted anywhere, in a stable order.
+    pub(super) fn union(&self) -> Vec<Filter> {
+        let mut union = Union::default();
+        self.heard.values().flat_map(|origin| &origin.filters).for_each(|filter| union.add(filter));
         limited(union.into_filters())
+    }
+
+    /// Does any of these channels want such an event?
+    pub(super) fn want(&self, channels: &[u64], header: &Header) -> bool {
+        let wants = |channel| self.heard.get(channel).is_some_and(|origin| origin.wanted.has(header));
+        channels.iter().any(wants)
     }
 }
 
-/// What a channel has said last, whichever way it came.
-fn newest(ways: &BTreeMap<LinkId, Heard>) -> Option<&Interest> {
-    ways.values().map(|heard| &heard.interest).max_by_key(|interest| interest.version)
+/// What a channel wants, as events are held against it.
+#[derive(Default)]
+struct Wanted {
+    /// Type and source of plain questions, in order; 0 is any.
+    plain: Vec<(i32, i32)>,
+    others: Vec<Compiled>,
+}
+
+impl Wanted {
+    fn new(filters: &[Filter]) -> Wanted {
+        let mut wanted = Wanted::default();
+        for filter in filters {
+            match filter {
+                Filter::Event { event_type, source } => wanted.plain.push((*event_type, *source)),
+                // One that is malformed asks for nothing.
+                filter => wanted.others.extend(Compiled::new(filter)),
+            }
+        }
+        wanted.plain.sort_unstable();
+        wanted
+    }
+
+    fn has(&self, header: &Header) -> bool {
+        let Header { event_type, source, .. } = *header;
+        [(event_type, source), (event_type, 0), (0, source), (0, 0)]
+            .iter()
+            .any(|question| self.plain.binary_search(question).is_ok())
+            || self.others.iter().any(|other| other.leaves.iter().any(|leaf| leaf.test.matches(header)))
+    }
 }

@@ -1,39 +1,86 @@
 //! Channels that forward to each other.
 //!
 //! Each channel tells its neighbours what its own consumers want; they pass that on, so that every channel knows, for each other,
-//! what is wanted there and which neighbour is the way. For each link the channel has one consumer, a gateway, that subscribes to the
-//! union of what is wanted beyond it (conjunctions taken apart, since their events may come from both sides). So an event
-//! crosses a link only if somebody beyond it wants it, and the channel's own tables say so.
+//! what is wanted there and which neighbour is the way. For each channel where events enter, a channel asks one neighbour for them,
+//! the one that is the way there, and says for whose consumers: its own, and those of the neighbours that ask it in turn. So an event
+//! crosses a link only if somebody beyond wants it, and by one way only, in a line, a tree, a ring.
 //!
-//! There may be any number of ways between two channels, in a line, a tree, a ring. Each event carries the number of the channel
-//! where it entered and its sequence number there; a channel that has seen it drops it. A time-to-live limits the
-//! distance besides, but could not do that by itself.
+//! ```text
+//!   interests: what is wanted, everywhere          3 ──► 2 ──► 1
+//!   pulls: who is asked, by whom, for whom         3 ──► 2 ──► 1      (events of 1, for 3)
+//!   heads: whose request is granted, from where    1 ──► 2 ──► 3
+//!   events: each with its number and the one before it
+//! ```
+//!
+//! An event has a number that the channel gave it where it entered, and names the number of the one that was sent before it. So who takes it
+//! knows that it is new and that nothing is missing; else asks again, from where it is, and that goes as far as the channel where
+//! the events entered, which has the last of them in a [`History`]. A way is changed in the same words: the new neighbour is asked for what follows,
+//! the old one goes on until it has begun. So a link that is cut, a neighbour that stalls, a datagram that is lost or overtaken leads to neither loss nor doubles
+//! nor another order as long as the history reaches back; what it does not reach is counted.
 //!
 //! How octets come to a neighbour is a [`Link`]'s business.
 
 mod gateways;
 mod interest;
+mod log;
+mod machine;
 mod node;
-mod seen;
+mod notice;
+mod passage;
+mod review;
+#[cfg(test)]
+mod simulation;
+mod streams;
 
 pub use interest::{Interest, MAX_FILTERS};
-pub use node::{Federation, FederationCounts, LinkId};
+pub use node::{Federation, LinkId};
+pub use notice::{Head, Notice, Passed, Pull};
 
-use crate::event::Event;
+/// How many of the events that are to be passed on a channel remembers, its own and others'.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct History {
+    /// So many events at most.
+    pub events: usize,
+    /// Their data have so many octets at most; an event that has more is lost, and counted.
+    pub octets: usize,
+}
 
-/// The way to one neighbour.
+impl Default for History {
+    /// 4096 events, 1 MiB.
+    fn default() -> History {
+        History { events: 4096, octets: 1 << 20 }
+    }
+}
+
+/// What crossed the links of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FederationCounts {
+    /// Events sent to neighbours.
+    pub forwarded: u64,
+    /// Events that did not come where they were wanted, at most: too large for a link, or asked for again when the history did not reach back to
+    /// them any more.
+    pub lost: u64,
+    /// Events that came from neighbours and were new.
+    pub received: u64,
+    /// Events that came again, or from a neighbour that was not asked for them any more, and were dropped.
+    pub repeated: u64,
+    /// Events that had no hop left.
+    pub expired: u64,
+}
+
+/// The way to one neighbour, or to all that listen to a group.
 pub trait Link: Send + Sync {
-    /// Tells the neighbour what is wanted at and beyond this channel. Interests are versioned, so it does no harm to tell one twice.
+    /// Tells the neighbour how things are. When this returns without an error, what is sent from now on comes after it.
     ///
     /// # Errors
-    /// [`LinkDown`]: it was not told. The next [`Federation::tick`] tells it again.
-    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown>;
+    /// [`LinkDown`]: it was not told. The next [`Federation::tick`] tells it again; until then nothing is forwarded.
+    fn announce(&self, notice: &Notice) -> Result<(), LinkDown>;
 
     /// Sends it an event.
     ///
     /// # Errors
-    /// [`LinkDown`]: the event is lost for what lies beyond, and counted.
-    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown>;
+    /// [`NotForwarded`].
+    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded>;
 }
 
 /// The neighbour cannot be reached.
@@ -47,3 +94,23 @@ impl std::fmt::Display for LinkDown {
 }
 
 impl std::error::Error for LinkDown {}
+
+/// Why an event was not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotForwarded {
+    /// The neighbour cannot be reached. It is sent again when it can.
+    Down,
+    /// It is larger than anything the link can send; it is lost for what lies beyond, and counted.
+    TooLarge,
+}
+
+impl std::fmt::Display for NotForwarded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotForwarded::Down => LinkDown.fmt(f),
+            NotForwarded::TooLarge => f.write_str("the event is larger than the link can send"),
+        }
+    }
+}
+
+impl std::error::Error for NotForwarded {}

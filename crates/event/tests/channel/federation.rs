@@ -1,10 +1,12 @@
 //! Channels in a line, a tree, a ring: each event exactly once, and none that nobody wants.
 
 use crate::common::*;
-use isorb_event::federation::{Federation, Interest, Link, LinkDown, LinkId};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, ProxyPushSupplier, Quality};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use isorb_event::federation::{
+    Federation, Head, Interest, Link, LinkDown, LinkId, NotForwarded, Notice, Passed, Pull,
+};
+use isorb_event::{Channel, Config, ConsumerQos, Filter, Limits, ProxyPushSupplier, Quality};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A link inside the process, that can be cut.
 struct Wire {
@@ -13,14 +15,14 @@ struct Wire {
 }
 
 impl Link for Wire {
-    fn announce(&self, interests: &[Interest]) -> Result<(), LinkDown> {
+    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
         let (far, link) = self.far()?;
-        far.heard(*link, interests);
+        far.heard(*link, notice);
         Ok(())
     }
 
-    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown> {
-        let (far, link) = self.far()?;
+    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
+        let (far, link) = self.far().map_err(|_| NotForwarded::Down)?;
         far.received(*link, event);
         Ok(())
     }
@@ -184,8 +186,8 @@ fn a_ring_that_is_cut_is_a_line_and_joins_again() {
             }
             let wire = net.wires.iter().position(|[a, b]| (a.0, b.0) == if n == 1 { (2, 3) } else { (3, 4) });
             net.cut(wire.unwrap());
-            // One that still has a shorter way in mind takes another one when that lags two versions behind.
-            (0..2).for_each(|_| net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX)));
+            // One that still has a shorter way in mind takes another one when that lags three versions behind.
+            (0..3).for_each(|_| net.nodes.iter().for_each(|node| node.tick(n * 10, u64::MAX)));
         }
     }
 }
@@ -216,6 +218,7 @@ fn what_was_heard_before_the_first_tick_is_not_old() {
     let log = Log::default();
     // Told to channel 0 before either of them knows what the time is.
     let _c = net.consumer(1, &log, Filter::of(20, 0));
+    net.nodes[1].tell(net.wires[0][1].1);
     assert_eq!(net.nodes[0].known(), 1);
     net.nodes[0].tick(1_000_000, 50);
     assert_eq!(net.nodes[0].known(), 1);
@@ -227,15 +230,15 @@ fn what_was_heard_before_the_first_tick_is_not_old() {
 struct Stalled(AtomicBool);
 
 impl Link for Stalled {
-    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+    fn announce(&self, _: &Notice) -> Result<(), LinkDown> {
         Ok(())
     }
 
-    fn forward(&self, _: &Event<'_>) -> Result<(), LinkDown> {
+    fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {
         while !self.0.load(Ordering::SeqCst) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        Err(LinkDown)
+        Err(NotForwarded::Down)
     }
 }
 
@@ -252,8 +255,9 @@ fn a_link_that_stalls_holds_up_nobody() {
     let federation = Federation::with(&channel, quality, Some(dispatch)).unwrap();
     let stalled = Arc::new(Stalled(AtomicBool::new(false)));
     let link = federation.join(stalled.clone());
-    let wanted = Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] };
-    federation.heard(link, &[wanted]);
+    let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let pulls = vec![Pull { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
+    federation.heard(link, &Notice { sender: 2, interests, pulls, heads: vec![] });
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -284,14 +288,30 @@ fn who_wants_too_much_is_sent_everything() {
     assert_eq!((log.take_times(), net.nodes[0].counts().forwarded), (vec![vec![1]], 2));
 }
 
-/// A link that takes everything and leads nowhere.
-struct Sink;
+/// A link that leads nowhere; what it is asked for is written down.
+#[derive(Default)]
+struct Sink {
+    pulls: Mutex<Vec<Pull>>,
+    last: AtomicU64,
+}
+
+impl Sink {
+    /// Whether it is asked for events of channel 9 now; `None` if nothing was said.
+    fn asked(&self) -> Option<bool> {
+        let pulls = std::mem::take(&mut *self.pulls.lock().unwrap());
+        pulls.last().map(|pull| !pull.consumers.is_empty())
+    }
+}
 
 impl Link for Sink {
-    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
+        for pull in notice.pulls.iter().filter(|pull| pull.source == 9) {
+            self.last.store(pull.number, Ordering::SeqCst);
+            self.pulls.lock().unwrap().push(pull.clone());
+        }
         Ok(())
     }
-    fn forward(&self, _: &Event<'_>) -> Result<(), LinkDown> {
+    fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {
         Ok(())
     }
 }
@@ -301,28 +321,34 @@ impl Link for Sink {
 fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let channel = Channel::new(Config { id: 1, own_threads: false, ..Config::default() }).unwrap();
     let node = Federation::new(&channel, Quality::default()).unwrap();
-    let (short, long) = (node.join(Arc::new(Sink)), node.join(Arc::new(Sink)));
-    let hears = |link, version, hops| {
-        assert!(node.heard(link, &[Interest { origin: 9, version, hops, filters: vec![Filter::of(20, 0)] }]));
+    let (near, far) = (Arc::new(Sink::default()), Arc::new(Sink::default()));
+    let (short, long) = (node.join(near.clone()), node.join(far.clone()));
+    let log = Log::default();
+    let _c = log.connect(&channel, wants(Filter::of(20, 0)));
+    let hears = |link: LinkId, version, hops| {
+        let interests = vec![Interest { origin: 9, version, hops, filters: vec![] }];
+        let sender = u64::from(100 + link.0);
+        // Whatever is asked for is granted.
+        let sink = if link == short { &near } else { &far };
+        let granted = vec![(1, sink.last.load(Ordering::SeqCst))];
+        let heads = vec![Head { source: 9, epoch: version, position: 0, granted }];
+        assert!(node.heard(link, &Notice { sender, interests, pulls: vec![], heads }));
     };
-    let ways = || -> Vec<String> {
-        // Gateways that are not used any more end with the second tick.
-        (0..2).for_each(|_| node.tick(1, u64::MAX));
-        channel.consumers().into_iter().map(|c| c.name).collect()
-    };
-    let (by_short, by_long) = (format!("gateway {}", short.0), format!("gateway {}", long.0));
     hears(short, 1, 0);
+    assert_eq!((near.asked(), far.asked()), (Some(true), None));
     for version in 2..20 {
         hears(long, version, 1);
-        assert_eq!(ways(), [by_short.as_str()], "version {version} by the long way first");
+        assert_eq!((near.asked(), far.asked()), (None, None), "version {version} by the long way first");
         hears(short, version, 0);
     }
-    // One that does not keep up is none any more, until it does.
-    (20..22).for_each(|version| hears(long, version, 1));
-    assert_eq!(ways(), [by_long.as_str()]);
-    hears(short, 22, 0);
-    assert_eq!(ways(), [by_short.as_str()]);
-    assert!(!node.heard(LinkId(99), &[]), "a link that is gone says so");
+    // One that does not keep up is none any more, until it does. It goes on until the other has begun.
+    (20..23).for_each(|version| hears(long, version, 1));
+    assert_eq!((near.asked(), far.pulls.lock().unwrap().len()), (None, 1));
+    hears(long, 23, 1);
+    assert_eq!((near.asked(), far.asked()), (Some(false), Some(true)));
+    hears(short, 23, 0);
+    assert_eq!((near.asked(), far.asked()), (Some(true), None));
+    assert!(!node.heard(LinkId(99), &Notice::default()), "a link that is gone says so");
 }
 
 /// Others may remember what it said before; it must not have to outdo that one by one.

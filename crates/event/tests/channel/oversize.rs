@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use isorb_event::dispatch::Queued;
-use isorb_event::federation::{Federation, Interest, Link, LinkDown};
+use isorb_event::federation::{
+    Federation, History, Interest, Link, LinkDown, NotForwarded, Notice, Passed, Pull,
+};
 use isorb_event::{
     Channel, Config, ConsumerQos, Event, Filter, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup,
 };
@@ -96,29 +98,31 @@ fn each_channel_has_the_limit_that_it_is_given() {
 struct Far(Mutex<Vec<usize>>);
 
 impl Link for Far {
-    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+    fn announce(&self, _: &Notice) -> Result<(), LinkDown> {
         Ok(())
     }
-    fn forward(&self, event: &Event<'_>) -> Result<(), LinkDown> {
-        self.0.lock().unwrap().push(event.data.octets.len());
+    fn forward(&self, passed: &Passed<'_>) -> Result<(), NotForwarded> {
+        self.0.lock().unwrap().push(passed.event.data.octets.len());
         Ok(())
     }
 }
 
-/// A gateway with a queue: its supplier is told of what cannot cross, and the channel's totals have it.
+/// What crosses a link is kept in the federation's history, whatever a consumer's copy may have: what is larger than that is counted there.
 #[test]
-fn what_a_gateway_cannot_take_is_counted() {
+fn what_a_federation_cannot_remember_is_counted() {
     let config = Config { id: 1, own_threads: false, ..config(Strategy::ByHand { upcalls: false }) };
     let channel = Channel::new(config).unwrap();
-    let federation = Federation::new(&channel, Quality::default()).unwrap();
+    let history = History { events: 8, octets: 2 * LIMIT };
+    let federation = Federation::remembering(&channel, Quality::default(), None, history).unwrap();
     let far = Arc::new(Far::default());
     let link = federation.join(far.clone());
-    let wanted = Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] };
-    federation.heard(link, &[wanted]);
+    let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let pulls = vec![Pull { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
+    federation.heard(link, &Notice { sender: 2, interests, pulls, heads: vec![] });
     let supplier = channel.for_suppliers().connect().unwrap();
-    let sizes = [LIMIT + 1, LIMIT];
-    let pushed = sizes.map(|size| supplier.push(&event(20, 0, 0).octets(&[7; 2 * LIMIT][..size])));
-    while channel.step() {}
-    assert_eq!(pushed.map(|pushed| (pushed.taken, pushed.too_large)), [(0, 1), (1, 0)]);
-    assert_eq!((channel.totals().too_large, far.0.lock().unwrap().clone()), (1, vec![LIMIT]));
+    for size in [2 * LIMIT + 1, 2 * LIMIT, LIMIT] {
+        assert_eq!(supplier.push(&event(20, 0, 0).octets(&[7; 3 * LIMIT][..size])).taken, 1);
+        while channel.step() {}
+    }
+    assert_eq!((federation.counts().lost, far.0.lock().unwrap().clone()), (1, vec![2 * LIMIT, LIMIT]));
 }

@@ -1,7 +1,7 @@
 //! What suppliers declare, and what follows from it.
 
 use crate::common::*;
-use isorb_event::federation::{Federation, Interest, Link, LinkDown};
+use isorb_event::federation::{Federation, Interest, Link, LinkDown, NotForwarded, Notice, Passed};
 use isorb_event::{
     Channel, Config, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, Quality, SupplierQos,
     Undeclared,
@@ -83,10 +83,10 @@ fn observers_are_told_what_all_suppliers_together_publish() {
 struct Nowhere;
 
 impl Link for Nowhere {
-    fn announce(&self, _: &[Interest]) -> Result<(), LinkDown> {
+    fn announce(&self, _: &Notice) -> Result<(), LinkDown> {
         Ok(())
     }
-    fn forward(&self, _: &isorb_event::Event<'_>) -> Result<(), LinkDown> {
+    fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {
         Ok(())
     }
 }
@@ -99,7 +99,11 @@ fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
     let link = federation.join(Arc::new(Nowhere));
     // By type, by source, by both: three look-ups.
     let filters = vec![Filter::of_type(20), Filter::from_source(2), Filter::of(22, 3)];
-    federation.heard(link, &[Interest { origin: 2, version: 1, hops: 0, filters }]);
+    let hears = |link, origin, filters| {
+        let interests = vec![Interest { origin, version: 1, hops: 0, filters }];
+        federation.heard(link, &Notice { sender: origin, interests, ..Notice::default() });
+    };
+    hears(link, 2, filters);
     assert_eq!(channel.lookups(), 3, "it is not known what is published");
     let other = channel.for_suppliers().connect_with(declares(&[(30, 1)])).unwrap();
     assert_eq!((channel.lookups(), other.push(&event(30, 1, 0)).taken), (0, 0));
@@ -109,14 +113,15 @@ fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
     assert_eq!(channel.lookups(), 2, "by type and by source");
     drop(anything_of_2);
     assert_eq!(channel.lookups(), 1);
-    // Between two neighbours a channel brings what it does not know.
+    // Between two neighbours no less: what comes by the one goes on by the other without its own tables.
     let second = federation.join(Arc::new(Nowhere));
-    let wanted = vec![Filter::of_type(40)];
-    federation.heard(second, &[Interest { origin: 3, version: 1, hops: 0, filters: wanted }]);
-    assert_eq!(channel.lookups(), 3);
-    federation.leave(second);
+    hears(second, 3, vec![Filter::of_type(40)]);
     assert_eq!(channel.lookups(), 1);
+    hears(second, 4, vec![Filter::from_source(7)]);
+    assert_eq!(channel.lookups(), 2);
+    federation.leave(second);
     // And whoever says nothing may push anything.
     let _silent = channel.for_suppliers().connect().unwrap();
+    // By type, by source, by both.
     assert_eq!(channel.lookups(), 3);
 }

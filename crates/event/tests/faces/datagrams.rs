@@ -62,7 +62,7 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     // Rubbish, cut and changed datagrams.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
-        let mut datagram = b"isEv\x01\x01\x01\x00".to_vec();
+        let mut datagram = b"isEv\x02\x01\x01\x00".to_vec();
         datagram.resize(8 + length, 0xff);
         stranger.send_to(&datagram, there).unwrap();
         datagram[5] = 2;

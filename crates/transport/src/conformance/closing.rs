@@ -40,6 +40,22 @@ pub fn dropping_is_an_end(make: Make<'_>) {
     }
 }
 
+/// One side's end is the end of both directions for either side, whatever the other was sending.
+pub fn an_end_is_of_both_directions(make: Make<'_>) {
+    let (_listener, a, b) = pair(make);
+    send_all(&*b, b"unread").unwrap();
+    send_all(&*a, b"last words").unwrap();
+    assert_eq!(receive(&*b, 10, 10).unwrap(), b"last words");
+    a.shutdown();
+    for stream in [&a, &b] {
+        stream.set_send_timeout(Some(PATIENCE)).unwrap();
+        let fails = (0..100_000).any(|_| stream.send(&[IoSlice::new(&[0; 4096])], Wait::Block).is_err());
+        assert!(fails, "sends go on for ever");
+        let ends = (0..100).any(|_| !matches!(stream.recv(&mut [0; 99], Wait::Block), Ok(1..)));
+        assert!(ends, "receives go on for ever");
+    }
+}
+
 /// Who is blocked in receive is woken by the peer's end, and by the end of the own side.
 pub fn a_blocked_receive_ends(make: Make<'_>) {
     for own in [false, true] {

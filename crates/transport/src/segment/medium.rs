@@ -72,8 +72,10 @@ pub trait Outward: Send + Sync + Debug {
     /// Writes a word, after everything that was written before it (release).
     fn store(&self, word: Word, value: u32);
 
-    /// What was written before is at the peer before what this side loads next: a full fence.
-    fn settle(&self);
+    /// What was written before is at the peer before what this side loads next: a full fence. `false` where the medium cannot promise that,
+    /// as a network that carries writes and nothing back: then every head and every credit is followed by both signals, whether
+    /// anybody sleeps or not.
+    fn settle(&self) -> bool;
 
     /// Wakes who sleeps on a word of the peer's segment.
     fn wake(&self, word: Word);

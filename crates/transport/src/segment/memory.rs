@@ -183,8 +183,9 @@ impl Outward for Peers {
     }
 
     #[inline]
-    fn settle(&self) {
+    fn settle(&self) -> bool {
         full_fence();
+        true
     }
 
     fn wake(&self, word: Word) {

@@ -136,14 +136,18 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     fn return_room(&self, taken: u32) {
         self.rx.credited.store(taken, Relaxed);
         self.outward.store(Word::Credit, taken);
-        self.outward.settle();
         self.signal(Word::Writer, Word::Credit, &self.rx.rung);
     }
 
-    /// Signals the peer's sleeper. A bell keeps what it was told, so once is enough for each time that it went to sleep. A
+    /// Signals the peer's sleeper, after what it waits for was stored. A bell keeps what it was told, so once is enough for each time that it went to sleep. A
     /// word does not: who is only about to sleep on it hears nothing, and finds it unchanged by what it was signalled for.
     #[inline]
     fn signal(&self, says: Word, sleeps_on: Word, rung: &AtomicU32) {
+        if !self.outward.settle() {
+            // It may be about to sleep, and its saying so on the way.
+            self.outward.wake(sleeps_on);
+            return self.outward.ring();
+        }
         let sleep = self.inward.load(says);
         match sleep & 3 {
             OFF => {}
@@ -226,7 +230,6 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         }
         self.tx.published.store(sent, Relaxed);
         self.outward.store(Word::Head, sent);
-        self.outward.settle();
         self.signal(Word::Reader, Word::Head, &self.tx.rung);
     }
 
@@ -312,6 +315,10 @@ impl<I: Inward, O: Outward> Ring<I, O> {
 #[cfg(all(test, not(loom)))]
 #[path = "ring_tests.rs"]
 mod tests;
+
+#[cfg(all(test, not(loom)))]
+#[path = "ring_remote.rs"]
+mod remote_tests;
 
 #[cfg(all(test, loom))]
 #[path = "ring_loom.rs"]

@@ -71,8 +71,9 @@ impl Outward for Segment {
     fn store(&self, word: Word, value: u32) {
         self.0.words[word as usize].store(value, Release);
     }
-    fn settle(&self) {
+    fn settle(&self) -> bool {
         loom::sync::atomic::fence(SeqCst);
+        true
     }
     fn wake(&self, _: Word) {
         drop(self.0.queue.0.lock().unwrap());

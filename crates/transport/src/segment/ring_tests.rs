@@ -45,7 +45,9 @@ impl Outward for Arc<Plain> {
     fn store(&self, word: Word, value: u32) {
         self.words[word as usize].store(value, SeqCst);
     }
-    fn settle(&self) {}
+    fn settle(&self) -> bool {
+        true
+    }
     fn wake(&self, _: Word) {
         self.woken.fetch_add(1, SeqCst);
     }

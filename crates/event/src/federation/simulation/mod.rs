@@ -1,0 +1,168 @@
+//! Federations in virtual time: thousands of them, each with links that are slow, stall, are cut, lose and overtake, and with channels that
+//! stall and are started anew, as a seed says.
+//!
+//! The oracle: whatever happens, what a consumer gets of a source is in order and nothing twice; nothing crosses a link that nobody wants;
+//! and when all is well again, everything has come that was pushed since the consumer was known, or is counted as lost.
+
+mod world;
+
+use world::{Kind, World};
+
+/// How a run goes.
+struct Plan {
+    nodes: usize,
+    edges: Vec<(usize, usize)>,
+    kind: Kind,
+    /// How many things go wrong.
+    faults: usize,
+    /// Which of them may, and how often.
+    faulty: &'static [Fault],
+    history: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    /// A link takes nothing for a while, and then all.
+    StallLink,
+    /// A channel does nothing for a while: others take it for silent.
+    StallNode,
+    /// What is on a link is lost, and all that comes, until it is mended.
+    CutLink,
+    /// A channel that is on the way, and neither pushes nor wants anything, is ended and started anew.
+    Restart,
+    /// Any channel is. What it had to say and had not said is gone, and so is what it had not heard; what comes later must come.
+    RestartAny,
+}
+
+const LINES: &[Fault] = &[Fault::StallLink, Fault::StallNode];
+const ALL: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink];
+const BETWEEN: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink, Fault::Restart];
+const ANY: &[Fault] = &[Fault::StallLink, Fault::CutLink, Fault::RestartAny];
+
+fn line(count: usize) -> Vec<(usize, usize)> {
+    (1..count).map(|i| (i - 1, i)).collect()
+}
+
+fn ring(count: usize) -> Vec<(usize, usize)> {
+    line(count).into_iter().chain([(count - 1, 0)]).collect()
+}
+
+/// A ring with a chord, and something hanging on it.
+fn mesh(count: usize) -> Vec<(usize, usize)> {
+    ring(count - 1).into_iter().chain([(0, count / 2), (count - 2, count - 1)]).collect()
+}
+
+/// Runs a plan under a seed. Says how many events were missing, and how many are counted as lost.
+fn run(plan: &Plan, seed: u64) -> (u64, u64) {
+    let mut world = World::new(plan.nodes, &plan.edges, plan.kind, plan.history, seed);
+    world.run_for(1_500);
+    world.begin();
+    for _ in 0..plan.faults {
+        let length = [50, 400, 1_000, 3_000][world.random(4) as usize];
+        let fault = plan.faulty[world.random(plan.faulty.len() as u64) as usize];
+        match fault {
+            Fault::StallLink => world.stall_link(length),
+            Fault::StallNode => world.stall_node(length),
+            Fault::CutLink => world.cut_link(length),
+            Fault::RestartAny => {
+                let node = world.random(plan.nodes as u64) as usize;
+                world.restart(node);
+            }
+            Fault::Restart => world.restart(1),
+        }
+        let pause = world.random(1_500);
+        world.run_for(pause);
+    }
+    world.heal();
+    world.run_for(14_000);
+    if plan.faulty.contains(&Fault::RestartAny) {
+        world.forget();
+    }
+    world.burst();
+    world.run_for(10_000);
+    world.judge()
+}
+
+/// Under so many seeds; `ISORB_SIMULATIONS` multiplies them.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let times = std::env::var("ISORB_SIMULATIONS").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    0..count * times
+}
+
+fn all_come(plan: &Plan, seeds: std::ops::Range<u64>) {
+    let failed: Vec<(u64, u64)> =
+        seeds.map(|seed| (seed, run(plan, seed).0)).filter(|(_, missing)| *missing != 0).collect();
+    assert!(failed.is_empty(), "of {} channels, seeds and how many were missing: {failed:?}", plan.nodes);
+}
+
+#[test]
+fn while_nothing_is_wrong_all_come() {
+    for (nodes, edges) in [(4, line(4)), (5, ring(5)), (6, mesh(6))] {
+        all_come(&Plan { nodes, edges, kind: Kind::Calls, faults: 0, faulty: ALL, history: 1_000 }, seeds(2));
+    }
+}
+
+/// A busy machine: links and channels look silent, and are not.
+#[test]
+fn nothing_is_lost_by_slowness() {
+    for (nodes, edges) in [(3, line(3)), (3, ring(3)), (5, ring(5)), (6, mesh(6))] {
+        all_come(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: LINES, history: 10_000 },
+            seeds(4),
+        );
+    }
+}
+
+#[test]
+fn nothing_is_lost_by_a_cut() {
+    for (nodes, edges) in [(3, ring(3)), (5, ring(5)), (6, mesh(6))] {
+        all_come(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: ALL, history: 10_000 },
+            seeds(4),
+        );
+    }
+}
+
+/// The channel between is nobody's source and nobody's consumer, but it is the way.
+#[test]
+fn nothing_is_lost_when_a_channel_between_is_started_anew() {
+    for (nodes, edges) in [(3, ring(3)), (5, ring(5)), (6, mesh(6))] {
+        all_come(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: BETWEEN, history: 10_000 },
+            seeds(4),
+        );
+    }
+}
+
+#[test]
+fn a_channel_that_was_started_anew_is_heard_and_hears_nothing_twice() {
+    for (nodes, edges) in [(2, line(2)), (3, ring(3)), (5, ring(5))] {
+        all_come(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 5, faulty: ANY, history: 10_000 },
+            seeds(4),
+        );
+    }
+}
+
+#[test]
+fn datagrams_that_are_lost_doubled_and_overtaken_come_once_and_in_order() {
+    for (nodes, edges) in [(2, line(2)), (4, line(4)), (5, ring(5))] {
+        all_come(
+            &Plan { nodes, edges, kind: Kind::Datagrams, faults: 3, faulty: ALL, history: 10_000 },
+            seeds(3),
+        );
+    }
+}
+
+/// Where the history does not reach back what is missing is counted, and no more than what was pushed.
+#[test]
+fn what_the_history_does_not_reach_is_counted() {
+    let plan = Plan { nodes: 3, edges: ring(3), kind: Kind::Calls, faults: 8, faulty: ALL, history: 20 };
+    let mut lost = 0;
+    for seed in seeds(15) {
+        let (missing, counted) = run(&plan, seed);
+        assert!(missing <= counted, "seed {seed}: {missing} missing, {counted} counted");
+        lost += missing;
+    }
+    assert!(lost > 0, "the history was never too short: nothing was tried");
+}

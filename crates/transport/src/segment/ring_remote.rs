@@ -1,0 +1,164 @@
+//! The ring over a medium that carries writes and nothing else, as remote memory does: late, in order, and without a way to
+//! ask. What a side writes through has no access to the peer's segment, so that a read of it, or a change that depends on what stands
+//! there, could not even be written.
+
+use super::*;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+const CAPACITY: usize = 256;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A receive segment: its owner reads it, the network writes it.
+#[derive(Debug)]
+struct Memory {
+    words: [AtomicU32; 6],
+    payload: Vec<AtomicU8>,
+    signals: (Mutex<()>, Condvar),
+}
+
+#[derive(Debug)]
+struct Own(Arc<Memory>);
+
+/// What goes over the network.
+enum Write {
+    Payload(u32, Vec<u8>),
+    Word(Word, u32),
+    Signal,
+}
+
+/// The way to the peer's segment, one way.
+#[derive(Debug)]
+struct Remote(Mutex<Sender<Write>>);
+
+impl Inward for Own {
+    fn capacity(&self) -> u32 {
+        CAPACITY as u32
+    }
+    fn load(&self, word: Word) -> u32 {
+        self.0.words[word as usize].load(Acquire)
+    }
+    fn read(&self, at: u32, into: &mut [u8]) {
+        let from = &self.0.payload[at as usize..at as usize + into.len()];
+        into.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Relaxed));
+    }
+    fn sleep(&self, word: Word, seen: u32, _: Deadline) {
+        let (queue, signal) = &self.0.signals;
+        let asleep = queue.lock().unwrap();
+        let woken = signal.wait_timeout_while(asleep, PATIENCE, |()| self.load(word) == seen).unwrap();
+        assert!(!woken.1.timed_out(), "a wake-up was lost");
+    }
+    fn rouse(&self, _: Word) -> bool {
+        self.0.signals.1.notify_all();
+        true
+    }
+}
+
+impl Remote {
+    fn send(&self, write: Write) {
+        // A network that has ended carries nothing any more.
+        let _ = self.0.lock().unwrap().send(write);
+    }
+}
+
+impl Outward for Remote {
+    fn capacity(&self) -> u32 {
+        CAPACITY as u32
+    }
+    fn write(&self, at: u32, bytes: &[u8]) {
+        self.send(Write::Payload(at, bytes.to_vec()));
+    }
+    fn store(&self, word: Word, value: u32) {
+        self.send(Write::Word(word, value));
+    }
+    fn settle(&self) -> bool {
+        false
+    }
+    fn wake(&self, _: Word) {
+        self.send(Write::Signal);
+    }
+    fn ring(&self) {}
+}
+
+/// Carries writes into a segment, some of them late, until nobody sends any more.
+fn carry(writes: Receiver<Write>, into: &Memory) {
+    for (i, write) in writes.into_iter().enumerate() {
+        if i % 17 == 0 {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        match write {
+            Write::Payload(at, bytes) => {
+                let to = &into.payload[at as usize..at as usize + bytes.len()];
+                to.iter().zip(bytes).for_each(|(to, from)| to.store(from, Relaxed));
+            }
+            Write::Word(word, value) => into.words[word as usize].store(value, Release),
+            Write::Signal => {
+                drop(into.signals.0.lock().unwrap());
+                into.signals.1.notify_all();
+            }
+        }
+    }
+}
+
+fn memory() -> Arc<Memory> {
+    Arc::new(Memory {
+        words: Default::default(),
+        payload: (0..CAPACITY).map(|_| AtomicU8::new(0)).collect(),
+        signals: Default::default(),
+    })
+}
+
+fn put_all(ring: &Ring<Own, Remote>, bytes: &[u8]) {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match ring.put(&[IoSlice::new(bytes)], sent).unwrap() {
+            0 if ring.about_to_write(Sleep::OnWord).unwrap() => ring.sleep_to_write(Deadline::NONE),
+            n => sent += n,
+        }
+    }
+}
+
+fn take_all(ring: &Ring<Own, Remote>, n: usize) -> Vec<u8> {
+    let mut all = vec![0; n];
+    let mut filled = 0;
+    while filled < n {
+        let end = n.min(filled + 77);
+        match ring.take(&mut all[filled..end]).unwrap() {
+            0 if ring.about_to_read(Sleep::OnWord).unwrap() => ring.sleep_to_read(Deadline::NONE),
+            got => filled += got,
+        }
+    }
+    all
+}
+
+#[test]
+fn it_needs_no_more_than_writes_that_arrive_late_and_in_order() {
+    let (a, b) = (memory(), memory());
+    let (to_b, from_a) = channel();
+    let (to_a, from_b) = channel();
+    let here = Ring::new(Own(a.clone()), Remote(Mutex::new(to_b)));
+    let there = Ring::new(Own(b.clone()), Remote(Mutex::new(to_a)));
+    let message =
+        |round: usize| -> Vec<u8> { (0..round * 37 % 900).map(|i| (i * 7 + round) as u8).collect() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| carry(from_a, &b));
+        scope.spawn(|| carry(from_b, &a));
+        // To and fro, and longer than the segment.
+        scope.spawn(move || {
+            for round in 0..100 {
+                let message = message(round);
+                put_all(&here, &message);
+                assert_eq!(take_all(&here, message.len()), message);
+            }
+        });
+        scope.spawn(move || {
+            for round in 0..100 {
+                let message = take_all(&there, message(round).len());
+                put_all(&there, &message);
+            }
+        });
+    });
+}
