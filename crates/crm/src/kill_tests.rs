@@ -63,6 +63,11 @@ fn victim() {
             (_node, step) = (None, number(at));
             said = orb.0.endpoint_addresses()[0].1.to_string();
         }
+        ["hostile", how, socket] => {
+            orb = Running::at(0);
+            (_node, step) = (None, -1);
+            crate::hostile_tests::begin(how, &orb.0, FilePath::new(socket));
+        }
         _ => panic!("{role}"),
     }
     if let Ok(step) = u32::try_from(step) {

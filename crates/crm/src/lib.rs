@@ -27,6 +27,8 @@ mod error;
 #[cfg(test)]
 mod frozen_tests;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod kill_tests;
 mod library;
 pub mod node;

@@ -54,7 +54,7 @@ impl Shared {
                 return Err(Errno::MFILE);
             }
             let number = tables.number();
-            tables.sessions.insert(number, Session { socket: socket.clone(), _bell: bell.clone() });
+            tables.sessions.insert(number, Session { socket: socket.clone(), bell: bell.clone() });
             number
         };
         let greet = || {
@@ -69,8 +69,14 @@ impl Shared {
         let greeted = greet();
         if greeted.is_err() {
             self.tables.lock().sessions.remove(&number);
+            self.unwatch(&bell);
         }
         greeted
+    }
+
+    /// The process may keep its end of the bell, and as long as it does the kernel would let it ring.
+    fn unwatch(&self, bell: &OwnedFd) {
+        self.dispatchers.iter().for_each(|dispatcher| dispatcher.unwatch(bell));
     }
 
     fn heard(self: &Arc<Self>, session: u64) {
@@ -95,7 +101,9 @@ impl Shared {
         step(Step::SessionLeft);
         let ended: Vec<(u64, Ticket)> = {
             let mut tables = self.tables.lock();
-            tables.sessions.remove(&session);
+            if let Some(session) = tables.sessions.remove(&session) {
+                self.unwatch(&session.bell);
+            }
             let tickets: Vec<u64> = tables
                 .tickets
                 .iter()

@@ -45,8 +45,8 @@ pub(super) struct AreaEntry {
 #[derive(Debug)]
 pub(super) struct Session {
     pub socket: Arc<OwnedFd>,
-    /// Held open, because the pollers of the dispatchers watch it.
-    pub _bell: Arc<OwnedFd>,
+    /// Watched by the pollers of the dispatchers.
+    pub bell: Arc<OwnedFd>,
 }
 
 #[derive(Debug)]

@@ -84,9 +84,9 @@ impl Health {
     /// When to look again if nothing comes.
     pub fn look_at(&self) -> Option<u64> {
         let told = matches!(self.state, State::WriterGone | State::Destroyed);
-        let silence = (!told).then(|| self.heard_ns + self.silence_ns);
+        let silence = (!told).then(|| self.heard_ns.saturating_add(self.silence_ns));
         let stale = match (self.state, self.written_ns, self.fresh_ns) {
-            (State::Open, Some(written), Some(limit)) => Some(written + limit),
+            (State::Open, Some(written), Some(limit)) => Some(written.saturating_add(limit)),
             _ => None,
         };
         match (silence, stale) {

@@ -190,7 +190,7 @@ impl Push {
             self.job = Job::Idle;
         }
         if let Mode::Periodic { period_ns } = self.spec.mode {
-            next.again_at = Some(at_ns + period_ns);
+            next.again_at = Some(at_ns.saturating_add(period_ns));
         }
         let too_early = self.ever_released && self.waits_for_write() && at_ns < self.next_ns;
         if self.job != Job::Idle {
@@ -214,8 +214,8 @@ impl Push {
         }
         if let Some(guarantee) = self.spec.guarantee {
             self.promoted = guarantee.promotion_ns == 0;
-            next.promote_at = (!self.promoted).then_some(at_ns + guarantee.promotion_ns);
-            self.next_ns = at_ns + guarantee.period_ns;
+            next.promote_at = (!self.promoted).then_some(at_ns.saturating_add(guarantee.promotion_ns));
+            self.next_ns = at_ns.saturating_add(guarantee.period_ns);
         }
         self.released_ns = at_ns;
         self.ever_released = true;
@@ -382,7 +382,8 @@ impl Push {
                 written_ns: sample.written_ns,
             })
         })?;
-        self.stats.skipped += skipped;
+        // Numbers of an area can be any that whoever may write it wrote.
+        self.stats.skipped = self.stats.skipped.saturating_add(skipped);
         Ok(())
     }
 

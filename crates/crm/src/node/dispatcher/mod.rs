@@ -197,10 +197,15 @@ impl Dispatcher {
         self.shared.work.lock().bells.hand_over(keys, bell);
     }
 
-    /// Watches the bell of a session. The descriptor may be closed by its owner; the poller forgets it then.
+    /// Watches the bell of a session, until [`unwatch`](Self::unwatch).
     pub fn watch(&self, session: u64, bell: impl AsFd) -> Result<(), Errno> {
         // By edge: nobody reads the bell, so that each dispatching thread hears each ring.
         self.shared.poller.add(bell, session, Interest::READ, Trigger::Edge)
+    }
+
+    /// The session has ended. A bell that is not watched is no reason to complain.
+    pub fn unwatch(&self, bell: impl AsFd) {
+        let _ = self.shared.poller.delete(bell);
     }
 
     /// A number for a channel that is being opened.

@@ -19,6 +19,8 @@ const BEAT_NS: u64 = 500_000_000;
 const LOOK: Duration = Duration::from_millis(100);
 /// After a call that failed.
 const AGAIN: Duration = Duration::from_millis(50);
+/// After a look at an area whose writer is too fast, or has damaged it.
+const UNREADABLE: Duration = Duration::from_millis(1);
 /// Oneway pushes under way: at most so many, of so many bytes together (one at least).
 const WINDOW: usize = 16;
 const WINDOW_BYTES: usize = 1 << 20;
@@ -107,6 +109,8 @@ impl Work {
                 Ok(()) if self.spec.running.load(Ordering::Acquire) => {}
                 Ok(()) => std::thread::sleep(LOOK),
                 Err(WaitError::Changed(state)) if state.is_final() => std::thread::sleep(LOOK),
+                // A state that there is not comes back at once for as long as it stands there.
+                Err(WaitError::Damaged) => std::thread::sleep(LOOK),
                 Err(_) => {}
             },
             Mode::Periodic { .. } => {
@@ -123,7 +127,7 @@ impl Work {
             return false;
         }
         // Late looks do not shift the next; long pauses are not made up for.
-        self.due_ns = (self.due_ns + period_ns).max(now.saturating_sub(period_ns) + 1);
+        self.due_ns = self.due_ns.saturating_add(period_ns).max(now.saturating_sub(period_ns) + 1);
         true
     }
 
@@ -143,12 +147,16 @@ impl Work {
         let Some(mut kept) = self.free.pop() else { return false };
         let source = &mut self.spec.source;
         let sample = match self.spec.mode {
-            Mode::OnWrite => source.next(&mut kept.value).ok().flatten(),
-            Mode::Periodic { .. } if source.has_new() => source.latest(&mut kept.value).ok(),
-            Mode::Periodic { .. } => None,
+            Mode::OnWrite => source.next(&mut kept.value),
+            Mode::Periodic { .. } if source.has_new() => source.latest(&mut kept.value).map(Some),
+            Mode::Periodic { .. } => Ok(None),
         };
-        kept.sample = sample;
-        if sample.is_none() {
+        if sample.is_err() {
+            // There is something new, but nothing that can be read: the next wait would end at once.
+            std::thread::sleep(UNREADABLE);
+        }
+        kept.sample = sample.ok().flatten();
+        if kept.sample.is_none() {
             self.free.push(kept);
             return false;
         }

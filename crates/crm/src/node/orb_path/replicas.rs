@@ -176,7 +176,7 @@ impl Replica {
             return false;
         }
         if self.each {
-            self.counters.lost += gap(self.shown, about);
+            self.counters.lost = self.counters.lost.saturating_add(gap(self.shown, about));
         }
         self.shown = Some(about);
         self.counters.complete += 1;
@@ -194,9 +194,9 @@ impl Replica {
     }
 }
 
-/// Values that the writer's area did not keep until they could go. Numbers go on from writer to writer.
+/// Values that the writer's area did not keep until they could go. Numbers go on from writer to writer; whoever may write the area can write any.
 fn gap(before: Option<(u64, u64)>, now: (u64, u64)) -> u64 {
-    before.map_or(0, |before| now.0.saturating_sub(before.0 + 1))
+    before.map_or(0, |before| now.0.saturating_sub(before.0.saturating_add(1)))
 }
 
 #[cfg(test)]
@@ -238,5 +238,23 @@ mod tests {
         assert_eq!((sample.source, &out[..sample.len]), (15, &b"six"[..]));
         assert_eq!(replicas.beat(channel, 7, State::WriterGone), Some(4));
         assert_eq!(segment.state(), Some(State::WriterGone));
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_survived() {
+        let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
+        let replicas = Replicas::default();
+        let channel = replicas.add(Target {
+            token: 7,
+            writer: segment.writer().unwrap(),
+            fresh_ns: Some(u64::MAX),
+            silence: Duration::from_secs(60),
+            each: true,
+        });
+        for (number, source) in (1..).zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 1]) {
+            let arrival = Arrival { age_ns: u64::MAX, ..arrival(channel, number, source, b"lie") };
+            assert!(replicas.push(&arrival), "{source}");
+        }
+        assert_eq!(replicas.stats(channel).unwrap().counters.lost, u64::MAX);
     }
 }
