@@ -209,3 +209,34 @@ fn a_schedule_file_admits_without_a_scheduler() {
     let (code, _, error) = run(&["event-channel", "--scheduler", "corbaloc::127.0.0.1:1/ScheduleService"]);
     assert!(code == Some(1) && error.contains("corbaloc::127.0.0.1:1/ScheduleService"), "{error}");
 }
+
+/// A push to another process takes more than a microsecond of the processor, so that whoever declares that overruns.
+#[test]
+fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
+    let folder = Folder::new("event-overruns");
+    let file = folder.file("s.toml");
+    let text = "[[operation]]\nname = \"hasty\"\ncost = \"1 us\"\nperiod = \"100 ms\"\n";
+    std::fs::write(&file, text).unwrap();
+    for (choice, stays) in [("count", true), ("disconnect", false)] {
+        let (served, page) = channel(&["--schedule", &file, "--overrun", choice]);
+        let application = Application::new(&served);
+        let _connected = application.connect(1).unwrap();
+        let supplier =
+            application.channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+        supplier
+            .connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default())
+            .unwrap();
+        supplier.push(&vec![event(20, 7)]).unwrap();
+        let start = std::time::Instant::now();
+        loop {
+            let state = state(&page);
+            let consumers = state["consumers"].as_array().unwrap();
+            let overruns = consumers.first().and_then(|consumer| consumer["overruns"].as_u64());
+            if if stays { overruns == Some(1) } else { consumers.is_empty() } {
+                break;
+            }
+            assert!(start.elapsed().as_secs() < 60, "{choice}: {state}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}

@@ -4,6 +4,7 @@ use super::admin::{self, AdminArgs};
 use super::event_control::{self, Dispatching, Modules};
 use isorb::Orb;
 use isorb_admin::ChannelSource;
+use isorb_event::Containment;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{
     FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace,
@@ -29,6 +30,19 @@ enum Full {
     DropNewest,
     Block,
     Refuse,
+}
+
+/// What happens to a consumer that took more processor time than its schedule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Overrun {
+    /// It is counted.
+    Count,
+    /// Its next event is dropped as well.
+    Skip,
+    /// It is served at the least urgent level from then on.
+    Demote,
+    /// It is disconnected.
+    Disconnect,
 }
 
 /// What becomes of an event that its supplier has not declared.
@@ -67,6 +81,9 @@ pub struct Args {
     /// What happens to one more.
     #[arg(long, value_enum, default_value = "drop-oldest")]
     full: Full,
+    /// What happens to a consumer for which a push took more processor time than its operation declares (`--scheduler`, `--schedule`).
+    #[arg(long, value_enum, default_value = "count")]
+    overrun: Overrun,
     /// How many events may wait in all.
     #[arg(long, default_value_t = 4096)]
     events: usize,
@@ -160,6 +177,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             Full::DropNewest => Overflow::DropNewest,
             Full::Block => Overflow::Block,
             Full::Refuse => Overflow::Refuse,
+        },
+        containment: match args.overrun {
+            Overrun::Count => Containment::Count,
+            Overrun::Skip => Containment::Skip,
+            Overrun::Demote => Containment::Demote,
+            Overrun::Disconnect => Containment::Disconnect,
         },
         ..Quality::default()
     };

@@ -2,7 +2,7 @@
 
 use isorb_rt::time::now_ns;
 use isorb_rt::timers::TimerHeap;
-use isorb_sched::{Nanos, Preemption, Task, fixed_priority};
+use isorb_sched::{Nanos, Order, Preemption, Task, analyse, fixed_priority};
 
 use super::turns::{Subject, keep, rows};
 use super::{CHANNEL, NAME, controls};
@@ -38,10 +38,24 @@ pub fn analysis(rounds: u32) -> Vec<Row> {
             now_ns() - start
         })
     };
+    // One queue for all, served by one thread, as the channel has it.
+    let queue = |name, order| {
+        let tasks = tasks(1000);
+        let levels = vec![(0, order); tasks.len()];
+        Subject::timed(name, 1000.0, 1, move || {
+            let start = now_ns();
+            keep(
+                analyse(&tasks, &levels, Preemption::Full, true).is_ok_and(|analysis| analysis.schedulable()),
+            );
+            now_ns() - start
+        })
+    };
     let mut subjects = [
         subject(super::PREEMPTIVE, 100, Preemption::Full),
         subject(super::PREEMPTIVE, 1000, Preemption::Full),
         subject(super::NON_PREEMPTIVE, 1000, Preemption::None),
+        queue(super::DEADLINE, Order::Deadline),
+        queue(super::LAXITY, Order::Laxity),
     ];
     let mut rows = rows(NAME, "analysis", rounds, &mut subjects);
     rows.extend(controls::all_points(1000));
