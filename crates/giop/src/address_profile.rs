@@ -29,7 +29,7 @@ impl AddressProfile {
     /// Reads a profile that is known to have this layout. A later minor version is read as 1.2, which it extends.
     ///
     /// # Errors
-    /// [`isorb_cdr::Error`]; [`ErrorKind::Value`] for a major version other than 1.
+    /// [`isorb_cdr::Error`]; [`isorb_cdr::ErrorKind::Value`] for a major version other than 1.
     pub fn parse(tagged: &TaggedProfile) -> Result<AddressProfile> {
         let c = &mut Cursor::encapsulation(&tagged.data)?;
         let version = crate::profile::version(c)?;
