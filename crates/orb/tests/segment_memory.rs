@@ -50,6 +50,19 @@ fn connected(server: &Orb) -> Vec<String> {
     server.served_connections().into_iter().map(|connection| connection.peer).collect()
 }
 
+/// As [`connected`], once it is one: what was given up, or was closed before, has gone.
+fn connected_alone(server: &Orb) -> String {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let mut all = connected(server);
+        match all.pop() {
+            Some(peer) if all.is_empty() => return peer,
+            last => assert!(Instant::now() < end, "{all:?} and {last:?} are connected"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 fn with_little_memory(f: impl FnOnce()) {
     let usual = getrlimit(Resource::As);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -88,7 +101,12 @@ fn refused(of_client: usize, of_server: usize, others: &[&str]) {
         let client = orb(of_client, &[]);
         let far: EchoRef = client.resolve(&reference).unwrap();
         match far.ping() {
-            Ok(()) => assert!(!others.is_empty(), "without memory there is no other way"),
+            Ok(()) => {
+                assert!(!others.is_empty(), "without memory there is no other way");
+                let came = if others == ["unix:"] { "unix: " } else { "127.0.0.1:" };
+                let by = connected_alone(&server);
+                assert!(by.starts_with(came), "{others:?}: {by}");
+            }
             Err(error) => {
                 assert!(others.is_empty(), "{others:?}: {error}");
                 let kinds = [Kind::Transient, Kind::CommFailure, Kind::NoResources];

@@ -1,0 +1,176 @@
+//! Which of the endpoints in a reference a client takes: a server that listens by segments, unix sockets and TCP tells by which a connection came.
+#![cfg(all(feature = "segments", feature = "unix"))]
+
+mod common;
+
+use common::{EchoRef, pair_with};
+use isorb::rt::Overrides;
+use isorb::rt::policy::{Protocol, RtPolicy};
+use isorb::transport::{Segments, TAG_SEGMENTS, TAG_UNIX, Transport, Unix, Wait};
+use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
+use isorb_giop::component::{Component, TAG_PLACE};
+use isorb_giop::profile::TAG_INTERNET_IOP;
+use isorb_giop::{AddressProfile, IiopProfile, Ior};
+use std::time::{Duration, Instant};
+
+/// Not in the order in which they are preferred.
+const ENDPOINTS: [&str; 3] = ["127.0.0.1:0", "unix:", "segment:"];
+const FORMS: [&str; 2] = [";connection", ";lane=2"];
+
+/// A server that listens by all three, and the reference of its object.
+fn server(form: &str) -> (Orb, Ior) {
+    let endpoints = ENDPOINTS.map(|endpoint| format!("{endpoint}{form}")).to_vec();
+    let (server, client, far, _) = pair_with(
+        Config { endpoints, ..Config::default() },
+        Config { endpoints: vec![], ..Config::default() },
+    );
+    let ior = far.object().ior().clone();
+    client.shutdown(true).unwrap();
+    (server, ior)
+}
+
+/// Ways that lead nowhere fail at once; the time is for a machine that is busy.
+fn patient() -> Config {
+    Config { round_trip_timeout_ms: 60_000, ..Config::default() }
+}
+
+fn preferring(protocols: &[&str]) -> Config {
+    let protocols = protocols.iter().map(|name| name.to_string()).collect();
+    Config { transport: TransportConfig { protocols, ..TransportConfig::default() }, ..patient() }
+}
+
+/// By which transport a connection came.
+fn kind_of(peer: &str) -> &'static str {
+    ["segment", "unix"].into_iter().find(|name| peer.starts_with(name)).unwrap_or("tcp")
+}
+
+/// The transports of the connections that `server` has once there are so many.
+fn served(server: &Orb, count: usize) -> Vec<&'static str> {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let mut all: Vec<_> = server.served_connections().iter().map(|c| kind_of(&c.peer)).collect();
+        if all.len() == count {
+            all.sort();
+            return all;
+        }
+        assert!(Instant::now() < end, "{all:?}: {count} connections are awaited");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The transport by which a client with this configuration, and these overrides, calls.
+fn taken(server: &Orb, ior: &Ior, config: Config, policies: &[RtPolicy]) -> &'static str {
+    served(server, 0);
+    let client = Orb::with_config(config);
+    let object = Object::from_ior(&client, ior.clone()).unwrap();
+    let object = object.with_rt_overrides(&Overrides::new(policies).unwrap());
+    let far: EchoRef = object.unchecked_narrow();
+    for text in ["one", "two"] {
+        assert_eq!(far.text(text).unwrap(), text);
+    }
+    let by = served(server, 1)[0];
+    client.shutdown(true).unwrap();
+    by
+}
+
+/// `ior` with the address of the profile of this tag, and what it means here.
+fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -> Ior {
+    let mut ior = ior.clone();
+    let found = ior.profiles.iter_mut().find(|profile| profile.tag == tag).unwrap();
+    let mut profile = AddressProfile::parse(found).unwrap();
+    profile.address = address.into();
+    if let Some(place) = transport.place(address) {
+        profile.components.retain(|component| component.tag != TAG_PLACE);
+        let place = Component::Place { host: place.host, spot: place.spot };
+        profile.components.push(place.to_tagged().unwrap());
+    }
+    *found = profile.to_tagged().unwrap();
+    // The path of unix sockets is said a second time there, for omniORB.
+    for found in ior.profiles.iter_mut().filter(|profile| profile.tag == TAG_INTERNET_IOP) {
+        let mut profile = IiopProfile::parse(&found.data).unwrap();
+        profile.components.clear();
+        *found = profile.to_tagged().unwrap();
+    }
+    ior
+}
+
+/// The path of a socket at which everybody is hung up on before anything was said.
+fn rude() -> String {
+    let listener = Unix::default().listen("").unwrap();
+    let path = listener.address().to_owned();
+    std::thread::spawn(move || while listener.accept(Wait::Block).is_ok() {});
+    path
+}
+
+#[test]
+fn by_default_segments_are_taken_before_unix_sockets_before_tcp() {
+    for form in FORMS {
+        let (server, ior) = server(form);
+        assert_eq!(taken(&server, &ior, Config::default(), &[]), "segment", "{form}");
+        // A client that is built or told to do without the best takes the next.
+        assert_eq!(taken(&server, &ior, preferring(&["unix", "tcp"]), &[]), "unix", "{form}");
+        assert_eq!(taken(&server, &ior, preferring(&["tcp"]), &[]), "tcp", "{form}");
+        assert_eq!(taken(&server, &ior, preferring(&["tcp", "unix", "segment"]), &[]), "tcp", "{form}");
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn the_next_is_taken_where_one_cannot_be_had() {
+    let (segments, unix) = (Segments::default(), Unix::default());
+    let (server, ior) = server(";connection");
+    let rude = rude();
+    let path = |tag| {
+        let found = ior.profiles.iter().find(|profile| profile.tag == tag).unwrap();
+        AddressProfile::parse(found).unwrap().address
+    };
+    // The file is gone, as after the server's folder was cleared; or somebody is there and attaches nothing.
+    for nowhere in [format!("{}x", path(TAG_SEGMENTS)), rude.clone()] {
+        let without = with_address(&ior, TAG_SEGMENTS, &nowhere, &segments);
+        assert_eq!(taken(&server, &without, patient(), &[]), "unix", "{nowhere}");
+        let order = [TAG_SEGMENTS, TAG_INTERNET_IOP, TAG_UNIX].map(Protocol::with_tag).to_vec();
+        assert_eq!(taken(&server, &without, patient(), &[RtPolicy::ClientProtocol(order)]), "tcp");
+    }
+    let without = with_address(&ior, TAG_SEGMENTS, &rude, &segments);
+    let neither = with_address(&without, TAG_UNIX, &format!("{}x", path(TAG_UNIX)), &unix);
+    assert_eq!(taken(&server, &neither, patient(), &[]), "tcp");
+    // The path is there, and means another file than the server's: another mount.
+    let mut elsewhere = ior.clone();
+    let found = elsewhere.profiles.iter_mut().find(|profile| profile.tag == TAG_SEGMENTS).unwrap();
+    let mut profile = AddressProfile::parse(found).unwrap();
+    let here = segments.place(&profile.address).unwrap();
+    profile.components.retain(|component| component.tag != TAG_PLACE);
+    let place = Component::Place { host: here.host, spot: "another".into() };
+    profile.components.push(place.to_tagged().unwrap());
+    *found = profile.to_tagged().unwrap();
+    assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_client_protocol_policy_orders_otherwise() {
+    let (server, ior) = server(";connection");
+    let all = [(TAG_SEGMENTS, "segment"), (TAG_UNIX, "unix"), (TAG_INTERNET_IOP, "tcp")];
+    let policy = |list: &[(u32, &str)]| {
+        RtPolicy::ClientProtocol(list.iter().map(|&(tag, _)| Protocol::with_tag(tag)).collect())
+    };
+    for (first, second, third) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+        .map(|(a, b, c)| (all[a], all[b], all[c]))
+    {
+        for list in [&[first, second, third][..], &[first, second], &[first]] {
+            assert_eq!(taken(&server, &ior, Config::default(), &[policy(list)]), first.1, "{list:?}");
+        }
+    }
+    // What it does not name is not taken, though it could be had.
+    let rude = rude();
+    let without = with_address(&ior, TAG_UNIX, &rude, &Unix::default());
+    served(&server, 0);
+    let client = Orb::with_config(patient());
+    let object = Object::from_ior(&client, without).unwrap();
+    let overrides = Overrides::new(&[policy(&all[1..2])]).unwrap();
+    let far: EchoRef = object.with_rt_overrides(&overrides).unchecked_narrow();
+    let error = far.ping().unwrap_err();
+    assert!([Kind::Transient, Kind::CommFailure].contains(&error.kind), "{error}");
+    assert!(server.served_connections().is_empty());
+    server.shutdown(true).unwrap();
+}
