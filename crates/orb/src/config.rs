@@ -211,6 +211,7 @@ impl Config {
             "-ORBProtocols" => {
                 self.transport.protocols = value.split(',').map(|name| name.trim().into()).collect();
             }
+            "-ORBSegmentSpin" => self.transport.segment_spin_us = number(name, &value)?,
             "-ORBRealTime" => {
                 self.real_time.mode =
                     value.parse().map_err(|error| bad(format!("-ORBRealTime {value}: {error}")))?;

@@ -20,7 +20,7 @@ use crate::distant::Distant;
 use crate::experiments::{instructions, one, report, syscalls, two_way};
 use crate::process::{Launcher, Place, place};
 use crate::report::Placement;
-use crate::subjects::{Subject, band, isorb, raw, tls};
+use crate::subjects::{Subject, afresh, band, isorb, raw, tls};
 use experiments::{Named, ReportArgs};
 
 /// A run that is not quick gives each case so long.
@@ -250,6 +250,13 @@ enum PeerWhat {
         /// The server's reference
         address: String,
     },
+    /// The same with a connection for each call
+    IsorbTlsAfreshClient {
+        /// With the certificates
+        folder: PathBuf,
+        /// The server's reference
+        address: String,
+    },
 }
 
 impl PeerArgs {
@@ -281,6 +288,7 @@ impl PeerArgs {
             PeerWhat::IsorbTlsClient { folder, address } => {
                 tls::orb(&folder, "client", &[]).and_then(|orb| isorb::call_by(orb, &address))
             }
+            PeerWhat::IsorbTlsAfreshClient { folder, address } => afresh::call(&folder, address),
         };
         result.map_or_else(failed, |()| ExitCode::SUCCESS)
     }

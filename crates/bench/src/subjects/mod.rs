@@ -1,5 +1,6 @@
 //! What is measured: the raw control, and the ORBs.
 
+pub mod afresh;
 pub mod band;
 pub(crate) mod build;
 pub mod futex;
@@ -48,6 +49,10 @@ pub enum Subject {
     Futex,
     /// iceoryx2's request and response, both ends polling.
     Iceoryx2,
+    /// [`IsorbSegment`](Self::IsorbSegment) whose ends never look before they sleep: a control; as the next.
+    IsorbSegmentAsleep,
+    /// [`IsorbTls`](Self::IsorbTls) with a connection, and so a handshake, for each call.
+    IsorbTlsAfresh,
     /// rustls over TCP without an ORB.
     RawTls,
     /// isorb over TLS, with a thread for each connection.
@@ -87,7 +92,7 @@ impl Subject {
     ];
 
     /// Those that are measured where they are named.
-    pub const MORE: [Subject; 7] = [
+    pub const MORE: [Subject; 9] = [
         Subject::IsorbFragments,
         Subject::IsorbPriority,
         Subject::RawUnix,
@@ -95,6 +100,8 @@ impl Subject {
         Subject::Iceoryx2,
         Subject::RawTls,
         Subject::IsorbTls,
+        Subject::IsorbSegmentAsleep,
+        Subject::IsorbTlsAfresh,
     ];
 
     /// The `subject` field of a result.
@@ -114,6 +121,8 @@ impl Subject {
             Subject::RawUnix => "raw-unix",
             Subject::Futex => "futex",
             Subject::Iceoryx2 => "iceoryx2",
+            Subject::IsorbSegmentAsleep => "isorb-segment-asleep",
+            Subject::IsorbTlsAfresh => "isorb-tls-afresh",
             Subject::RawTls => "rustls",
             Subject::IsorbTls => "isorb-tls",
         }
@@ -149,6 +158,11 @@ impl Subject {
                 &["-ORBConcurrency", "connection", "-ORBEndPoint", "segment:"],
                 &[],
             )),
+            Subject::IsorbSegmentAsleep => {
+                let asleep = ["-ORBSegmentSpin", "0"];
+                let server = [&["-ORBConcurrency", "connection", "-ORBEndPoint", "segment:"], &asleep[..]];
+                Ok(isorb_programs(launcher, &server.concat(), &asleep))
+            }
             Subject::IsorbFragments => {
                 let fragments = ["-ORBFragment", "1024"];
                 Ok(isorb_programs(launcher, &fragments, &fragments))
@@ -168,6 +182,9 @@ impl Subject {
             Subject::Futex => futex::programs(),
             Subject::Iceoryx2 => iceoryx2::programs(),
             Subject::RawTls => with_certificates(launcher, "raw-tls-server", "raw-tls-client"),
+            Subject::IsorbTlsAfresh => {
+                with_certificates(launcher, "isorb-tls-server", "isorb-tls-afresh-client")
+            }
             Subject::IsorbTls => with_certificates(launcher, "isorb-tls-server", "isorb-tls-client"),
         }
     }
