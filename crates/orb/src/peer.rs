@@ -281,13 +281,9 @@ impl Peer {
                 Ok(stream) => {
                     crate::rt::prepare(&*stream, *tag, &self.setup)?;
                     let limits = config.limits();
-                    return Ok(Arc::new(Connection::new(
-                        stream,
-                        Side::Connector,
-                        limits,
-                        orb.pool().clone(),
-                        orb.accepted(),
-                    )));
+                    let (pool, roll) = (orb.pool().clone(), orb.accepted());
+                    let connection = Connection::new(stream, Side::Connector, limits, pool, roll);
+                    return Ok(Arc::new(connection.of(transport.capabilities())));
                 }
                 Err(error) => why = format!("cannot connect to {address} by {}: {error}", transport.name()),
             }

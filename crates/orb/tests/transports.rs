@@ -192,7 +192,13 @@ fn an_endpoint_of_all_networks_of_a_family_is_called_by_the_name_that_it_publish
 
 /// TCP under another name and tag, as a transport from outside.
 #[derive(Debug)]
-struct Foreign;
+struct Foreign(Capabilities);
+
+impl Foreign {
+    fn with(self, config: Config) -> isorb::Result<Orb> {
+        Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(self))?))
+    }
+}
 
 impl Transport for Foreign {
     fn name(&self) -> &'static str {
@@ -202,7 +208,7 @@ impl Transport for Foreign {
         0x1234_5678
     }
     fn capabilities(&self) -> Capabilities {
-        Tcp.capabilities()
+        self.0
     }
     fn connect(&self, address: &str, timeout: Option<Duration>) -> std::io::Result<Box<dyn Stream>> {
         Tcp.connect(address, timeout)
@@ -214,7 +220,7 @@ impl Transport for Foreign {
 
 #[test]
 fn a_transport_from_outside() {
-    let with = |config| Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(Foreign))?));
+    let with = |config| Foreign(Tcp.capabilities()).with(config);
     let server = with(serving(&["giop:foreign:127.0.0.1:0".into()])).unwrap();
     let client = with(Config::default()).unwrap();
     let root = server.root_poa().unwrap();
@@ -227,12 +233,61 @@ fn a_transport_from_outside() {
     let object = stranger.string_to_object(&near.object().to_string()).unwrap();
     assert_eq!(object.non_existent().unwrap_err().kind, Kind::InvObjref);
     let twice = Orb::with_config_and(Config::default(), |info| {
-        info.add_transport(Arc::new(Foreign))?;
-        Ok(info.add_transport(Arc::new(Foreign))?)
+        info.add_transport(Arc::new(Foreign(Tcp.capabilities())))?;
+        Ok(info.add_transport(Arc::new(Foreign(Tcp.capabilities())))?)
     });
     assert!(twice.is_err());
     let unknown = Orb::with_config(serving(&["giop:foreign:127.0.0.1:0".into()]));
     assert_eq!(unknown.root_poa().unwrap_err().kind, Kind::BadParam);
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_lane_takes_no_endpoint_that_it_cannot_watch() {
+    for pollable in [true, false] {
+        let capabilities = Capabilities { pollable, ..Tcp.capabilities() };
+        let endpoint = |form| vec![format!("giop:foreign:127.0.0.1:0{form}")];
+        let server = Foreign(capabilities).with(serving(&endpoint(";lane=2"))).unwrap();
+        match server.root_poa() {
+            Ok(_) => assert!(pollable),
+            Err(error) => {
+                assert!(!pollable && error.kind == Kind::BadParam, "{error}");
+                assert!(error.to_string().contains("not pollable; give each its thread"), "{error}");
+            }
+        }
+        server.shutdown(true).unwrap();
+        // A thread for each connection does without.
+        let server = Foreign(capabilities).with(serving(&endpoint(";connection"))).unwrap();
+        let root = server.root_poa().unwrap();
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+        let client = Foreign(capabilities).with(preferring(&[])).unwrap();
+        exercise(&client.resolve(&near.object().to_string()).unwrap());
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn where_a_death_goes_unnoticed_a_call_needs_a_time_out() {
+    let with =
+        |notices_death, config| Foreign(Capabilities { notices_death, ..Tcp.capabilities() }).with(config);
+    let server = with(false, serving(&["giop:foreign:127.0.0.1:0;connection".into()])).unwrap();
+    let root = server.root_poa().unwrap();
+    root.manager().activate().unwrap();
+    let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+    for (notices_death, round_trip_timeout_ms) in [(true, 0), (false, 60_000), (false, 0)] {
+        let client = with(notices_death, Config { round_trip_timeout_ms, ..Config::default() }).unwrap();
+        let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+        if notices_death || round_trip_timeout_ms > 0 {
+            exercise(&far);
+        } else {
+            assert_eq!(far.ping().unwrap_err().kind, Kind::InvPolicy);
+        }
+        // Nobody waits for a oneway.
+        far.feed(&[1]).unwrap();
+        client.shutdown(true).unwrap();
+    }
     server.shutdown(true).unwrap();
 }
 

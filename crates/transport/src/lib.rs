@@ -59,11 +59,12 @@ pub enum Wait {
 pub struct Capabilities {
     /// Bytes arrive in order and without loss.
     pub reliable: bool,
-    /// A stream has a descriptor that a poller can watch.
+    /// A stream has a descriptor that a poller can watch. Without, lanes refuse its endpoints: each connection needs a thread.
     pub pollable: bool,
     /// Peers may be on another host.
     pub crosses_hosts: bool,
-    /// A peer whose process ends without a word is noticed at once by whoever waits for it, and not only at a time-out.
+    /// A peer whose process ends without a word is noticed at once by whoever waits for it, and not only at a time-out. Without, requests that
+    /// are answered need a time-out.
     pub notices_death: bool,
     /// What is sent reaches all members of a group, and nobody answers.
     pub multicast: bool,

@@ -34,7 +34,7 @@ use isorb_rt::net::{Interest, Poller, Trigger};
 use isorb_rt::sync::{LockError, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
-use isorb_transport::{Stream, Wait};
+use isorb_transport::{Capabilities, Stream, Wait};
 use outbox::{Outbox, Patience};
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -64,6 +64,9 @@ pub(crate) enum Side {
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     lossy: bool,
+    /// Whether a reply may be waited for in vain, without that anybody says so.
+    unsure: bool,
+    pollable: bool,
     side: Side,
     outbox: PiMutex<Outbox>,
     inbox: PiMutex<Inbox>,
@@ -129,6 +132,8 @@ impl Connection {
         Connection {
             stream,
             lossy,
+            unsure: lossy,
+            pollable: true,
             side,
             outbox: PiMutex::new(Outbox::new(holding.clone())),
             inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, holding.clone())),
@@ -158,6 +163,24 @@ impl Connection {
 
     pub fn stream(&self) -> &dyn Stream {
         &*self.stream
+    }
+
+    /// As the transport that opened it can.
+    pub fn of(mut self, transport: Capabilities) -> Connection {
+        self.unsure |= !transport.notices_death;
+        self.pollable = transport.pollable;
+        self
+    }
+
+    /// Whether a reply may stay away for ever: messages get lost, or a peer dies unnoticed.
+    #[inline]
+    pub fn is_unsure(&self) -> bool {
+        self.unsure
+    }
+
+    /// Whether a lane can watch it.
+    pub fn is_pollable(&self) -> bool {
+        self.pollable
     }
 
     /// Whether messages on it may get lost, each by itself.

@@ -179,7 +179,7 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let deadline = self.deadline;
         let lossy = connection.is_lossy();
-        if lossy && self.response != Response::None && timeout == Timeout::NONE {
+        if connection.is_unsure() && self.response != Response::None && timeout == Timeout::NONE {
             return Err(Failure::Final(endless(connection.peer())));
         }
         let Some(slot) = connection.claim() else {
@@ -434,10 +434,11 @@ fn too_long(connection: &Connection) -> SystemException {
     ))
 }
 
-/// A reply that got lost would be waited for in vain, for ever.
+/// A reply that got lost, or of a peer that died unnoticed, would be waited for in vain, for ever.
 #[cold]
 fn endless(peer: &str) -> SystemException {
     SystemException::new(Kind::InvPolicy, 0, Completion::No).detail(format!(
-        "messages to {peer} may get lost: a request that is answered needs a time-out (round_trip_timeout_ms, or a policy)"
+        "messages to {peer} may get lost, or its death go unnoticed: a request that is answered needs a time-out \
+         (round_trip_timeout_ms, or a policy)"
     ))
 }

@@ -55,6 +55,9 @@ impl Endpoints {
                 let sentence = format!("endpoint {endpoint}: this ORB has no transport named {protocol}");
                 SystemException::from(Kind::BadParam).detail(sentence)
             })?;
+            if lane.is_some() {
+                check_pollable(&**transport, endpoint)?;
+            }
             let listener = transport.listen(&address).map_err(|error| {
                 SystemException::from(Kind::CommFailure)
                     .detail(format!("cannot listen at {endpoint}: {error}"))
@@ -122,7 +125,8 @@ impl Endpoints {
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
         orb.accepted().admit(connection, usize::MAX);
         // Served as the clients of the first endpoint are.
-        begin(orb, self.listeners.first().and_then(|door| door.lane.as_deref()), connection)
+        let lane = self.listeners.first().and_then(|door| door.lane.as_deref());
+        begin(orb, lane.filter(|_| connection.is_pollable()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
@@ -154,6 +158,7 @@ pub(crate) fn open_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn Listen
             "endpoint {endpoint}: a lane listens at a TCP endpoint; unix sockets and segments come beside (local_endpoint)"
         ))
     })?;
+    check_pollable(&**transport, endpoint)?;
     let listener = transport.listen(&address).map_err(|error| {
         SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
     })?;
@@ -173,12 +178,28 @@ pub(crate) fn open_local_listener(orb: &Orb, endpoint: &str) -> Result<(Box<dyn 
             "endpoint {endpoint}: a lane listens at one TCP endpoint, and besides at unix sockets and segments"
         ))
     })?;
+    check_pollable(&**transport, endpoint)?;
     let listener = transport.listen(&address).map_err(|error| {
         SystemException::from(Kind::CommFailure).detail(format!("cannot listen at {endpoint}: {error}"))
     })?;
     let address = listener.address().to_string();
     let place = transport.place(&address);
     Ok((listener, Published { route: Route { tag: transport.profile_tag(), address }, place }))
+}
+
+/// A lane waits for all of its connections at once, which takes descriptors to watch.
+///
+/// # Errors
+/// BAD_PARAM for an endpoint of a transport that has none.
+fn check_pollable(transport: &dyn Transport, endpoint: &str) -> Result<()> {
+    if transport.capabilities().pollable {
+        return Ok(());
+    }
+    Err(SystemException::from(Kind::BadParam).detail(format!(
+        "endpoint {endpoint}: a lane cannot watch connections by {}, which is not pollable; give each its thread, with \
+         ;connection behind the endpoint",
+        transport.name()
+    )))
 }
 
 fn is_local(transport: &dyn Transport) -> bool {
@@ -190,7 +211,8 @@ pub(crate) fn beside_the_local(orb: &Orb) -> Vec<String> {
     let config = orb.config();
     let mut all: Vec<String> = Vec::new();
     for endpoint in config.endpoints.iter().flat_map(|endpoint| config.endpoint(endpoint)) {
-        let local = orb.transports().by_name(&endpoint.protocol).is_some_and(|found| is_local(&**found));
+        let fits = |found: &dyn Transport| is_local(found) && found.capabilities().pollable;
+        let local = orb.transports().by_name(&endpoint.protocol).is_some_and(|found| fits(&**found));
         let free = format!("{}:", endpoint.protocol);
         if local && !all.contains(&free) {
             all.push(free);
