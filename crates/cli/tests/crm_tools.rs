@@ -120,3 +120,36 @@ fn lines_are_written_one_a_period() {
     let (good, _, error) = crm(&["--socket", &a, "write", "x", "1", "--count", "3"]);
     assert!(!good && error.contains("--period"), "{error}");
 }
+
+#[test]
+fn what_agents_cost_is_measured_set_and_admitted_by() {
+    let (code, output, error) = run(&["crm-server", "--measure-costs"]);
+    let option: Vec<&str> = output.split_whitespace().collect();
+    assert!(code == Some(0) && option.len() == 2 && option[0] == "--costs", "{output}{error}");
+
+    let folder = Folder::new("crm-costs");
+    let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
+    let serve = |name: &str, costs: &str| {
+        let socket = folder.file(name);
+        let to = ["--coordinator", &coordinator.url, "--costs", costs];
+        (
+            Service::start(&[&["crm-server", "--name", name, "--socket", &socket][..], &to[..]].concat()),
+            socket,
+        )
+    };
+    let (_near, near) = serve("near", option[1]);
+    let (_far, far) = serve("far", "measure");
+    let (_slow, slow) = serve("slow", "push=1,datagram=900000000,kib=1");
+    let _writer = Process::unheard(&[
+        "crm", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000",
+    ]);
+    until("it is written", &["--socket", &near, "dump", "line", "--raw"], |output| output == "on");
+    let wish = ["watch", "line", "--count", "1", "--guaranteed", "--deadline", "900"];
+    let (good, output, error) = crm(&[&["--socket", &far][..], &wish].concat());
+    assert!(good && output.contains("6f 6e"), "{output}{error}");
+    let (good, _, error) = crm(&[&["--socket", &slow][..], &wish].concat());
+    assert!(!good && error.contains("node slow") && error.contains("would admit"), "{error}");
+
+    let (code, _, error) = run(&["crm-server", "--costs", "push=1,kib=1"]);
+    assert!(code == Some(2) && error.contains("datagram is missing"), "{error}");
+}

@@ -17,39 +17,13 @@
 //! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
 //! ([`crate::plane`]), so a wrong number hurts the channel that it belongs to.
 
+mod costs;
+pub use costs::{Costs, CostsError, MAX_COST};
+
 use crate::plane::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
 use crate::wire::{Channel, HEADER};
 use core::fmt;
 use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};
-
-/// What agents cost on this machine, in the worst case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Costs {
-    /// Choosing an agent and copying nothing.
-    pub push_ns: u64,
-    /// Making or taking a datagram, and its system call.
-    pub datagram_ns: u64,
-    /// Copying a kibibyte, all copies together.
-    pub kib_ns: u64,
-}
-
-impl Default for Costs {
-    /// What a slow machine takes, for systems in which nobody has measured.
-    fn default() -> Costs {
-        Costs { push_ns: 10_000, datagram_ns: 10_000, kib_ns: 1_000 }
-    }
-}
-
-impl Costs {
-    /// Processor time for one value of the channel's size.
-    pub fn of(&self, channel: &Channel) -> u64 {
-        let datagrams = channel.datagrams(channel.size) as u64;
-        let kib = (channel.size as u64).div_ceil(1024);
-        self.push_ns
-            .saturating_add(datagrams.saturating_mul(self.datagram_ns))
-            .saturating_add(kib.saturating_mul(self.kib_ns))
-    }
-}
 
 /// What a node may give away.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -295,7 +269,8 @@ impl Model {
     /// What a channel asks of the processor at this end.
     fn agent(&self, end: End, name: &str, channel: &Channel, wish: Wish) -> Task {
         let part = |eighths| part(wish.deadline_ns, eighths);
-        let one = self.costs.datagram_ns + (datagram(channel) as u64).div_ceil(1024) * self.costs.kib_ns;
+        let kib = (datagram(channel) as u64).div_ceil(1024);
+        let one = self.costs.datagram_ns.saturating_add(kib.saturating_mul(self.costs.kib_ns));
         let cost = self.costs.of(channel);
         // What is sent before the thread looks again, and what it then takes in.
         let blocking = Nanos::new(one * (AT_ONCE + INTAKE) as u64);

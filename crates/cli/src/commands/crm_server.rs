@@ -4,9 +4,10 @@ use super::admin::{self, AdminArgs};
 use super::listen::endpoint;
 use isorb::{Config, Orb, Reference};
 use isorb_admin::MemorySource;
+use isorb_crm::admission::{Costs, CostsError};
 use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_crm::idl::Glob_CommRef;
-use isorb_crm::node::{NodeServer, ServerConfig, default_socket};
+use isorb_crm::node::{NodeServer, ServerConfig, default_socket, measure_costs};
 use isorb_crm::plane::Recorded;
 use isorb_crm::{Holder, Library};
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
@@ -52,6 +53,12 @@ pub struct ServerArgs {
     /// Rate of the link in Mbit/s, for admission and pacing.
     #[arg(long, value_name = "MBIT", default_value_t = 100)]
     link: u64,
+    /// What agents cost, for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or `measure`: measured at the start.
+    #[arg(long, value_name = "COSTS", value_parser = costs)]
+    costs: Option<CostsBy>,
+    /// Measures what agents cost on this machine, prints it as --costs takes it, and ends.
+    #[arg(long)]
+    measure_costs: bool,
     /// Milliseconds of silence after which a node counts as dead.
     #[arg(long, value_name = "MS", default_value_t = 350)]
     silence: u64,
@@ -61,6 +68,20 @@ pub struct ServerArgs {
     trace: Option<PathBuf>,
     #[command(flatten)]
     admin: AdminArgs,
+}
+
+/// Where costs come from.
+#[derive(Clone, Copy, Debug)]
+enum CostsBy {
+    Numbers(Costs),
+    Measuring,
+}
+
+fn costs(text: &str) -> Result<CostsBy, CostsError> {
+    match text {
+        "measure" => Ok(CostsBy::Measuring),
+        numbers => numbers.parse().map(CostsBy::Numbers),
+    }
 }
 
 /// One a node, beside the server: keeps the areas that nobody else uses.
@@ -93,6 +114,10 @@ pub struct CoordinatorArgs {
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
+    if args.measure_costs {
+        println!("--costs {}", measure_costs()?);
+        return Ok(());
+    }
     let orb = orb(orb_arguments, (args.host, args.second), 0)?;
     let name = args.name.clone().unwrap_or_else(host_name);
     let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
@@ -103,6 +128,11 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     config.publish = args.publish;
     config.dispatchers = args.dispatchers;
     config.admission.link_bits_per_s = args.link.saturating_mul(1_000_000);
+    match args.costs {
+        Some(CostsBy::Numbers(costs)) => config.admission.costs = costs,
+        Some(CostsBy::Measuring) => config.admission.costs = measure_costs()?,
+        None => {}
+    }
     config.silence = Duration::from_millis(args.silence);
     let coordinator = match &args.coordinator {
         Some(url) => Some(orb.resolve::<Glob_CommRef>(url)?),

@@ -17,6 +17,7 @@ mod dead;
 mod dispatcher;
 mod groups;
 mod inlets;
+mod measure;
 mod multicast;
 mod orb_path;
 mod replicas;
@@ -30,6 +31,7 @@ mod ways;
 
 pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
+pub use measure::measure_costs;
 pub(crate) use servants::{owned as owned_area, view as area_view};
 pub(crate) use setup::{idl_state, largest};
 pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus};
