@@ -1,8 +1,9 @@
 //! Admission against execution on real nodes: two namespaces with 10 Mbit/s between them, and best effort that wants all of it.
 //!
 //! What the nodes admit arrives within its deadlines. The control tells them that the link carries ten times as much: then they admit what it
-//! does not carry, and that is late. What the machine adds (threads that wake up late) is measured beside it and allowed for; where that is
-//! more than a deadline, nothing can be said, and the test says so. Skipped with a message where there is no right to make namespaces.
+//! does not carry, and that is late. What the machine adds (threads that wake up late) is measured beside it and allowed for, where it is less
+//! than an eighth of a deadline; where no try finds the machine that quiet, nothing can be said, and the test says SKIPPED. So it does where
+//! there is no right to make namespaces.
 
 use isorb::{Config, Orb, Reference};
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
@@ -170,24 +171,34 @@ fn noise(stop: &AtomicBool) -> u64 {
     latest
 }
 
+/// A try that says something about deadlines.
+fn is_quiet(seen: &Seen) -> bool {
+    seen.noise_ns < DEADLINE_NS / 8
+}
+
+/// A writer, two dispatching threads and a reader may each wake up late.
+fn is_within(seen: &Seen) -> bool {
+    seen.worst_ns <= DEADLINE_NS + 4 * seen.noise_ns
+}
+
 #[test]
 fn what_is_admitted_arrives_in_time_and_what_the_link_does_not_carry_does_not() {
     let mut told = Vec::new();
-    let within = (0..5).any(|_| {
-        let Some(seen) = run(LINK_KBIT) else { return true };
+    for _ in 0..5 {
+        let Some(seen) = run(LINK_KBIT) else { return };
         println!("admitted: {seen:?}");
         assert!(seen.refused && seen.channels >= 2, "the link has an end: {seen:?}");
-        assert!(seen.promoted > 0, "best effort went first until promotion: {seen:?}");
-        // A writer, two dispatching threads and a reader may each wake up late.
-        let within = seen.worst_ns <= DEADLINE_NS + 4 * seen.noise_ns;
         told.push(seen);
-        within
-    });
-    if told.iter().all(|seen| seen.noise_ns > DEADLINE_NS) {
-        println!("skipped: threads wake up later than any deadline: {told:?}");
+        if told.last().is_some_and(|seen| is_quiet(seen) && is_within(seen)) {
+            break;
+        }
+    }
+    if !told.iter().any(is_quiet) {
+        println!("SKIPPED: threads wake up later than an eighth of the deadline each time: {told:?}");
         return;
     }
-    assert!(within, "{told:?}");
+    assert!(told.iter().any(|seen| is_quiet(seen) && is_within(seen)), "{told:?}");
+    assert!(told.iter().all(|seen| seen.promoted > 0), "best effort went first until promotion: {told:?}");
     let Some(seen) = run(10 * LINK_KBIT) else { return };
     println!("forced in: {seen:?}");
     assert!(seen.channels > told[0].channels, "told of ten times the link, the nodes admit more: {seen:?}");
