@@ -10,6 +10,7 @@ use isorb_crm::{AreaWriter, Error, Library};
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const LINK_KBIT: u32 = 10_000;
@@ -46,6 +47,19 @@ fn node(host: &Host, name: &str, glob: &str) -> (NodeServer, Library) {
     .unwrap()
 }
 
+const DEADLINE: Duration = Duration::from_millis(100);
+
+/// How late a thread of the same class wakes up at the latest.
+fn noise(stop: &AtomicBool) -> Duration {
+    let mut latest = Duration::ZERO;
+    while !stop.load(Ordering::Acquire) {
+        let (start, nap) = (Instant::now(), Duration::from_millis(1));
+        std::thread::sleep(nap);
+        latest = latest.max(start.elapsed().saturating_sub(nap));
+    }
+    latest
+}
+
 #[test]
 fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     let spec = LinkSpec { rate_kbit: LINK_KBIT, sorting: Sorting::one_queue() };
@@ -60,7 +74,7 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     let wish = ReaderQoS {
         how: Mode::PushOnWrite,
         period: 0,
-        deadline: 100_000_000,
+        deadline: DEADLINE.as_nanos() as u64,
         histories: 1,
         guaranteed: true,
         through: Path::PathUdp,
@@ -93,6 +107,11 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     let best_effort = ReaderQoS { guaranteed: false, ..wish };
     let mut bulk_reader = lab.right().run(|| far.attach_reader("bulk", best_effort)).unwrap().unwrap();
 
+    let stop = Arc::new(AtomicBool::new(false));
+    let noise = std::thread::spawn({
+        let stop = stop.clone();
+        move || noise(&stop)
+    });
     let start = Instant::now();
     let (mut value, mut rounds) = (vec![0; 60_000], 0_u64);
     while start.elapsed() < Duration::from_secs(3) {
@@ -106,13 +125,20 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
         }
     }
     std::thread::sleep(Duration::from_millis(500));
+    stop.store(true, Ordering::Release);
+    let noise = noise.join().unwrap();
+    let quiet = noise < DEADLINE / 4;
+    if !quiet {
+        println!("SKIPPED: whether every value arrived; threads woke up {noise:?} late");
+    }
     for (writer, reader) in &mut lines {
         let sample = reader.latest(&mut value).unwrap();
         assert!(value[..sample.len].iter().all(|octet| *octet == sample.source as u8), "torn");
         let statistics = lab.right().run(|| reader.statistics()).unwrap().unwrap();
         // How many rounds come late depends on the machine; that the last one is there does not.
         assert_eq!(sample.source, writer.sequence(), "{statistics:?}");
-        assert!(statistics.values > rounds / 2, "{statistics:?} of {rounds}");
+        // Threads that wake up late let a value be overtaken by the next.
+        assert!(statistics.values >= rounds || !quiet, "{statistics:?} of {rounds}, {noise:?} late");
     }
     let sample = bulk_reader.latest(&mut value).unwrap();
     assert!(sample.len == 60_000 && value[1..].iter().all(|octet| *octet == value[0]), "torn");
