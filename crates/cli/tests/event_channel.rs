@@ -86,6 +86,37 @@ fn a_stopped_process_holds_up_nobody() {
     });
 }
 
+/// An address that nobody listens at.
+fn free() -> String {
+    std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn neighbours_by_datagrams_forward_once_and_in_order() {
+    let orb = orb();
+    let (here, there) = (free(), free());
+    let near = start(&["--id", "1", "--tick", "100", "--queue", "1000", "--udp", &format!("{here}={there}")]);
+    let far = start(&["--id", "2", "--tick", "100", "--queue", "1000", "--udp", &format!("{there}={here}")]);
+    let supplier = supply(&near.channel(&orb));
+    let consumer = consume(&orb, &far.channel(&orb), 20);
+    until("an event comes over", || {
+        supplier.push(&vec![event(20, 1)]).unwrap();
+        consumer.0.lock().unwrap().contains(&1)
+    });
+    (100..200).for_each(|number| supplier.push(&vec![event(21, 7), event(20, number)]).unwrap());
+    until("the last comes over", || consumer.0.lock().unwrap().contains(&199));
+    let seen: Vec<u64> = consumer.0.lock().unwrap().iter().copied().filter(|time| *time != 1).collect();
+    assert_eq!(seen, (100..200).collect::<Vec<_>>());
+    for wrong in
+        [["--udp", "127.0.0.1:1"], ["--multicast", "10.0.0.1:5"], ["--udp", "127.0.0.1:1=239.0.0.1:5"]]
+    {
+        let (code, _, error) = run(&["event-channel", "--id", "1", wrong[0], wrong[1]]);
+        assert!(code == Some(2) && error.contains(wrong[1]), "{error}");
+    }
+    let (code, _, error) = run(&["event-channel", "--udp", &format!("{}={}", free(), free())]);
+    assert!(code == Some(1) && error.contains("--id"), "{error}");
+}
+
 #[test]
 fn a_neighbour_needs_a_number() {
     let (code, _, error) = run(&["event-channel", "--join", "corbaloc::127.0.0.1:1/EventFederation"]);

@@ -7,7 +7,8 @@ use isorb_admin::ChannelSource;
 use isorb_event::Containment;
 use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{
-    FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace,
+    FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace, UdpGateway,
+    UdpOptions,
 };
 use isorb_event::federation::Federation;
 use isorb_event::{
@@ -19,6 +20,7 @@ use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
 use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,6 +125,12 @@ pub struct Args {
     /// A neighbour in the federation, as an URL or reference; repeatable. One that is not there yet is asked again.
     #[arg(long, value_name = "URL")]
     join: Vec<String>,
+    /// A neighbour in the federation by datagrams: the address to listen at, and his, which is the only one that is heard; repeatable.
+    #[arg(long, value_name = "HERE=THERE", value_parser = neighbour)]
+    udp: Vec<UdpOptions>,
+    /// All channels of the local network that listen to this IPv4 group are neighbours; the interface by its address. Repeatable.
+    #[arg(long, value_name = "GROUP:PORT[@INTERFACE]", value_parser = group)]
+    multicast: Vec<UdpOptions>,
     /// Writes the reference of the real-time channel to a file.
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
@@ -139,8 +147,8 @@ const PATIENCE: u64 = 30;
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    if args.id == 0 && !args.join.is_empty() {
-        return Err("--join needs --id: a number of its own in the federation".into());
+    if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
+        return Err("--join, --udp and --multicast need --id: a number of its own in the federation".into());
     }
     let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
@@ -211,7 +219,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             let federation = Federation::with(&channel, Quality { failures: 0, ..quality }, dispatch)?;
             let timeout = Duration::from_millis(args.push_timeout);
             let neighbourhood = Neighbourhood::start(&orb, &federation, timeout)?;
-            Some((federation, neighbourhood))
+            let gateways = args.udp.iter().chain(&args.multicast).map(|options| {
+                UdpGateway::start(&federation, *options)
+                    .map_err(|error| format!("datagrams from {} to {}: {error}", options.listen, options.to))
+            });
+            let gateways = gateways.collect::<Result<Vec<_>, _>>()?;
+            Some((federation, neighbourhood, gateways))
         }
     };
     let name = if args.id == 0 { "channel".to_owned() } else { format!("channel {}", args.id) };
@@ -223,9 +236,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let reference = super::ready::reference(&orb, "EventService", real_time.object());
     write!(output, "READY {reference}\n{page_line}")?;
     output.flush()?;
-    if let Some((federation, neighbourhood)) = federation {
+    if let Some((federation, neighbourhood, gateways)) = federation {
         let (orb, join, tick) = (orb.clone(), args.join.clone(), Duration::from_millis(args.tick));
-        let member = move || keep_joined(&orb, &federation, &neighbourhood, &join, tick);
+        let member = move || {
+            keep_joined(&orb, &federation, &neighbourhood, &join, tick);
+            drop(gateways);
+        };
         std::thread::Builder::new().name("event-federation".into()).spawn(member)?;
     }
     orb.run();
@@ -251,6 +267,30 @@ fn scheduler(args: &Args, orb: &Orb) -> Result<Option<RegisteredOperations>, Box
     let failed = |error: isorb::SystemException| format!("no scheduler at {url}: {error}");
     let scheduler: SchedulerRef = orb.resolve(url).map_err(failed)?;
     Ok(Some(RegisteredOperations::of_scheduler(scheduler, 0..=32767, preemption)))
+}
+
+/// Two addresses of one neighbourhood by datagrams.
+fn neighbour(text: &str) -> Result<UdpOptions, String> {
+    let wrong = || format!("{text}: give two addresses, as in 10.0.0.1:5001=10.0.0.2:5001");
+    let (here, there) = text.split_once('=').ok_or_else(wrong)?;
+    let [here, there] = [here, there].map(|address| address.parse::<SocketAddr>().map_err(|_| wrong()));
+    let (here, there) = (here?, there?);
+    match there.ip().is_multicast() || here.ip().is_multicast() {
+        true => Err(format!("{text}: a group is given by --multicast")),
+        false => Ok(UdpOptions::to_neighbour(here, there)),
+    }
+}
+
+/// A group, and which network's.
+fn group(text: &str) -> Result<UdpOptions, String> {
+    let wrong = || format!("{text}: give a group, as in 239.255.77.1:5001 or 239.255.77.1:5001@10.0.0.1");
+    let (group, interface) = text.split_once('@').unwrap_or((text, "0.0.0.0"));
+    let group: SocketAddrV4 = group.parse().map_err(|_| wrong())?;
+    let interface: Ipv4Addr = interface.parse().map_err(|_| wrong())?;
+    match group.ip().is_multicast() {
+        true => Ok(UdpOptions::to_group(*group.ip(), group.port(), interface)),
+        false => Err(wrong()),
+    }
 }
 
 /// Joins the neighbours that are not joined, again and again, and says to all that this one is there.

@@ -19,8 +19,8 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"isEv";
@@ -71,6 +71,7 @@ pub struct UdpGateway {
     link: LinkId,
     address: SocketAddr,
     stop: Arc<AtomicBool>,
+    strangers: Arc<AtomicU64>,
 }
 
 impl UdpGateway {
@@ -89,17 +90,24 @@ impl UdpGateway {
             buffer: PiMutex::new(Vec::with_capacity(LARGEST)),
         };
         let link = federation.join(Arc::new(sender));
-        let stop = Arc::new(AtomicBool::new(false));
-        let (member, stopped) = (federation.clone(), stop.clone());
-        let body = move || receive(&member, link, &socket, &stopped);
+        let (stop, strangers) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        // In a group anybody may speak. A neighbour is known by his address.
+        let only = Some(options.to).filter(|to| !to.ip().is_multicast());
+        let (member, stopped, counted) = (federation.clone(), stop.clone(), strangers.clone());
+        let body = move || receive(&member, link, &socket, only, &stopped, &counted);
         let started = std::thread::Builder::new().name("event-udp".into()).spawn(body);
-        let gateway = UdpGateway { federation: federation.clone(), link, address, stop };
+        let gateway = UdpGateway { federation: federation.clone(), link, address, stop, strangers };
         started.map(|_| gateway)
     }
 
     /// The link's number.
     pub fn link(&self) -> LinkId {
         self.link
+    }
+
+    /// Datagrams that came from another address than the neighbour's. Nothing was made of them.
+    pub fn strangers(&self) -> u64 {
+        self.strangers.load(Relaxed)
     }
 
     /// Where it listens.
@@ -184,14 +192,25 @@ impl Link for Sender {
     }
 }
 
-fn receive(federation: &Federation, link: LinkId, socket: &UdpSocket, stop: &AtomicBool) {
+fn receive(
+    federation: &Federation,
+    link: LinkId,
+    socket: &UdpSocket,
+    only: Option<SocketAddr>,
+    stop: &AtomicBool,
+    strangers: &AtomicU64,
+) {
     let mut room = vec![0; LARGEST];
     let mut region = Region::new(LARGEST);
     while !stop.load(Acquire) {
         // A time-out, or an error that an earlier datagram met (its port is closed): look again.
-        let Ok((length, _)) = socket.recv_from(&mut room) else {
+        let Ok((length, from)) = socket.recv_from(&mut room) else {
             continue;
         };
+        if only.is_some_and(|only| only != from) {
+            strangers.fetch_add(1, Relaxed);
+            continue;
+        }
         // What is no datagram of ours is dropped without a word: anybody may send here.
         let _ = understand(federation, link, &mut room[..length], &mut region);
     }

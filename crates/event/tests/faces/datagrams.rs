@@ -45,7 +45,7 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     let (a, b) = (member(1, 21), member(2, 20));
     let (here, there) = (free_port(), free_port());
     let one = UdpGateway::start(&a.federation, UdpOptions::to_neighbour(here, there)).unwrap();
-    let _other = UdpGateway::start(&b.federation, UdpOptions::to_neighbour(there, here)).unwrap();
+    let other = UdpGateway::start(&b.federation, UdpOptions::to_neighbour(there, here)).unwrap();
     let members = [a, b];
     acquaint(&members);
     let [a, b] = &members;
@@ -59,7 +59,7 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     let large = vec![7; 70_000];
     supplier.push(&Event::new(20, 1).created(3).octets(&large));
     assert_eq!(a.federation.counts().lost, 1, "larger than a datagram");
-    // Rubbish, cut and changed datagrams.
+    // Rubbish, cut and changed datagrams, and good ones: what a channel says to somebody who repeats it from his own address.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
         let mut datagram = b"isEv\x02\x01\x01\x00".to_vec();
@@ -68,6 +68,15 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
         datagram[5] = 2;
         stranger.send_to(&datagram, there).unwrap();
     }
+    let (overheard, forger) = (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), member(3, 20));
+    let to_us = UdpOptions::to_neighbour(free_port(), overheard.local_addr().unwrap());
+    let _forger = UdpGateway::start(&forger.federation, to_us).unwrap();
+    forger.federation.tick(isorb_rt::time::now_ns(), u64::MAX);
+    let mut room = [0; 2_048];
+    let length = overheard.recv(&mut room).unwrap();
+    stranger.send_to(&room[..length], there).unwrap();
+    until("they were counted", || other.strangers() == 121);
+    assert_eq!(b.federation.known(), 1, "nobody was believed");
     supplier.push(&Event::new(20, 1).created(4));
     until("the last event", || b.seen.lock().unwrap().len() == 2);
     assert_eq!(*b.seen.lock().unwrap(), [(1, 30_000), (4, 0)]);
