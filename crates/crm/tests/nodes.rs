@@ -268,13 +268,17 @@ fn an_area_that_nobody_writes_outlives_its_server_in_its_readers() {
 }
 
 #[test]
-fn oneway_pushes_lose_nothing_that_the_area_keeps() {
+fn pushes_by_calls_lose_nothing_that_the_area_keeps() {
+    [Path::PathOneway, Path::PathOrb].into_iter().for_each(lose_nothing_that_the_area_keeps);
+}
+
+fn lose_nothing_that_the_area_keeps(through: Path) {
     const VALUES: u64 = 400;
     let world = World::new();
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&Area { histories: 1000, ..area("log", 100) }).unwrap();
     let mut writer = near.map_writer("log", QOS).unwrap();
-    let qos = ReaderQoS { through: Path::PathOneway, histories: 1000, ..on_write() };
+    let qos = ReaderQoS { through, histories: 1000, ..on_write() };
     let mut all = far.attach_reader("log", qos).unwrap();
     let period = ReaderQoS { how: Mode::PeriodicPush, period: 20_000_000, histories: 1, ..qos };
     let mut latest = far.attach_reader("log", period).unwrap();
