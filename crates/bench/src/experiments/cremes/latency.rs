@@ -148,6 +148,24 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         ));
     }
     let all = ["high-1k", "high-8k", "met-1k", "met-8k"];
+    // A subject of which nothing arrives would look slow, and its deviation small: what it is compared with would say nothing.
+    let alone = |subject: &&str| {
+        let back = |figure: &str| at(rows, figure, subject, "returned_percent", 0.0);
+        ["high-1k", "high-8k"].into_iter().all(|figure| back(figure) >= 99.0)
+    };
+    let broken: Vec<&str> = [MEMORY, CHANNEL, CHANNEL_ORB, ORB, BARE, AGAIN]
+        .into_iter()
+        .filter(|subject| !alone(subject))
+        .collect();
+    claims.push(Claim::paper(
+        broken.is_empty(),
+        match broken.is_empty() {
+            true => "alone, at least 99 % of the high producer's values arrive by every way".to_owned(),
+            false => {
+                format!("alone, less than 99 % of the high producer's values arrive by {}", broken.join(", "))
+            }
+        },
+    ));
     let least = all.map(|figure| returned(rows, figure, MEMORY)).into_iter().reduce(f64::min);
     let least = least.unwrap_or(f64::NAN);
     claims.push(Claim::aim(
@@ -165,6 +183,11 @@ mod tests {
     use super::*;
 
     fn verdict(us: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
+        verdict_without("", us)
+    }
+
+    /// Of values of which none arrives by one of the ways.
+    fn verdict_without(lost: &str, us: impl Fn(&str, f64) -> f64) -> (bool, Option<bool>) {
         let mut rows = Vec::new();
         for figure in ["high-1k", "high-8k", "met-1k", "met-8k"] {
             for subject in SUBJECTS {
@@ -172,7 +195,7 @@ mod tests {
                     let values = vec![
                         ("mean_ns", us(subject, x) * 1000.0),
                         ("stddev_ns", us(subject, x) * if figure.starts_with("met") { 10.0 } else { 1.0 }),
-                        ("returned_percent", 100.0),
+                        ("returned_percent", if subject == lost { 0.0 } else { 100.0 }),
                     ];
                     rows.push(Row { experiment: NAME, figure, subject, x, values });
                 }
@@ -187,6 +210,9 @@ mod tests {
         let paper =
             |subject: &str, n: f64| if subject == MEMORY { 880.0 + 2.0 * n } else { 1900.0 + 40.0 * n };
         assert_eq!(verdict(paper), (true, Some(true)));
+        for lost in [MEMORY, CHANNEL, CHANNEL_ORB, ORB, BARE, AGAIN] {
+            assert!(!verdict_without(lost, paper).0, "nothing arrives by {lost}");
+        }
         assert_eq!(verdict(|_, n| 880.0 + 2.0 * n), (false, Some(false)), "nobody else grows more");
         assert!(!verdict(|subject, n| paper(subject, n) + if subject == MEMORY { 3.0 * n } else { 0.0 }).0);
         assert!(
