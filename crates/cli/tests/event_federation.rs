@@ -2,14 +2,18 @@
 //!
 //! Skipped with a message where there is no right to make network namespaces.
 
+mod common;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isorb::{Config, Orb, Upcall};
+use isorb::{Config, Orb};
 use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_netlab::{Host, Net};
+
+use common::events::Consumer;
 
 const WANTED: i32 = 20;
 const UNWANTED: i32 = 21;
@@ -46,25 +50,6 @@ impl Channel {
 
     fn federation(&self) -> String {
         self.url.replace("EventService", "EventFederation")
-    }
-}
-
-#[derive(Default)]
-struct Consumer(Mutex<Vec<u64>>);
-
-impl comm::PushConsumer for Consumer {
-    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
-        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
-        Ok(())
-    }
-    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
-}
-
-impl Consumer {
-    fn times(&self) -> Vec<u64> {
-        self.0.lock().unwrap().clone()
     }
 }
 

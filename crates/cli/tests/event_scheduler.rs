@@ -3,29 +3,17 @@
 mod common;
 mod page;
 
+use common::events::Consumer;
 use common::{Folder, Service, run};
-use isorb::{Config, Kind, Orb, Upcall};
+use isorb::{Config, Kind, Orb};
 use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };
 use page::state;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const MS: u64 = 10_000;
-
-#[derive(Default)]
-struct Consumer(Mutex<Vec<u64>>);
-
-impl comm::PushConsumer for Consumer {
-    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
-        self.0.lock().unwrap().extend(data.iter().map(|event| event.header.creation_time));
-        Ok(())
-    }
-    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
-        Ok(())
-    }
-}
 
 fn event(type_: i32, creation_time: u64) -> comm::Event {
     let header = comm::EventHeader { type_, source: 0, ttl: 4, creation_time, ..Default::default() };

@@ -19,6 +19,13 @@ impl comm::PushConsumer for Consumer {
     }
 }
 
+impl Consumer {
+    /// What it has got so far.
+    pub fn times(&self) -> Vec<u64> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 /// An event of source 1 that may go over four links.
 pub fn event(type_: i32, creation_time: u64) -> comm::Event {
     let header = comm::EventHeader { type_, source: 1, ttl: 4, creation_time, ..Default::default() };
