@@ -8,6 +8,7 @@ use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
+use rustix::fd::OwnedFd;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,8 +25,18 @@ pub(super) struct Attachment {
     pub moved: AtomicBool,
     /// The segment is the writer's own, not a replica.
     pub local: bool,
+    /// What a writer rings when other nodes read what it wrote.
+    bell: PiMutex<Option<OwnedFd>>,
     /// How often a reader of the writer's own segment found the value too old.
     pub stale: AtomicU64,
+}
+
+/// What the server handed over, mapped.
+pub(super) struct Mapped {
+    pub segment: Segment,
+    pub bell: Option<OwnedFd>,
+    /// The writer's own, not a replica.
+    pub local: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +46,8 @@ pub(super) enum Role {
 }
 
 impl Attachment {
-    pub fn new(
-        session: Arc<Session>,
-        name: &str,
-        ticket: u64,
-        segment: Segment,
-        local: bool,
-        role: Role,
-    ) -> Attachment {
+    pub fn new(session: Arc<Session>, name: &str, ticket: u64, memory: Mapped, role: Role) -> Attachment {
+        let Mapped { segment, bell, local } = memory;
         Attachment {
             session,
             name: name.into(),
@@ -51,7 +56,25 @@ impl Attachment {
             segment: PiMutex::new(segment),
             moved: AtomicBool::new(false),
             local,
+            bell: PiMutex::new(bell),
             stale: AtomicU64::new(0),
+        }
+    }
+
+    /// The writer has another bell, which rings at once: for what was written since the server took the area, there was none.
+    pub fn rings(&self, bell: Option<OwnedFd>) {
+        *self.bell.lock() = bell;
+        self.ring();
+    }
+
+    /// Tells the server that something was written.
+    ///
+    /// # Real-time
+    /// Takes a lock that others hold while there is another server only; one system call.
+    fn ring(&self) {
+        if let Some(bell) = &*self.bell.lock() {
+            // The counter cannot be full: it takes 2^64 - 2 values.
+            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
         }
     }
 
@@ -151,7 +174,7 @@ impl AreaWriter {
     #[inline]
     fn ring(&self) {
         if self.writer.wants_bell() {
-            self.attachment.session.ring();
+            self.attachment.ring();
         }
     }
 }

@@ -40,6 +40,8 @@ struct State {
 /// Memory that the server handed over.
 pub(super) struct Memory {
     pub file: OwnedFd,
+    /// What its writer rings.
+    pub bell: Option<OwnedFd>,
     /// The writer's own, not a replica.
     pub local: bool,
 }
@@ -48,7 +50,6 @@ pub(super) struct Memory {
 #[derive(Clone)]
 struct Link {
     socket: Arc<OwnedFd>,
-    bell: Arc<OwnedFd>,
     number: u64,
     server: Lib_CommRef,
 }
@@ -116,25 +117,13 @@ impl Session {
         self.notifiers.clone()
     }
 
-    /// Tells the server that something was written.
-    ///
-    /// # Real-time
-    /// Takes a lock that is held for a few instructions elsewhere; one system call.
-    pub fn ring(&self) {
-        let bell = self.state.lock().link.as_ref().map(|link| link.bell.clone());
-        if let Some(bell) = bell {
-            // The counter cannot be full: it takes 2^64 - 2 values.
-            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
-        }
-    }
-
     fn greet(&self) -> Result<Link, Error> {
         let socket = passing::connect_to(&self.path)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", self.path.display())))?;
         match passing::receive(&socket)? {
-            Some(Message { kind: Kind::Hello, number, text, descriptor: Some(bell) }) => {
+            Some(Message { kind: Kind::Hello, number, text, .. }) => {
                 let server = self.orb.resolve::<Lib_CommRef>(&text)?;
-                Ok(Link { socket: Arc::new(socket), bell: Arc::new(bell), number, server })
+                Ok(Link { socket: Arc::new(socket), number, server })
             }
             _ => Err(Error::unavailable("the server refused the session")),
         }
@@ -164,9 +153,10 @@ impl Session {
             let Role::Writer { qos } = attachment.role else { continue };
             let segment = attachment.segment.lock().clone();
             // A fresh description of the file: the lock that makes us the writer stays with the old one.
-            let ticket =
+            let (ticket, bell) =
                 self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
             attachment.ticket.store(ticket, Ordering::Release);
+            attachment.rings(bell);
         }
         // An area whose writer is gone lives on in those who read it.
         let mut handed: Vec<&str> = Vec::new();
@@ -188,17 +178,18 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the writer's new ticket; 0 for none.
+    /// Gives the writer's new ticket and bell; 0 for none.
     fn hand_back(
         &self,
         link: &Link,
         name: &str,
         (number, size): (u64, u32),
         file: OwnedFd,
-    ) -> Result<u64, Error> {
+    ) -> Result<(u64, Option<OwnedFd>), Error> {
         let text = format!("{size} {name}");
-        passing::send(&*link.socket, Kind::HandBack, number, &text, Some(file.as_fd()))?;
-        Ok(self.await_message(link, |message| message.kind == Kind::Adopted)?.number)
+        passing::send(&*link.socket, Kind::HandBack, number, &text, &[file.as_fd()])?;
+        let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
+        Ok((answer.number, answer.descriptor))
     }
 
     fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
@@ -258,7 +249,8 @@ fn handed_over(message: Message) -> Option<Memory> {
         Kind::Replica => false,
         _ => return None,
     };
-    message.descriptor.map(|file| Memory { file, local })
+    let bell = message.bell;
+    message.descriptor.map(|file| Memory { file, bell, local })
 }
 
 /// Receives what the server sends; when it ends, waits for the next. Ends with the library.

@@ -28,7 +28,7 @@ impl Shared {
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
         step(Step::ChannelAsked);
-        let (segment, promised, bell) = self.source(name)?;
+        let (segment, promised) = self.source(name)?;
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
         // What the same channel was before, and whatever an earlier server of that node had.
@@ -60,7 +60,7 @@ impl Shared {
                     .and_then(|to| Ok((to, second.transpose()?)));
                 to.and_then(|(to, second)| {
                     let way = Way { dispatcher, to, second };
-                    self.start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
+                    self.start_datagrams(&segment, channel, &qos, way, grant.as_ref())
                 })
             }
             Path::PathOrb | Path::PathOneway => {
@@ -76,14 +76,9 @@ impl Shared {
                 return Err(error);
             }
         };
-        let handle = {
-            let mut tables = self.tables.lock();
-            let handle = tables.number();
-            let (area, reader, incarnation) =
-                (name.into(), reader.map(|reader| self.ways(offer.node, reader)), offer.incarnation);
-            tables.channels.insert(handle, Outgoing { area, to, reader, incarnation, grant, agent });
-            handle
-        };
+        let (area, incarnation) = (name.into(), offer.incarnation);
+        let reader = reader.map(|reader| self.ways(offer.node, reader));
+        let handle = self.enter(Outgoing { area, to, reader, incarnation, grant, agent })?;
         step(Step::ChannelStarted);
         if grant.is_some() {
             // Another may have been admitted before this one was in the table.
@@ -92,12 +87,31 @@ impl Shared {
         Ok(handle)
     }
 
-    /// An area's segment, what its writer promised, and the session that rings for it.
-    pub(super) fn source(&self, name: &str) -> Result<(Segment, WriterQoS, u64), Error> {
+    /// An area's segment, and what its writer promised.
+    pub(super) fn source(&self, name: &str) -> Result<(Segment, WriterQoS), Error> {
         let tables = self.tables.lock();
         let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
-        let session = entry.writer.and_then(|ticket| tables.tickets.get(&ticket)).map_or(0, |t| t.session);
-        Ok((entry.segment.clone(), entry.promised, session))
+        Ok((entry.segment.clone(), entry.promised))
+    }
+
+    /// The channel has an agent, which hears from now on when something is written; gives its handle.
+    pub(super) fn enter(&self, channel: Outgoing) -> Result<u64, Error> {
+        let mut tables = self.tables.lock();
+        // Under the lock: who becomes the writer after this finds the channel in the table.
+        let heard = match (&channel.agent, tables.bell_of(&channel.area)) {
+            (Agent::Datagrams { dispatcher, key }, Some(bell)) => {
+                self.dispatchers[*dispatcher].hear(*key, bell)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = heard {
+            drop(tables);
+            self.end(channel);
+            return Err(error.into());
+        }
+        let handle = tables.number();
+        tables.channels.insert(handle, channel);
+        Ok(handle)
     }
 
     pub(super) fn start_datagrams(
@@ -107,7 +121,6 @@ impl Shared {
         qos: &ReaderQoS,
         way: Way,
         grant: Option<&Grant>,
-        bell: u64,
     ) -> Result<Agent, Error> {
         let Way { dispatcher, to, second } = way;
         let guarantee = grant.map(|grant| grant.guarantee);
@@ -124,7 +137,7 @@ impl Shared {
         let agent =
             PushAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         segment.set_bell(true)?;
-        let key = self.dispatchers[dispatcher].add_push(agent, bell).map_err(Error::unavailable)?;
+        let key = self.dispatchers[dispatcher].add_push(agent).map_err(Error::unavailable)?;
         Ok(Agent::Datagrams { dispatcher, key })
     }
 

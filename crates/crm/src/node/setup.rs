@@ -1,12 +1,14 @@
 //! Areas and tickets: what the servants do.
 
 use super::Shared;
+use super::bells::Bell;
 use super::tables::{Agent, AreaEntry, Channel as Outgoing, Ticket, What};
 use crate::Error;
 use crate::idl::{Area, Description, ReaderQoS, State as IdlState, Statistics, WriterQoS};
 use crate::memory::{Geometry, Segment, State};
 use crate::passing::{self, Kind};
 use crate::steps::{Step, step};
+use isorb_rt::Errno;
 use rustix::fd::AsFd;
 use rustix::net::RecvFlags;
 use std::sync::Arc;
@@ -99,17 +101,33 @@ impl Shared {
             if !gone {
                 return Err(Error::WriterExists(crate::idl::WriterExists { name: name.into() }));
             }
-            tables.tickets.remove(&ticket);
+            if let Some(Ticket { what: What::Writer(bell), .. }) = tables.tickets.remove(&ticket) {
+                self.forget_bell(bell.number());
+            }
         }
-        let ticket = self.ticket(&mut tables, session, name, What::Writer)?;
+        let bell = Bell::new(tables.number())?;
+        let ticket = self.ticket(&mut tables, session, name, What::Writer(bell.clone()))?;
         let Some(entry) = tables.areas.get_mut(name) else { return Err(Error::unknown_area(name)) };
         entry.writer = Some(ticket);
         entry.promised = qos;
         step(Step::WriterEntered);
-        entry.segment.set_period(qos.period)?;
-        let descriptor = entry.segment.writable_fd()?;
-        self.hand_over(&tables, session, ticket, name, Kind::Segment, descriptor.as_fd())?;
-        self.move_bells(&tables, name, session);
+        let segment = entry.segment.clone();
+        let welcome = || {
+            segment.set_period(qos.period)?;
+            let descriptor = segment.writable_fd()?;
+            // Before it can write.
+            self.move_bells(&tables, name, &bell)?;
+            let descriptors = [descriptor.as_fd(), bell.as_fd()];
+            self.hand_over(&tables, session, ticket, name, Kind::Segment, &descriptors)
+        };
+        if let Err(error) = welcome() {
+            tables.tickets.remove(&ticket);
+            if let Some(entry) = tables.areas.get_mut(name) {
+                entry.writer = None;
+            }
+            self.forget_bell(bell.number());
+            return Err(error);
+        }
         step(Step::WriterHandedOver);
         Ok(ticket)
     }
@@ -143,7 +161,7 @@ impl Shared {
                 let ticket = self.ticket(&mut tables, session, name, What::Local)?;
                 let descriptor = segment.read_only_fd()?;
                 step(Step::ReaderEntered);
-                self.hand_over(&tables, session, ticket, name, Kind::Segment, descriptor.as_fd())?;
+                self.hand_over(&tables, session, ticket, name, Kind::Segment, &[descriptor.as_fd()])?;
                 step(Step::ReaderHandedOver);
                 return Ok(ticket);
             }
@@ -163,7 +181,7 @@ impl Shared {
                 return Err(error);
             }
         };
-        self.hand_over(&tables, session, ticket, name, Kind::Replica, descriptor.as_fd())?;
+        self.hand_over(&tables, session, ticket, name, Kind::Replica, &[descriptor.as_fd()])?;
         step(Step::ReplicaHandedOver);
         Ok(ticket)
     }
@@ -182,7 +200,8 @@ impl Shared {
     /// A writer or reader is gone.
     pub(super) fn ended(&self, number: u64, ticket: Ticket) {
         match ticket.what {
-            What::Writer => {
+            What::Writer(bell) => {
+                self.forget_bell(bell.number());
                 let mut tables = self.tables.lock();
                 if let Some(entry) =
                     tables.areas.get_mut(&ticket.area).filter(|entry| entry.writer == Some(number))
@@ -302,30 +321,27 @@ impl Shared {
         ticket: u64,
         name: &str,
         kind: Kind,
-        descriptor: rustix::fd::BorrowedFd<'_>,
+        descriptors: &[rustix::fd::BorrowedFd<'_>],
     ) -> Result<(), Error> {
         let Some(session) = tables.sessions.get(&session) else {
             return Err(Error::unavailable("there is no such session"));
         };
-        Ok(passing::send(&*session.socket, kind, ticket, name, Some(descriptor))?)
+        Ok(passing::send(&*session.socket, kind, ticket, name, descriptors)?)
     }
 
-    /// The bell of this session rings for all pushes of an area.
-    pub(super) fn move_bells(&self, tables: &super::Tables, name: &str, session: u64) {
-        for (index, dispatcher) in self.dispatchers.iter().enumerate() {
-            let keys: Vec<_> = tables
-                .channels
-                .values()
-                .filter(|channel| channel.area == name)
-                .filter_map(|channel| match channel.agent {
-                    Agent::Datagrams { dispatcher, key } if dispatcher == index => Some(key),
-                    _ => None,
-                })
-                .collect();
-            if !keys.is_empty() {
-                dispatcher.move_bell(&keys, session);
+    /// This bell rings for all pushes of an area.
+    pub(super) fn move_bells(&self, tables: &super::Tables, name: &str, bell: &Bell) -> Result<(), Errno> {
+        for channel in tables.channels.values().filter(|channel| channel.area == name) {
+            if let Agent::Datagrams { dispatcher, key } = channel.agent {
+                self.dispatchers[dispatcher].hear(key, bell)?;
             }
         }
+        Ok(())
+    }
+
+    /// Its writer is gone. The process may keep its end, and as long as it does the kernel would let it ring.
+    pub(super) fn forget_bell(&self, number: u64) {
+        self.dispatchers.iter().for_each(|dispatcher| dispatcher.forget_bell(number));
     }
 
     pub(super) fn least_used(&self) -> usize {

@@ -1,5 +1,6 @@
 //! What a server knows.
 
+use super::bells::Bell;
 use super::ways::Ways;
 use crate::admission::Grant;
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
@@ -45,8 +46,6 @@ pub(super) struct AreaEntry {
 #[derive(Debug)]
 pub(super) struct Session {
     pub socket: Arc<OwnedFd>,
-    /// Watched by the pollers of the dispatchers.
-    pub bell: Arc<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -58,7 +57,8 @@ pub(super) struct Ticket {
 
 #[derive(Debug)]
 pub(super) enum What {
-    Writer,
+    /// Rings this bell.
+    Writer(Bell),
     /// Reads the writer's own segment.
     Local,
     /// Shared by all readers of this node that ask for the same.
@@ -142,6 +142,15 @@ impl Channel {
 }
 
 impl Tables {
+    /// What the writer of an area rings, if it has one.
+    pub fn bell_of(&self, area: &str) -> Option<&Bell> {
+        let ticket = self.areas.get(area)?.writer?;
+        match &self.tickets.get(&ticket)?.what {
+            What::Writer(bell) => Some(bell),
+            _ => None,
+        }
+    }
+
     /// Its name is wanted for as long as there may be records of it.
     pub fn keep_name(&mut self, channel: &Channel) {
         if let Agent::Datagrams { dispatcher, key } = channel.agent {

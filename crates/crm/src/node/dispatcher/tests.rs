@@ -4,7 +4,6 @@ use super::*;
 use crate::memory::{Geometry, Segment};
 use crate::plane::{Mode, PushSpec, ReceiveSpec};
 use crate::wire::{Channel, Datagram};
-use rustix::event::{EventfdFlags, eventfd};
 use std::time::Duration;
 
 fn config() -> DispatcherConfig {
@@ -43,8 +42,7 @@ fn a_value_crosses_real_sockets() {
         deadline_ns: None,
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-    near.watch(5, &bell).unwrap();
+    let bell = Bell::new(5).unwrap();
     let spec = PushSpec {
         channel,
         to: far.address(),
@@ -55,7 +53,8 @@ fn a_value_crosses_real_sockets() {
         rate: 0,
         burst: 0,
     };
-    let push = near.add_push(PushAgent::new(spec).unwrap(), 5).unwrap();
+    let push = near.add_push(PushAgent::new(spec).unwrap()).unwrap();
+    near.hear(push, &bell).unwrap();
     let mut writer = source.writer().unwrap();
     let mut reader = replica.reader().unwrap();
     let mut value = vec![0; 100_000];
