@@ -93,6 +93,32 @@ fn whoever_writes_next_is_heard() {
 }
 
 #[test]
+fn readers_of_a_process_share_an_areas_memory() {
+    let world = without_refresh(1);
+    let (near, far) = (world.library(0), world.library(1));
+    let mut writer = writer(&near, "shared by many");
+    // By its name in the list of what this process has mapped.
+    let mapped = || {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().filter(|line| line.contains("isorb-crm:shared by many")).count()
+    };
+    let mut readers = vec![near.attach_reader("shared by many", on_write()).unwrap()];
+    readers.push(far.attach_reader("shared by many", on_write()).unwrap());
+    let before = mapped();
+    for library in [&near, &far].repeat(10) {
+        readers.push(library.attach_reader("shared by many", on_write()).unwrap());
+    }
+    assert_eq!(mapped(), before, "beside the first readers' memory");
+    assert!(before >= 4, "the server's, the writer's, the replica's, two readers'");
+    let number = writer.write(b"for all").unwrap();
+    readers.iter_mut().for_each(|reader| assert_eq!(until(reader, number), b"for all"));
+    // Whoever goes takes nobody's along.
+    readers.drain(..12);
+    let number = writer.write(b"for others").unwrap();
+    readers.iter_mut().for_each(|reader| assert_eq!(until(reader, number), b"for others"));
+}
+
+#[test]
 fn whoever_hands_its_area_back_is_heard() {
     let mut world = without_refresh(1);
     let (near, far) = (world.library(0), world.library(1));

@@ -115,7 +115,8 @@ impl Library {
     pub fn attach_reader(&self, name: &str, qos: ReaderQoS) -> Result<AreaReader, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.attach_reader(session, name, qos)?;
-        let memory = self.mapped(&server, session, ticket)?;
+        let mut memory = self.mapped(&server, session, ticket)?;
+        memory.segment = self.session.share(name, memory.segment);
         let reader = memory.segment.reader()?;
         Ok(AreaReader::new(reader, self.enter(name, ticket, memory, Role::Reader { qos })))
     }

@@ -35,6 +35,8 @@ struct State {
     /// What came and was not asked for yet, by ticket.
     arrived: HashMap<u64, Memory>,
     attachments: Vec<Weak<Attachment>>,
+    /// The last one that reads each area.
+    readers: HashMap<String, Weak<Attachment>>,
 }
 
 /// Memory that the server handed over.
@@ -110,6 +112,19 @@ impl Session {
         let mut state = self.state.lock();
         state.attachments.retain(|other| other.strong_count() > 0);
         state.attachments.push(Arc::downgrade(attachment));
+        if matches!(attachment.role, Role::Reader { .. }) {
+            state.readers.retain(|_, other| other.strong_count() > 0);
+            state.readers.insert(attachment.name.clone(), Arc::downgrade(attachment));
+        }
+    }
+
+    /// Memory that another reader of this process has mapped already is that one's: thousands of readers take no more descriptors and mappings than
+    /// there are areas.
+    pub fn share(&self, name: &str, segment: Segment) -> Segment {
+        // Let go of after the lock.
+        let other = self.state.lock().readers.get(name).and_then(Weak::upgrade);
+        let known = other.map(|other| other.segment.lock().clone());
+        known.filter(|known| known.same_file(&segment)).unwrap_or(segment)
     }
 
     /// Threads of this library that push events.
@@ -195,7 +210,7 @@ impl Session {
     fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
         let Role::Reader { qos } = attachment.role else { return Ok(()) };
         let ticket = link.server.attach_reader(link.number, &attachment.name, qos)?;
-        let segment = Segment::attach(self.descriptor(ticket)?.file)?;
+        let segment = self.share(&attachment.name, Segment::attach(self.descriptor(ticket)?.file)?);
         attachment.ticket.store(ticket, Ordering::Release);
         let mut current = attachment.segment.lock();
         if !current.same_file(&segment) {
