@@ -76,7 +76,8 @@ impl Shared {
         };
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         let dispatcher = dispatcher_of(&channel, self.dispatchers.len());
-        let to = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?.of(name);
+        let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
+        let to = if qos.guaranteed { groups.own_of(name, channel.id) } else { groups.of(name) };
         let grant = self.admit(name, &channel, &qos, promised, true)?;
         let way = Way { dispatcher, to, second: None };
         let agent = self

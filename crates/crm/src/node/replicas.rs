@@ -166,9 +166,13 @@ impl Shared {
             let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
             let agent = ReceiveAgent::new(spec)
                 .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-            groups.join(to)?;
-            let joined = self.dispatchers[dispatcher].join(agent, None);
-            let channel = joined.inspect_err(|_| groups.leave(to.ip()))?;
+            let place = &self.dispatchers[dispatcher];
+            let channel = if deadline_ns.is_some() {
+                place.join(agent, Some(Inlet::of(groups.own(to)?)))?
+            } else {
+                groups.join(to)?;
+                place.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
+            };
             step(Step::ReplicaReady);
             Ok((channel, to.ip()))
         })();
@@ -313,7 +317,10 @@ impl Shared {
         }
         step(Step::ReplicaForgotten);
         self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
-        if let (Some(group), Some(groups)) = (replica.group, self.dispatchers[replica.dispatcher].groups()) {
+        // A guaranteed channel has left its group with its socket.
+        if let (Some(group), None, Some(groups)) =
+            (replica.group, replica.grant, self.dispatchers[replica.dispatcher].groups())
+        {
             groups.leave(group);
         }
         self.give_back(replica.grant.as_ref());
