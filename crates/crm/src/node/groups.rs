@@ -95,6 +95,15 @@ impl Shared {
         Ok((handle, to, channel))
     }
 
+    /// Pushes to all of them.
+    pub(super) fn begun_of_group(&self, group: u64) -> u64 {
+        let agent = match self.tables.lock().channels.get(&group).map(|channel| &channel.agent) {
+            Some(Agent::Datagrams { dispatcher, key }) => (*dispatcher, *key),
+            _ => return 0,
+        };
+        self.dispatchers[agent.0].push_stats(agent.1).map_or(0, |stats| stats.begun)
+    }
+
     /// A node left; the last one ends the group.
     pub(super) fn left_group(&self, group: u64) {
         let _one_at_a_time = self.grouping.lock();

@@ -95,9 +95,10 @@ impl CRM_Comm for Servant {
         channel: u32,
     ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
         let description: &'u Description = cx.keep(self.shared.describe(name, channel)?)?;
-        let Description { what, writer, host, port, second_host, second_port } = description;
+        let Description { what, identity, writer, host, port, second_host, second_port } = description;
+        let (what, identity, writer) = (view(what), *identity, *writer);
         let (port, second_port) = (*port, *second_port);
-        Ok(DescriptionView { what: view(what), writer: *writer, host, port, second_host, second_port })
+        Ok(DescriptionView { what, identity, writer, host, port, second_host, second_port })
     }
 
     fn open_channel(
@@ -126,7 +127,7 @@ impl CRM_Comm for Servant {
         Ok(GroupView { which, host, port, group_host, group_port, channel, epoch, token, fragment })
     }
 
-    fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<(), crm_comm::CloseChannelError> {
+    fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<u64, crm_comm::CloseChannelError> {
         Ok(self.shared.close_channel(which)?)
     }
 
@@ -139,12 +140,13 @@ impl CRM_Comm for Servant {
         _: Upcall<'_>,
         channel: u32,
         token: u64,
+        number: u64,
         source: u64,
         writer: u64,
         age: u64,
         data: OctetsView<'_>,
     ) -> Result<bool> {
-        let arrival = Arrival { channel, token, number: None, source, epoch: writer, age_ns: age, data };
+        let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
         Ok(self.shared.orb_replicas.push(&arrival))
     }
 
@@ -159,7 +161,6 @@ impl CRM_Comm for Servant {
         age: u64,
         data: OctetsView<'_>,
     ) -> Result<()> {
-        let number = Some(number);
         let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
         self.shared.orb_replicas.push(&arrival);
         Ok(())

@@ -213,7 +213,7 @@ impl OrbPush {
         let Some(sample) = kept.sample else { return Ok(false) };
         let (Channel { id, token, .. }, value) = (self.channel, &kept.value[..sample.len]);
         let (source, writer) = (sample.source, sample.epoch);
-        self.reader.call(|reader| reader.push(id, token, source, writer, sample.age_ns(), value))
+        self.reader.call(|reader| reader.push(id, token, kept.push, source, writer, sample.age_ns(), value))
     }
 
     fn push_oneway(&self, kept: &Kept) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The reading end of channels on the ORB's paths.
 
 use crate::memory::{Source, State, Writer};
-use crate::plane::{Health, ReceiveStats};
+use crate::plane::{Health, ReceiveStats, Shown};
 use crate::steps::{Step, step};
 use crate::wire::Counters;
 use isorb_rt::sync::PiMutex;
@@ -35,6 +35,8 @@ pub(crate) struct Target {
     pub silence: Duration,
     /// Each of the writer's values should come: what is missing is lost.
     pub each: bool,
+    /// What it has of an earlier channel.
+    pub shown: Option<Shown>,
 }
 
 /// A value that came.
@@ -42,8 +44,8 @@ pub(crate) struct Target {
 pub(crate) struct Arrival<'a> {
     pub channel: u32,
     pub token: u64,
-    /// The number of a oneway push.
-    pub number: Option<u64>,
+    /// The number of the push.
+    pub number: u64,
     pub source: u64,
     pub epoch: u64,
     pub age_ns: u64,
@@ -56,7 +58,7 @@ struct Replica {
     writer: Writer,
     each: bool,
     shown: Option<(u64, u64)>,
-    /// The last oneway push that was taken.
+    /// The last push that was taken.
     taken: u64,
     health: Health,
     counters: Counters,
@@ -71,13 +73,17 @@ impl Replicas {
         table.last = table.last.wrapping_add(1);
         let number = table.last;
         let silence_ns = target.silence.max(SILENCE).as_nanos() as u64;
+        let mut health = Health::new(target.fresh_ns, silence_ns, now_ns());
+        if let Some(shown) = target.shown {
+            health.shown(shown.written_ns);
+        }
         let replica = Replica {
             token: target.token,
             writer: target.writer,
             each: target.each,
-            shown: None,
+            shown: target.shown.map(|shown| (shown.sequence, shown.epoch)),
             taken: 0,
-            health: Health::new(target.fresh_ns, silence_ns, now_ns()),
+            health,
             counters: Counters::default(),
             values: 0,
             worst_age_ns: 0,
@@ -86,24 +92,18 @@ impl Replicas {
         number
     }
 
-    pub fn remove(&self, number: u32) {
-        self.table.lock().replicas.remove(&number);
+    /// Gives what became of what came.
+    pub fn remove(&self, number: u32) -> Option<ReceiveStats> {
+        let replica = self.table.lock().replicas.remove(&number)?;
+        let stats = replica.lock().stats();
+        Some(stats)
     }
 
     /// What became of what came.
     pub fn stats(&self, number: u32) -> Option<ReceiveStats> {
         let replica = self.find(number)?;
-        let replica = replica.lock();
-        Some(ReceiveStats {
-            counters: replica.counters,
-            shown: replica.values,
-            stale: replica.health.stale,
-            silent: replica.health.silent,
-            worst_age_ns: replica.worst_age_ns,
-            state: replica.health.state(),
-            is_silent: replica.health.is_silent,
-            switches: 0,
-        })
+        let stats = replica.lock().stats();
+        Some(stats)
     }
 
     /// Shows a value; false where it is not for us or not new.
@@ -116,7 +116,7 @@ impl Replicas {
         shown
     }
 
-    /// The writer's node lives. Gives the number of the last oneway push that was taken; none where there is no such channel.
+    /// The writer's node lives. Gives the number of the last push that was taken; none where there is no such channel.
     pub fn beat(&self, number: u32, token: u64, far: State) -> Option<u64> {
         let replica = self.find(number)?;
         let mut replica = replica.lock();
@@ -141,25 +141,37 @@ impl Replicas {
 }
 
 impl Replica {
+    fn stats(&self) -> ReceiveStats {
+        ReceiveStats {
+            counters: self.counters,
+            shown: self.values,
+            stale: self.health.stale,
+            silent: self.health.silent,
+            worst_age_ns: self.worst_age_ns,
+            state: self.health.state(),
+            is_silent: self.health.is_silent,
+            switches: 0,
+            newest: None,
+        }
+    }
+
     fn take(&mut self, arrival: &Arrival<'_>) -> bool {
         if arrival.token != self.token {
             self.counters.forged += 1;
             return false;
         }
         let now = now_ns();
-        self.health.heard(State::Open, now);
-        if let Some(number) = arrival.number {
-            // One that came before, or before its turn; that one comes again.
-            if number != self.taken + 1 {
-                let counter =
-                    if number <= self.taken { &mut self.counters.repeated } else { &mut self.counters.late };
-                *counter += 1;
-                return false;
-            }
-            self.taken = number;
+        // One that came before, because its answer was lost or it was long under way; or before its turn, and that one comes again.
+        if arrival.number != self.taken + 1 {
+            let early = arrival.number > self.taken;
+            let counter = if early { &mut self.counters.late } else { &mut self.counters.repeated };
+            *counter += 1;
+            return false;
         }
+        self.taken = arrival.number;
+        self.health.heard(State::Open, now);
         let about = (arrival.source, arrival.epoch);
-        // A call that was made again because its answer was lost shows nothing twice.
+        // The channel that was here before has shown it.
         if self.shown == Some(about) {
             self.counters.repeated += 1;
             self.look();
@@ -205,7 +217,7 @@ mod tests {
     use crate::memory::{Geometry, Segment};
 
     fn arrival(channel: u32, number: u64, source: u64, data: &[u8]) -> Arrival<'_> {
-        Arrival { channel, token: 7, number: Some(number), source, epoch: 1, age_ns: 5, data }
+        Arrival { channel, token: 7, number, source, epoch: 1, age_ns: 5, data }
     }
 
     #[test]
@@ -218,6 +230,7 @@ mod tests {
             fresh_ns: None,
             silence: Duration::from_secs(60),
             each: true,
+            shown: None,
         });
         assert!(replicas.push(&arrival(channel, 1, 10, b"one")));
         assert!(!replicas.push(&arrival(channel, 3, 12, b"three")), "before its turn");
@@ -250,6 +263,7 @@ mod tests {
             fresh_ns: Some(u64::MAX),
             silence: Duration::from_secs(60),
             each: true,
+            shown: None,
         });
         for (number, source) in (1..).zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 1]) {
             let arrival = Arrival { age_ns: u64::MAX, ..arrival(channel, number, source, b"lie") };
