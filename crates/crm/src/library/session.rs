@@ -6,6 +6,7 @@ use crate::Error;
 use crate::idl::Lib_CommRef;
 use crate::memory::Segment;
 use crate::passing::{self, Kind, Message};
+use crate::steps::{Step, step};
 use isorb::Orb;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
@@ -185,6 +186,7 @@ impl Session {
         let readers: Vec<Weak<Attachment>> = readers.into_iter().map(Arc::downgrade).collect();
         self.state.lock().link = Some(link.clone());
         self.changed.notify_all(&self.state);
+        step(Step::Resumed);
         let (session, link) = (Arc::downgrade(self), link.clone());
         // Apart, because a call to a node that hangs takes its time.
         std::thread::Builder::new()
@@ -203,7 +205,9 @@ impl Session {
     ) -> Result<(u64, Option<OwnedFd>), Error> {
         let text = format!("{size} {name}");
         passing::send(&*link.socket, Kind::HandBack, number, &text, &[file.as_fd()])?;
+        step(Step::HandBackSent);
         let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
+        step(Step::HandedBack);
         Ok((answer.number, answer.descriptor))
     }
 
@@ -217,6 +221,7 @@ impl Session {
             *current = segment;
             attachment.moved.store(true, Ordering::Release);
         }
+        step(Step::Reattached);
         Ok(())
     }
 
