@@ -12,6 +12,7 @@ use crate::memory::{Geometry, Segment, Writer};
 use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
+use isorb_rt::time::now_ns;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -142,14 +143,15 @@ impl Shared {
 
     fn open_calls(&self, opening: Opening<'_>) -> Result<Opened, Error> {
         let Opening { name, qos, server, mut channel, target, fresh_ns, shown, .. } = opening;
-        channel.id = self.orb_replicas.add(Target {
+        let target = Target {
             token: channel.token,
             writer: target,
             fresh_ns,
             silence: self.config.silence,
             each: qos.how == IdlMode::PushOnWrite,
             shown,
-        });
+        };
+        channel.id = self.orb_replicas.add(target, now_ns());
         let after = shown.map_or(0, |shown| shown.sequence);
         let opened = self.ask_for_channel(name, qos, server, (0, [0; 2]), &channel, after);
         let handle = opened.inspect_err(|_| {
@@ -187,6 +189,7 @@ impl Shared {
                 groups.join(to)?;
                 place.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
             };
+            step(Step::GroupJoined);
             step(Step::ReplicaReady);
             Ok((channel, to.ip()))
         })();
@@ -345,6 +348,9 @@ impl Shared {
             (replica.group, replica.grant, self.dispatchers[replica.dispatcher].groups())
         {
             groups.leave(group);
+        }
+        if replica.group.is_some() {
+            step(Step::GroupForgotten);
         }
         self.give_back(replica.grant.as_ref());
         true

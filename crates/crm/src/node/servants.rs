@@ -8,6 +8,7 @@ use crate::idl::{
     crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
+use isorb_rt::time::now_ns;
 use std::sync::Arc;
 
 /// Both interfaces of a server.
@@ -147,7 +148,7 @@ impl CRM_Comm for Servant {
         data: OctetsView<'_>,
     ) -> Result<bool> {
         let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
-        Ok(self.shared.orb_replicas.push(&arrival))
+        Ok(self.shared.orb_replicas.push(&arrival, now_ns()))
     }
 
     fn push_oneway(
@@ -162,13 +163,13 @@ impl CRM_Comm for Servant {
         data: OctetsView<'_>,
     ) -> Result<()> {
         let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
-        self.shared.orb_replicas.push(&arrival);
+        self.shared.orb_replicas.push(&arrival, now_ns());
         Ok(())
     }
 
     fn beat(&self, _: Upcall<'_>, channel: u32, token: u64, now: State) -> Result<u64, crm_comm::BeatError> {
         let far = super::setup::memory_state(now);
-        let taken = self.shared.orb_replicas.beat(channel, token, far);
+        let taken = self.shared.orb_replicas.beat(channel, token, far, now_ns());
         Ok(taken.ok_or(UnknownHandle { which: channel.into() })?)
     }
 
