@@ -98,16 +98,25 @@ impl Shared {
     pub(super) fn enter(&self, channel: Outgoing) -> Result<u64, Error> {
         let mut tables = self.tables.lock();
         // Under the lock: who becomes the writer after this finds the channel in the table.
-        let heard = match (&channel.agent, tables.bell_of(&channel.area)) {
-            (Agent::Datagrams { dispatcher, key }, Some(bell)) => {
-                self.dispatchers[*dispatcher].hear(*key, bell)
+        let heard = match (&channel.agent, tables.areas.get(&channel.area)) {
+            (Agent::Datagrams { dispatcher, key }, Some(entry)) => {
+                let wanted = entry.segment.set_bell(true).map_err(Error::from);
+                let dispatcher = &self.dispatchers[*dispatcher];
+                // It looks when it begins to hear: a value for which nobody rang is not left lying.
+                wanted.and_then(|()| match tables.bell_of(&channel.area) {
+                    Some(bell) => Ok(dispatcher.hear(*key, bell)?),
+                    None => {
+                        dispatcher.look(*key);
+                        Ok(())
+                    }
+                })
             }
             _ => Ok(()),
         };
         if let Err(error) = heard {
             drop(tables);
             self.end(channel);
-            return Err(error.into());
+            return Err(error);
         }
         let handle = tables.number();
         tables.channels.insert(handle, channel);
@@ -136,7 +145,6 @@ impl Shared {
         };
         let agent =
             PushAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-        segment.set_bell(true)?;
         let key = self.dispatchers[dispatcher].add_push(agent).map_err(Error::unavailable)?;
         Ok(Agent::Datagrams { dispatcher, key })
     }
@@ -227,7 +235,10 @@ impl Shared {
     }
 
     pub(super) fn end(&self, channel: Outgoing) {
-        self.tables.lock().keep_name(&channel);
+        let mut tables = self.tables.lock();
+        tables.keep_name(&channel);
+        tables.ring_no_more(&channel.area);
+        drop(tables);
         match channel.agent {
             Agent::Member { group } => self.left_group(group),
             Agent::Datagrams { dispatcher, key } => {
