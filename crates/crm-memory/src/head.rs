@@ -2,7 +2,7 @@
 
 use crate::geometry::Geometry;
 use core::fmt;
-use isorb_rt::sync::atomic::Ordering::{Relaxed, Release};
+use isorb_rt::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// "isorbcrm" and the version of the layout.
@@ -106,6 +106,20 @@ impl Head {
     /// The state, unless it is none that there is.
     pub fn state(&self) -> Option<State> {
         State::from_code(load_acquire_32(&self.state))
+    }
+
+    /// Asks the writer to ring after each value. A value that it did not ring for can be seen when this returns: of two who each write and then
+    /// look, over a fence that both have, one at least sees what the other wrote.
+    pub fn set_bell(&self, wanted: bool) {
+        self.bell.store(u32::from(wanted), Relaxed);
+        fence(SeqCst);
+    }
+
+    /// The other side, after the value.
+    #[inline]
+    pub fn wants_bell(&self) -> bool {
+        fence(SeqCst);
+        self.bell.load(Relaxed) != 0
     }
 
     pub fn set_state(&self, state: State) {

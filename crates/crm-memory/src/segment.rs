@@ -119,7 +119,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether the writer is to ring ([`Writer::wants_bell`]) after each value.
+    /// Whether the writer is to ring ([`Writer::wants_bell`]) after each value. A value for which it does not ring yet can be read when this returns.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.
@@ -127,7 +127,7 @@ impl Segment {
         if !self.is_writable() {
             return Err(Errno::ACCESS);
         }
-        self.mapping.head().bell.store(u32::from(wanted), Relaxed);
+        self.mapping.head().set_bell(wanted);
         Ok(())
     }
 

@@ -64,7 +64,7 @@ impl Shared {
 
     /// Admits it, once for all that will join, and starts its agent.
     fn make_group(&self, name: &str, qos: ReaderQoS) -> Result<(u64, SocketAddr, Channel), Error> {
-        let (segment, promised, bell) = self.source(name)?;
+        let (segment, promised) = self.source(name)?;
         let number = self.tables.lock().number();
         let channel = Channel {
             id: GROUP | (number as u32 & !GROUP),
@@ -76,23 +76,19 @@ impl Shared {
         };
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         let dispatcher = dispatcher_of(&channel, self.dispatchers.len());
-        let to = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?.of(name);
+        let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
+        let to = if qos.guaranteed { groups.own_of(name, channel.id) } else { groups.of(name) };
         let grant = self.admit(name, &channel, &qos, promised, true)?;
         let way = Way { dispatcher, to, second: None };
         let agent = self
-            .start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
+            .start_datagrams(&segment, channel, &qos, way, grant.as_ref())
             .inspect_err(|_| self.give_back(grant.as_ref()))?;
-        let mut tables = self.tables.lock();
-        let handle = tables.number();
         let node = format!("group {to}");
         let to_all = Destination { node, port: to.port(), datagrams: true, channel: channel.id };
         let (area, incarnation) = (name.to_owned(), self.incarnation);
-        tables.channels.insert(
-            handle,
-            Outgoing { area: area.clone(), to: to_all, reader: None, incarnation, grant, agent },
-        );
-        tables.groups.push(Group { area, qos, handle, to, channel });
-        drop(tables);
+        let handle =
+            self.enter(Outgoing { area: area.clone(), to: to_all, reader: None, incarnation, grant, agent })?;
+        self.tables.lock().groups.push(Group { area, qos, handle, to, channel });
         if grant.is_some() {
             self.refresh_promotions();
         }

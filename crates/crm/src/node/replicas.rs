@@ -14,7 +14,7 @@ use crate::steps::{Step, step};
 use crate::wire::Channel;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A channel that is being opened.
 struct Opening<'a> {
@@ -82,7 +82,7 @@ impl Shared {
             Ok(opened) => {
                 step(Step::ReplicaOpened);
                 let Opened { dispatcher, datagrams, channel, group, handle } = opened;
-                let closed = AtomicBool::new(false);
+                let (closed, entering) = (AtomicBool::new(false), AtomicUsize::new(1));
                 Ok(Replica {
                     qos,
                     segment,
@@ -94,6 +94,7 @@ impl Shared {
                     handle,
                     grant,
                     closed,
+                    entering,
                 })
             }
             Err(error) => {
@@ -166,9 +167,13 @@ impl Shared {
             let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
             let agent = ReceiveAgent::new(spec)
                 .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-            groups.join(to)?;
-            let joined = self.dispatchers[dispatcher].join(agent, None);
-            let channel = joined.inspect_err(|_| groups.leave(to.ip()))?;
+            let place = &self.dispatchers[dispatcher];
+            let channel = if deadline_ns.is_some() {
+                place.join(agent, Some(Inlet::of(groups.own(to)?)))?
+            } else {
+                groups.join(to)?;
+                place.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
+            };
             step(Step::ReplicaReady);
             Ok((channel, to.ip()))
         })();
@@ -229,11 +234,14 @@ impl Shared {
         Ok(self.ways(&node.name, &server.ok_or_else(|| Error::unknown_area(name))?))
     }
 
-    /// A replica of this area with these wishes that another reader of this node has.
+    /// A replica of this area with these wishes that another reader of this node has. It stays until the caller has entered a ticket for it.
     pub(super) fn shared_replica(&self, name: &str, qos: &ReaderQoS) -> Option<Arc<Replica>> {
         let tables = self.tables.lock();
         tables.tickets.values().filter(|ticket| ticket.area == name).find_map(|ticket| match &ticket.what {
-            What::Replica(replica) if replica.qos == *qos => Some(replica.clone()),
+            What::Replica(replica) if replica.qos == *qos => {
+                replica.entering.fetch_add(1, Ordering::AcqRel);
+                Some(replica.clone())
+            }
             _ => None,
         })
     }
@@ -242,8 +250,8 @@ impl Shared {
     pub(super) fn close_unused(&self, replica: Arc<Replica>) {
         let used = {
             let tables = self.tables.lock();
-            // Somebody who is about to enter a ticket for it holds it, too.
-            Arc::strong_count(&replica) > 1 || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
+            replica.entering.load(Ordering::Acquire) > 0
+                || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
         };
         if !used {
             self.close_replica(&replica);
@@ -266,11 +274,12 @@ impl Shared {
                 && let Some(replica) = self.reopen(&name, &before)
             {
                 let replica = Arc::new(replica);
-                for ticket in self.tables.lock().tickets.values_mut() {
-                    if ticket.is_for(&before) {
-                        ticket.what = What::Replica(replica.clone());
-                    }
+                let mut tables = self.tables.lock();
+                for ticket in tables.tickets.values_mut().filter(|ticket| ticket.is_for(&before)) {
+                    ticket.what = What::Replica(replica.clone());
                 }
+                replica.entering.fetch_sub(1, Ordering::AcqRel);
+                drop(tables);
                 self.close_unused(replica);
             }
             self.close_unused(before);
@@ -313,7 +322,10 @@ impl Shared {
         }
         step(Step::ReplicaForgotten);
         self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
-        if let (Some(group), Some(groups)) = (replica.group, self.dispatchers[replica.dispatcher].groups()) {
+        // A guaranteed channel has left its group with its socket.
+        if let (Some(group), None, Some(groups)) =
+            (replica.group, replica.grant, self.dispatchers[replica.dispatcher].groups())
+        {
             groups.leave(group);
         }
         self.give_back(replica.grant.as_ref());

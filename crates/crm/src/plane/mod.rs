@@ -418,6 +418,11 @@ impl Plane {
         }
     }
 
+    /// Was this push admitted?
+    pub fn is_guaranteed(&self, key: PushKey) -> bool {
+        self.push(key).is_some_and(|push| push.spec.guarantee.is_some())
+    }
+
     /// Stops or starts a channel. A stopped one sends heartbeats that say so.
     pub fn set_running(&mut self, key: PushKey, running: bool, now_ns: u64) -> bool {
         let Some(push) = self.push_mut(key) else { return false };
