@@ -343,3 +343,20 @@ fn a_process_that_floods_its_session_stops_nobodys() {
     hostile.kill();
     scene.goes_on("afterwards", 3, || ());
 }
+
+#[test]
+fn who_only_has_the_servers_reference_cannot_act_for_a_process() {
+    let mut scene = Scene::new("guesses");
+    scene.goes_on("before", 3, || ());
+    let orb = Running::at(0);
+    let own = RawSession::open(&orb.0, &scene.socket).unwrap();
+    let what = Area { name: "forged".into(), size: 64, histories: 2 };
+    let near = (1..200).chain((0..9).map(|bit| own.number ^ (1 << bit)));
+    for number in near {
+        assert!(own.server.create_area(number, &what).is_err(), "{number}");
+        assert!(own.server.destroy_area(number, "sound").is_err(), "{number}");
+        assert!(own.server.detach(number, number % 16).is_err(), "{number}");
+    }
+    own.server.create_area(own.number, &what).unwrap();
+    scene.goes_on("afterwards", 3, || ());
+}

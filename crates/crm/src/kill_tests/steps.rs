@@ -227,3 +227,40 @@ fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
         work.goes_on(&at, &at, &near, &far);
     }
 }
+
+#[test]
+fn a_coordinator_without_memory_learns_everything_from_the_servers() {
+    let folder = Folder::new("forgetful");
+    let (app, near_orb, far_orb) = (Running::at(0), Running::at(0), Running::at(0));
+    let store = folder.file("store.redb");
+    let start = |port: &str| Victim::start(&format!("coordinator {port} {} -1", store.display()));
+    let mut coordinator = start("0");
+    let port = coordinator.1.clone();
+    let glob = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
+    let sockets = [folder.file("near"), folder.file("far")];
+    let server = |orb: &Running, name: &str, which: usize| {
+        let glob = orb.0.resolve::<Glob_CommRef>(&glob).unwrap();
+        NodeServer::start(&orb.0, ServerConfig::new(name, &sockets[which]), Some(glob)).unwrap()
+    };
+    let (_near, _far) = (server(&near_orb, "near", 0), server(&far_orb, "far", 1));
+    let near = Library::connect(&app.0, &sockets[0]).unwrap();
+    let far = Library::connect(&app.0, &sockets[1]).unwrap();
+    let what = Area { name: "kept".into(), size: SIZE as u32, histories: 2 };
+    near.create_area(&what).unwrap();
+    let mut writer = near.map_writer("kept", QOS).unwrap();
+    for round in 1..=3 {
+        let at = format!("round {round}");
+        coordinator.kill();
+        std::fs::remove_file(&store).unwrap();
+        coordinator = start(&port);
+        // Both nodes, and what they hold.
+        let mut reader = sooner_or_later(&at, || far.attach_reader("kept", by(Path::PathUdp)));
+        let last = writer.write(&value(writer.sequence() + 1)).unwrap();
+        until(&at, &mut reader, last);
+        let taken = sooner_or_later(&at, || match far.create_area(&what) {
+            Err(Error::AreaExists(exists)) => Ok(exists.what),
+            other => Err(Error::unavailable(format_args!("{other:?}"))),
+        });
+        assert_eq!(taken, what, "{at}");
+    }
+}

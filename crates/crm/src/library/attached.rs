@@ -61,10 +61,17 @@ impl Attachment {
         }
     }
 
-    /// The writer has another bell, which rings at once: for what was written since the server took the area, there was none.
-    pub fn rings(&self, bell: Option<OwnedFd>) {
+    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another bell. That rings at once: for
+    /// what was written since the server took the area, there was none.
+    pub fn is_writer_of(&self, ticket: u64, bell: Option<OwnedFd>) {
+        self.ticket.store(ticket, Ordering::Release);
         *self.bell.lock() = bell;
         self.ring();
+    }
+
+    /// The server did not take the area back.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.role, Role::Writer { .. }) && self.ticket() == 0
     }
 
     /// Tells the server that something was written.
@@ -171,9 +178,21 @@ impl AreaWriter {
         self.attachment.library().statistics(self.attachment.ticket())
     }
 
+    /// Does a server know this writer? No while there is none, and where one that was started meanwhile refused to take the area back:
+    /// another has made one of that name, or the node has no room. What is written then reaches who has the area mapped, and no other node.
+    /// The area is offered again every second.
+    pub fn is_served(&self) -> bool {
+        !self.attachment.is_refused() && self.attachment.session.server_now().is_some()
+    }
+
+    /// Do other nodes get by datagrams what is written? Only then a write makes a system call for it.
+    pub fn rings(&self) -> bool {
+        self.writer.wants_bell()
+    }
+
     #[inline]
     fn ring(&self) {
-        if self.writer.wants_bell() {
+        if self.rings() {
             self.attachment.ring();
         }
     }

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// How long to wait before looking for a server again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Of so many pauses one brings an offer.
+const OFFERS: u64 = 10;
+
 pub(super) struct Session {
     orb: Orb,
     path: PathBuf,
@@ -38,6 +41,8 @@ struct State {
     attachments: Vec<Weak<Attachment>>,
     /// The last one that reads each area.
     readers: HashMap<String, Weak<Attachment>>,
+    /// A writer whose area was offered to the server once more: who refused it before may have room now.
+    offered: Option<Weak<Attachment>>,
 }
 
 /// Memory that the server handed over.
@@ -147,6 +152,13 @@ impl Session {
 
     fn arrived(&self, message: Message) {
         let number = message.number;
+        if message.kind == Kind::Adopted {
+            let offered = self.state.lock().offered.take();
+            if let Some(writer) = offered.and_then(|writer| writer.upgrade()) {
+                writer.is_writer_of(number, message.descriptor);
+            }
+            return;
+        }
         if let Some(memory) = handed_over(message) {
             self.state.lock().arrived.insert(number, memory);
             self.changed.notify_all(&self.state);
@@ -157,6 +169,7 @@ impl Session {
         let mut state = self.state.lock();
         state.link = None;
         state.arrived.clear();
+        state.offered = None;
     }
 
     /// There is a server again: hands back the segments of its areas, then lets set-up go on and asks for readers' anew.
@@ -171,8 +184,7 @@ impl Session {
             // A fresh description of the file: the lock that makes us the writer stays with the old one.
             let (ticket, bell) =
                 self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
-            attachment.ticket.store(ticket, Ordering::Release);
-            attachment.rings(bell);
+            attachment.is_writer_of(ticket, bell);
         }
         // An area whose writer is gone lives on in those who read it.
         let mut handed: Vec<&str> = Vec::new();
@@ -184,6 +196,8 @@ impl Session {
             }
         }
         let readers: Vec<Weak<Attachment>> = readers.into_iter().map(Arc::downgrade).collect();
+        let refused = attachments.iter().filter(|attachment| attachment.is_refused());
+        let refused: Vec<Weak<Attachment>> = refused.map(Arc::downgrade).collect();
         self.state.lock().link = Some(link.clone());
         self.changed.notify_all(&self.state);
         step(Step::Resumed);
@@ -191,7 +205,7 @@ impl Session {
         // Apart, because a call to a node that hangs takes its time.
         std::thread::Builder::new()
             .name("crm-reattach".into())
-            .spawn(move || reattach_all(&session, &link, readers))?;
+            .spawn(move || reattach_all(&session, &link, readers, refused))?;
         Ok(())
     }
 
@@ -203,12 +217,23 @@ impl Session {
         (number, size): (u64, u32),
         file: OwnedFd,
     ) -> Result<(u64, Option<OwnedFd>), Error> {
-        let text = format!("{size} {name}");
-        passing::send(&*link.socket, Kind::HandBack, number, &text, &[file.as_fd()])?;
+        offer(link, name, (number, size), &file)?;
         step(Step::HandBackSent);
         let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
         step(Step::HandedBack);
         Ok((answer.number, answer.descriptor))
+    }
+
+    /// Offers an area again that the server refused, one after another; what it says comes to [`arrived`](Self::arrived).
+    fn offer_again(&self, link: &Link, attachment: &Arc<Attachment>) -> Result<(), Error> {
+        let Role::Writer { qos } = attachment.role else { return Ok(()) };
+        let file = attachment.segment.lock().writable_fd()?;
+        let mut state = self.state.lock();
+        if state.offered.is_none() {
+            offer(link, &attachment.name, (qos.period, qos.size), &file)?;
+            state.offered = Some(Arc::downgrade(attachment));
+        }
+        Ok(())
     }
 
     fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
@@ -247,15 +272,33 @@ impl Session {
     }
 }
 
-/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later.
-fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
-    loop {
+fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) -> Result<(), Error> {
+    Ok(passing::send(&*link.socket, Kind::HandBack, number, &format!("{size} {name}"), &[file.as_fd()])?)
+}
+
+/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later. And
+/// offers once a second what the server refused to take back.
+fn reattach_all(
+    session: &Weak<Session>,
+    link: &Link,
+    mut readers: Vec<Weak<Attachment>>,
+    mut refused: Vec<Weak<Attachment>>,
+) {
+    for round in 0_u64.. {
         let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
         readers.retain(|reader| {
             let Some(attachment) = reader.upgrade() else { return false };
             session.is_current(link) && session.reattach(link, &attachment).is_err()
         });
-        if readers.is_empty() {
+        refused.retain(|writer| writer.upgrade().is_some_and(|writer| writer.is_refused()));
+        if round % OFFERS == 0 && !refused.is_empty() {
+            // The first of them goes to the end, so that none keeps the others waiting.
+            refused.rotate_left(1);
+            if let Some(writer) = refused.last().and_then(Weak::upgrade) {
+                let _ = session.offer_again(link, &writer);
+            }
+        }
+        if readers.is_empty() && refused.is_empty() {
             return;
         }
         drop(session);

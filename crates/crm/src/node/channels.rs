@@ -7,7 +7,7 @@ use super::setup::largest;
 use super::tables::{Agent, Channel as Outgoing, Destination};
 use super::ways::Ways;
 use crate::Error;
-use crate::admission::{Grant, Refused, Wish};
+use crate::admission::{Grant, NodeAdmission, Refused, Wish};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
 use crate::plane::{Mode, PushAgent, PushSpec};
@@ -98,16 +98,25 @@ impl Shared {
     pub(super) fn enter(&self, channel: Outgoing) -> Result<u64, Error> {
         let mut tables = self.tables.lock();
         // Under the lock: who becomes the writer after this finds the channel in the table.
-        let heard = match (&channel.agent, tables.bell_of(&channel.area)) {
-            (Agent::Datagrams { dispatcher, key }, Some(bell)) => {
-                self.dispatchers[*dispatcher].hear(*key, bell)
+        let heard = match (&channel.agent, tables.areas.get(&channel.area)) {
+            (Agent::Datagrams { dispatcher, key }, Some(entry)) => {
+                let wanted = entry.segment.set_bell(true).map_err(Error::from);
+                let dispatcher = &self.dispatchers[*dispatcher];
+                // It looks when it begins to hear: a value for which nobody rang is not left lying.
+                wanted.and_then(|()| match tables.bell_of(&channel.area) {
+                    Some(bell) => Ok(dispatcher.hear(*key, bell)?),
+                    None => {
+                        dispatcher.look(*key);
+                        Ok(())
+                    }
+                })
             }
             _ => Ok(()),
         };
         if let Err(error) = heard {
             drop(tables);
             self.end(channel);
-            return Err(error.into());
+            return Err(error);
         }
         let handle = tables.number();
         tables.channels.insert(handle, channel);
@@ -136,7 +145,6 @@ impl Shared {
         };
         let agent =
             PushAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-        segment.set_bell(true)?;
         let key = self.dispatchers[dispatcher].add_push(agent).map_err(Error::unavailable)?;
         Ok(Agent::Datagrams { dispatcher, key })
     }
@@ -234,7 +242,10 @@ impl Shared {
 
     /// Gives how many pushes there were by datagrams.
     pub(super) fn end(&self, channel: Outgoing) -> u64 {
-        self.tables.lock().keep_name(&channel);
+        let mut tables = self.tables.lock();
+        tables.keep_name(&channel);
+        tables.ring_no_more(&channel.area);
+        drop(tables);
         let begun = match channel.agent {
             Agent::Member { group } => {
                 let begun = self.begun_of_group(group);
@@ -289,16 +300,34 @@ impl Shared {
             );
             return Err(refuse("declaration", reason, None, None));
         }
-        let wish = Wish { period_ns, deadline_ns: qos.deadline };
+        // A value may have to wait for the next push, and that counts, too.
+        let waits_ns = push_wait(qos);
+        if qos.deadline <= waits_ns {
+            let reason = format!(
+                "{name} cannot be guaranteed: a value may wait {waits_ns} ns for the next periodic push, the deadline is {} ns",
+                qos.deadline
+            );
+            return Err(refuse("declaration", reason, None, None));
+        }
+        let wish = Wish { period_ns, deadline_ns: qos.deadline - waits_ns };
         let channel = &Channel { size: largest(&promised, channel.size), ..*channel };
         let mut admission = self.admission.lock();
-        let answer = if pushes {
-            admission.admit_push(name, channel, wish)
-        } else {
-            admission.admit_receive(name, channel, wish)
+        let ask = |admission: &mut NodeAdmission, wish| match pushes {
+            true => admission.admit_push(name, channel, wish),
+            false => admission.admit_receive(name, channel, wish),
         };
-        answer.map(Some).map_err(|refused: Refused| {
-            let (period, deadline) = (refused.nearest_period_ns, refused.nearest_deadline_ns);
+        ask(&mut admission, wish).map(Some).map_err(|refused: Refused| {
+            let deadline = refused.nearest_deadline_ns.map(|deadline| deadline.saturating_add(waits_ns));
+            let mut period = refused.nearest_period_ns;
+            if waits_ns > 0 {
+                // Who is pushed to less often waits longer, too.
+                period = period.filter(|&period_ns| {
+                    let left = qos.deadline.checked_sub(period_ns).filter(|&left| left > 0);
+                    let grant = left
+                        .and_then(|deadline_ns| ask(&mut admission, Wish { period_ns, deadline_ns }).ok());
+                    grant.inspect(|grant| admission.release(grant)).is_some()
+                });
+            }
             refuse(
                 &refused.resource.to_string(),
                 format!("node {}: {refused}", self.config.name),
@@ -354,6 +383,14 @@ fn mode(qos: &ReaderQoS) -> Mode {
     match qos.how {
         IdlMode::PushOnWrite => Mode::OnWrite,
         IdlMode::PeriodicPush => Mode::Periodic { period_ns: qos.period.max(MIN_PERIOD_NS) },
+    }
+}
+
+/// How long a value may wait until it is pushed.
+fn push_wait(qos: &ReaderQoS) -> u64 {
+    match mode(qos) {
+        Mode::OnWrite => 0,
+        Mode::Periodic { period_ns } => period_ns,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::steps::{Step, step};
 use crate::wire::Channel;
 use isorb_rt::time::now_ns;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A channel that is being opened.
@@ -87,7 +87,7 @@ impl Shared {
             Ok(opened) => {
                 step(Step::ReplicaOpened);
                 let Opened { dispatcher, datagrams, channel, group, handle } = opened;
-                let closed = AtomicBool::new(false);
+                let (closed, entering) = (AtomicBool::new(false), AtomicUsize::new(1));
                 let earlier = before.and_then(all_counted);
                 Ok(Replica {
                     qos,
@@ -104,6 +104,7 @@ impl Shared {
                     earlier,
                     ended: OnceLock::new(),
                     unseen: OnceLock::new(),
+                    entering,
                 })
             }
             Err(error) => {
@@ -252,11 +253,14 @@ impl Shared {
         Ok(self.ways(&node.name, &server.ok_or_else(|| Error::unknown_area(name))?))
     }
 
-    /// A replica of this area with these wishes that another reader of this node has.
+    /// A replica of this area with these wishes that another reader of this node has. It stays until the caller has entered a ticket for it.
     pub(super) fn shared_replica(&self, name: &str, qos: &ReaderQoS) -> Option<Arc<Replica>> {
         let tables = self.tables.lock();
         tables.tickets.values().filter(|ticket| ticket.area == name).find_map(|ticket| match &ticket.what {
-            What::Replica(replica) if replica.qos == *qos => Some(replica.clone()),
+            What::Replica(replica) if replica.qos == *qos => {
+                replica.entering.fetch_add(1, Ordering::AcqRel);
+                Some(replica.clone())
+            }
             _ => None,
         })
     }
@@ -265,8 +269,8 @@ impl Shared {
     pub(super) fn close_unused(&self, replica: Arc<Replica>) {
         let used = {
             let tables = self.tables.lock();
-            // Somebody who is about to enter a ticket for it holds it, too.
-            Arc::strong_count(&replica) > 1 || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
+            replica.entering.load(Ordering::Acquire) > 0
+                || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
         };
         if !used {
             self.close_replica(&replica);
@@ -289,11 +293,12 @@ impl Shared {
                 && let Some(replica) = self.reopen(&name, &before)
             {
                 let replica = Arc::new(replica);
-                for ticket in self.tables.lock().tickets.values_mut() {
-                    if ticket.is_for(&before) {
-                        ticket.what = What::Replica(replica.clone());
-                    }
+                let mut tables = self.tables.lock();
+                for ticket in tables.tickets.values_mut().filter(|ticket| ticket.is_for(&before)) {
+                    ticket.what = What::Replica(replica.clone());
                 }
+                replica.entering.fetch_sub(1, Ordering::AcqRel);
+                drop(tables);
                 self.close_unused(replica);
             }
             self.close_unused(before);

@@ -20,14 +20,19 @@ impl Lib_Comm for Servant {
     fn create_area(
         &self,
         _: Upcall<'_>,
-        _: u64,
+        session: u64,
         what: AreaView<'_>,
     ) -> Result<(), lib_comm::CreateAreaError> {
-        Ok(self.shared.create_area(owned(&what))?)
+        Ok(self.shared.create_area(session, owned(&what))?)
     }
 
-    fn destroy_area(&self, _: Upcall<'_>, _: u64, name: &str) -> Result<(), lib_comm::DestroyAreaError> {
-        Ok(self.shared.destroy_area(name)?)
+    fn destroy_area(
+        &self,
+        _: Upcall<'_>,
+        session: u64,
+        name: &str,
+    ) -> Result<(), lib_comm::DestroyAreaError> {
+        Ok(self.shared.destroy_area(session, name)?)
     }
 
     fn map_writer(

@@ -52,7 +52,7 @@ impl Shared {
             if tables.sessions.len() >= self.config.limits.sessions {
                 return Err(Errno::MFILE);
             }
-            let number = tables.number();
+            let number = tables.session_number();
             tables.sessions.insert(number, Session { socket: socket.clone() });
             number
         };
@@ -141,7 +141,7 @@ impl Shared {
             match tables.areas.get(&what.name) {
                 Some(entry) if entry.segment.same_file(&segment) => true,
                 Some(_) => return None,
-                None if fits => false,
+                None if fits && !tables.making.contains_key(&what.name) => false,
                 None => return None,
             }
         };
@@ -158,8 +158,16 @@ impl Shared {
         let ticket = tables.number();
         let bell = Bell::new(tables.number()).ok()?;
         let name = what.name.clone();
-        if !known {
-            tables.bytes += geometry.total_bytes();
+        // Another may have made one of this name meanwhile.
+        let is_same = tables.areas.get(&name).map(|entry| entry.segment.same_file(&segment));
+        match is_same {
+            Some(true) => {}
+            None if !tables.making.contains_key(&name) => {
+                tables.bytes += geometry.total_bytes();
+                // The pushes for which its writer rang ended with that server.
+                let _ = segment.set_bell(false);
+            }
+            Some(false) | None => return None,
         }
         let entry = tables.areas.entry(name.clone()).or_insert(AreaEntry {
             what,

@@ -2,6 +2,7 @@
 
 use super::bells::Bell;
 use super::ways::Ways;
+use crate::Error;
 use crate::admission::Grant;
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
@@ -9,12 +10,14 @@ use crate::plane::{PushKey, ReceiveStats};
 use rustix::fd::OwnedFd;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub areas: HashMap<String, AreaEntry>,
+    /// Areas that are being made: the coordinator is asked, and the name is taken.
+    pub making: HashMap<String, Area>,
     pub sessions: HashMap<u64, Session>,
     /// Writers and readers of libraries, by ticket.
     pub tickets: HashMap<u64, Ticket>,
@@ -90,6 +93,8 @@ pub(super) struct Replica {
     pub ended: OnceLock<ReceiveStats>,
     /// Pushes that its writer's node made and it did not see.
     pub unseen: OnceLock<u64>,
+    /// Readers that are about to have a ticket for it. Changed under the tables' lock once others can find it.
+    pub entering: AtomicUsize,
 }
 
 /// The writer's end of a channel.
@@ -166,6 +171,41 @@ impl Tables {
                 self.closed.pop_front();
             }
             self.closed.push_back((dispatcher, key.number(), channel.name()));
+        }
+    }
+
+    /// A push of this area has ended; without another by datagrams, a write costs its writer no system call.
+    pub fn ring_no_more(&self, area: &str) {
+        let by_datagrams =
+            |other: &Channel| other.area == area && matches!(other.agent, Agent::Datagrams { .. });
+        if let Some(entry) = self.areas.get(area)
+            && !self.channels.values().any(by_datagrams)
+        {
+            // What was mapped for writing can be written.
+            let _ = entry.segment.set_bell(false);
+        }
+    }
+
+    /// Who has that name, or is about to.
+    pub fn area_called(&self, name: &str) -> Option<&Area> {
+        self.areas.get(name).map(|entry| &entry.what).or_else(|| self.making.get(name))
+    }
+
+    /// Is it one of ours?
+    pub fn is_session(&self, session: u64) -> Result<(), Error> {
+        match self.sessions.contains_key(&session) {
+            true => Ok(()),
+            false => Err(Error::unavailable("there is no such session")),
+        }
+    }
+
+    /// A number for a session that nobody can guess: who knows it may act for the process.
+    pub fn session_number(&self) -> u64 {
+        loop {
+            let number = super::secret();
+            if (1..u64::MAX).contains(&number) && !self.sessions.contains_key(&number) {
+                return number;
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which dispatcher, and what its threads are.
 
-use isorb_rt::priority::{Linear, Priority, PriorityMapping};
+use isorb_rt::priority::{Levels, Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{Cpus, NativeRange, SpawnError};
 #[cfg(not(loom))]
 use isorb_rt::sched::{SchedClass, ThreadSpec};
@@ -49,9 +49,31 @@ pub struct ThreadSetup {
 }
 
 impl ThreadSetup {
-    /// Threads of class `SCHED_FIFO`, CORBA priorities spread over the native ones.
+    /// Threads of class `SCHED_FIFO`, CORBA priorities spread over the native ones; where levels would fall together by that, they get
+    /// different ones ([`for_levels`](Self::for_levels)).
     pub fn fifo() -> ThreadSetup {
         ThreadSetup { mapping: Some(Arc::new(Linear(NativeRange::system()))), ..ThreadSetup::default() }
+    }
+
+    /// The same, with a native priority of its own for each of these levels: levels of a schedule mostly are next to each other, where
+    /// [`Linear`] gives them one. A mapping under which they differ is kept. Channels do this for theirs.
+    ///
+    /// A program whose ORB pushes at these priorities (`RTCurrent`, remote consumers) gives the ORB the same mapping.
+    #[must_use]
+    pub fn for_levels(mut self, levels: &[Priority]) -> ThreadSetup {
+        let Some(mapping) = &self.mapping else { return self };
+        let natives: Vec<Option<u8>> = levels.iter().map(|level| mapping.to_native(*level)).collect();
+        if natives.windows(2).any(|pair| pair[0] >= pair[1]) {
+            let system = NativeRange::system();
+            let range = NativeRange {
+                min: mapping.to_native(Priority::MIN).unwrap_or(system.min),
+                max: mapping.to_native(Priority::MAX).unwrap_or(system.max),
+            };
+            if let Some(levels) = Levels::new(range, levels) {
+                self.mapping = Some(Arc::new(levels));
+            }
+        }
+        self
     }
 
     /// Only on these processors.

@@ -211,6 +211,12 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// What was written may have rung for nobody.
+    pub fn look(&self, key: PushKey) {
+        self.shared.work.lock().plane.written_to(key, now_ns());
+        self.shared.poller.wake();
+    }
+
     /// A bell that rings for nobody any more.
     pub fn forget_bell(&self, number: u64) {
         if let Some(bell) = self.shared.work.lock().bells.forget(number) {
