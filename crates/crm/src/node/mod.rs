@@ -259,6 +259,8 @@ impl Drop for NodeServer {
         for dispatcher in &self.shared.dispatchers {
             dispatcher.stop();
         }
+        // The threads of the ORB's paths are nobody else's.
+        self.shared.end_channels(|_| true);
         for object in &self.objects {
             let _ = self.poa.deactivate_object(object);
         }
