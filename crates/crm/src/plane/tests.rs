@@ -1,6 +1,7 @@
 //! Planes in virtual time: two nodes and a link between them that takes its time a byte.
 
 mod heartbeats;
+mod two_paths;
 
 use super::*;
 use crate::memory::{Geometry, Reader, Segment, State, Writer};
