@@ -32,7 +32,7 @@ fn orb(host: &Host, second: Option<&str>) -> Orb {
 }
 
 fn node(host: &Host, name: &str, glob: &str, second: Option<&str>) -> (NodeServer, Library) {
-    node_with(host, name, glob, (second, second))
+    node_with(host, name, glob, (second, second), Duration::from_secs(3))
 }
 
 /// With a second path for datagrams, and one for calls.
@@ -41,6 +41,7 @@ fn node_with(
     name: &str,
     glob: &str,
     (second, by_call): (Option<&str>, Option<&str>),
+    silence: Duration,
 ) -> (NodeServer, Library) {
     let orb = orb(host, by_call);
     // The host's name is the lab's own.
@@ -48,7 +49,7 @@ fn node_with(
     let mut config = ServerConfig::new(name, &socket);
     config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
     config.dispatcher.second = second.map(|address| (address.parse::<IpAddr>().unwrap(), 0).into());
-    config.silence = Duration::from_secs(3);
+    config.silence = silence;
     config.answer = Duration::from_secs(1);
     config.dispatcher.multicast = Some("239.255.77.1:28991".parse().unwrap());
     host.run(|| {
@@ -123,6 +124,67 @@ fn a_channel_goes_on_over_its_second_path() {
     assert_eq!(until(&mut nodes.reader, 21), [21; 5_000]);
 }
 
+/// The first path is cut and comes back while the writer writes on: each of both readers, one of them guaranteed, sees whole values in order,
+/// and all pushes are counted.
+#[test]
+fn values_under_way_when_a_path_is_cut_are_whole_and_all_are_counted() {
+    const SECOND: [Option<&str>; 2] = [Some("10.78.0.1"), Some("10.78.0.2")];
+    let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    second_link(&lab);
+    let coordinator = orb(lab.left(), SECOND[0]);
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    // A channel that is opened anew would begin to count pushes anew.
+    let silence = Duration::from_secs(9);
+    let near = node_with(lab.left(), "near", &glob, (SECOND[0], SECOND[0]), silence);
+    let far = node_with(lab.right(), "far", &glob, (SECOND[1], SECOND[1]), silence);
+    let make = || {
+        near.1.create_area(&area("line", 5_000)).unwrap();
+        near.1.map_writer("line", QOS).unwrap()
+    };
+    let mut writer = lab.left().run(make).unwrap();
+    let sure = ReaderQoS { guaranteed: true, deadline: 200_000_000, ..on_write() };
+    let mut readers = [on_write(), sure]
+        .map(|wish| (lab.right().run(|| far.1.attach_reader("line", wish).unwrap()).unwrap(), 0_u64));
+    let counts = || far.0.status(10).0.replicas.into_iter().filter_map(|replica| replica.counts);
+    let deadline = Deadline::after(2 * PATIENCE);
+    let (mut out, mut last) = (vec![0; 5_000], 0);
+    for (plugged, switches) in [(true, 0), (false, 1), (true, 2)] {
+        lab.set_plugged(plugged).unwrap();
+        let begun = last;
+        while last < begun + 200
+            || counts().any(|counts| counts.switches < switches)
+            || readers.iter().any(|(_, seen)| *seen < begun + 200)
+        {
+            assert!(!deadline.is_past(), "{last} written, {:?}", counts().collect::<Vec<_>>());
+            last = writer.write(&vec![(last + 1) as u8; 5_000 - (last as usize + 1) % 100]).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+            for (reader, seen) in &mut readers {
+                let Ok(sample) = reader.latest(&mut out) else { continue };
+                assert!(sample.source >= *seen, "{} after {seen}", sample.source);
+                assert_eq!(sample.len, 5_000 - sample.source as usize % 100);
+                assert!(out[..sample.len].iter().all(|octet| *octet == sample.source as u8), "torn");
+                *seen = sample.source;
+            }
+        }
+    }
+    for (reader, _) in &mut readers {
+        until(reader, last);
+    }
+    loop {
+        let pushed: u64 = near.0.pushes(10).iter().map(|push| push.counts.begun).sum();
+        let counted: Vec<_> = counts().map(|counts| counts.counters).collect();
+        let sum: u64 = counted.iter().map(|c| c.complete + c.incomplete + c.lost).sum();
+        if pushed == sum && counted.len() == 2 {
+            assert!(counted.iter().all(|c| c.lost > 0), "what went into the cut: {counted:?}");
+            break;
+        }
+        assert!(!deadline.is_past(), "{pushed} pushes, {counted:?}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
 #[test]
 fn without_a_second_path_the_reader_is_told_that_the_node_is_gone() {
     let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
@@ -163,7 +225,8 @@ fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
     let (_near_server, near) = node(lab.left(), "near", &glob, Some(SECOND[0]));
     let (_far_server, far) = node(lab.right(), "far", &glob, Some(SECOND[1]));
     // The control: its datagrams have a second path, its calls have none.
-    let (_poor_server, poor) = node_with(lab.right(), "poor", &glob, (Some(SECOND[1]), None));
+    let (_poor_server, poor) =
+        node_with(lab.right(), "poor", &glob, (Some(SECOND[1]), None), Duration::from_secs(3));
     let paths = [Path::PathUdp, Path::PathOrb, Path::PathOneway, Path::PathMulticast];
     let make = |name: &str| {
         near.create_area(&area(name, 500)).unwrap();
