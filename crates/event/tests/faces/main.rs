@@ -1,6 +1,7 @@
 //! The channel as CORBA objects, called through the wire.
 
 mod datagrams;
+mod lanes;
 mod links;
 mod omniorb;
 mod real_time;
