@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Between two looks of a writer that waits for room.
-const GLANCE: Duration = Duration::from_millis(100);
+/// Between two looks of a writer that waits for room, should nobody have woken it. Tests are to see who does.
+const GLANCE: Duration = if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 64;
 /// Rings that are taken off the bell at a time; an honest peer has at most two under way.
@@ -238,9 +238,7 @@ impl SegmentStream {
         let deadline = after(self.send_timeout.load(Relaxed));
         while sent < total {
             if !self.look(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
-                if ring.about_to_write(Sleep::OnWord)? && !self.closed.load(Acquire) {
-                    ring.sleep_to_write(Deadline::after(GLANCE).earlier(deadline));
-                }
+                self.sleep_to_write(ring, Deadline::after(GLANCE).earlier(deadline))?;
                 if self.ended(ring) || !self.lives()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
@@ -252,6 +250,23 @@ impl SegmentStream {
             }
         }
         Ok(sent)
+    }
+
+    /// Sleeps on the word until there is room, the peer ends or `until`.
+    fn sleep_to_write(&self, ring: &Shared, until: Deadline) -> io::Result<()> {
+        let watch = self.watch.get();
+        if let Some(watch) = watch {
+            watch.wants_room(true);
+        }
+        let may = ring.about_to_write(Sleep::OnWord);
+        if may == Ok(true) && !self.closed.load(Acquire) && !watch.is_some_and(|watch| watch.is_gone()) {
+            ring.sleep_to_write(until);
+        }
+        if let Some(watch) = watch {
+            watch.wants_room(false);
+        }
+        may?;
+        Ok(())
     }
 
     /// Looks for a while, if the peer was last seen on another processor; says whether it is `ready`.
