@@ -95,7 +95,9 @@ impl Shared {
         std::thread::sleep(std::time::Duration::from_nanos(
             self.config.dispatcher.plane.heartbeat_ns * 3 / 2,
         ));
-        channels.into_iter().for_each(|channel| self.end(channel));
+        for channel in channels {
+            self.end(channel);
+        }
         if let Some(coordinator) = &self.coordinator {
             coordinator.call(|glob| glob.unregister_area(&self.config.name, name))?;
         }
@@ -308,6 +310,7 @@ impl Shared {
             (self.published(dispatcher), self.published_second(dispatcher));
         Ok(Description {
             what: entry.what.clone(),
+            identity: entry.segment.identity(),
             writer: entry.promised,
             host: address.ip().to_string(),
             port: address.port(),
