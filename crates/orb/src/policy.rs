@@ -116,7 +116,7 @@ impl Timeout {
     /// The time now, in nanoseconds, and the point at which it is over when it begins now: one of a second or more may end a tick of the
     /// kernel's clock late.
     #[inline]
-    pub fn from_now(self) -> (u64, Deadline) {
+    pub fn begin(self) -> (u64, Deadline) {
         Deadline::from_now(self.0)
     }
 

@@ -117,7 +117,7 @@ impl Object {
         let orb = self.orb();
         orb.check_running()?;
         let timeout = policies.timeout;
-        let (began, deadline) = timeout.from_now();
+        let (began, deadline) = timeout.begin();
         let (wary, late) = (Cell::new(false), Cell::new(false));
         let operation = operation.name;
         let exchange = None;
