@@ -75,6 +75,25 @@ fn a_schedule_that_does_not() {
     assert_eq!(sched(&folder, GOOD, &["check", "--policy", "fifo", "s.toml"]).0, Some(2));
 }
 
+/// Thirty operations would be 2^30 tasks: an answer, not a machine without memory.
+#[test]
+fn a_graph_of_too_many_ways_is_refused_by_name_and_number() {
+    let folder = Folder::new("ways");
+    let mut text = "[[operation]]\nname = \"op0\"\ncost = \"1 us\"\nperiod = \"1 s\"\n".to_owned();
+    for at in 1..=30 {
+        let on = at - 1;
+        text.push_str(&format!(
+            "[[operation]]\nname = \"op{at}\"\ncost = \"1 us\"\nafter = [\"op{on}\", \"op{on}\"]\n"
+        ));
+    }
+    let (code, _, error) = sched(&folder, &text, &["check", "s.toml"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        error.starts_with("isorb: s.toml:") && error.contains(": op14: 16384 streams release it"),
+        "{error}"
+    );
+}
+
 /// Each policy has a say in who comes first: these are in time by some and not by others.
 #[test]
 fn the_policy_decides() {

@@ -62,7 +62,11 @@ impl<R: Rack> Core<R> {
         if levels.is_empty() || levels.len() > 64 || !levels.windows(2).all(|pair| pair[0] < pair[1]) {
             return Err(StartError::NoLevels);
         }
+        let setup = config.threads.for_levels(&levels);
         let limits = config.limits;
+        if !EventPool::fits(limits.events, limits.payload) {
+            return Err(StartError::Memory);
+        }
         let kernel = Arc::new(Kernel::new(
             config.clock,
             Trace::new(
@@ -86,7 +90,7 @@ impl<R: Rack> Core<R> {
             registry: PiMutex::new(Registry::default()),
             timers,
             scheduler: config.scheduler,
-            setup: config.threads,
+            setup,
             limits,
             own_threads: config.own_threads,
             undeclared: config.undeclared,

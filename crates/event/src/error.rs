@@ -11,6 +11,9 @@ use std::fmt;
 pub enum StartError {
     /// No level of priority, more than 64, or not in ascending order.
     NoLevels,
+    /// The events that may wait take more memory than there is: [`Limits::events`](crate::Limits::events) times
+    /// [`payload`](crate::Limits::payload).
+    Memory,
     /// A thread could not be started.
     Thread(SpawnError),
 }
@@ -31,6 +34,8 @@ pub enum ConnectError {
     TooManyMasks,
     /// Its time-outs need more timers than are free.
     TooManyTimers,
+    /// Its queue takes more memory than there is ([`Quality::queue`](crate::Quality::queue)).
+    Memory,
     /// A thread for its time-outs could not be started.
     Thread(SpawnError),
     /// Readers hold all versions of the tables: consumers that run on and on while others connect.
@@ -77,6 +82,9 @@ impl fmt::Display for StartError {
             StartError::NoLevels => {
                 f.write_str("a channel has 1 to 64 levels of priority, in ascending order")
             }
+            StartError::Memory => f.write_str(
+                "the events that may wait take more memory than there is: fewer of them, or less data in each",
+            ),
             StartError::Thread(error) => error.fmt(f),
         }
     }
@@ -94,6 +102,7 @@ impl fmt::Display for ConnectError {
             }
             ConnectError::TooManyMasks => "the filters need more different masks than the channel allows",
             ConnectError::TooManyTimers => "the time-outs need more timers than are free",
+            ConnectError::Memory => "its queue takes more memory than there is",
             ConnectError::Busy => "the tables cannot be changed while consumers hold all versions of them",
             ConnectError::Destroyed => "the channel is destroyed",
         })

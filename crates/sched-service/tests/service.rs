@@ -319,3 +319,28 @@ fn poas_of_the_schedule() {
     assert_eq!(error.kind, Kind::BadInvOrder);
     orb.shutdown(true).unwrap();
 }
+
+/// Twelve operations over the wire that are released twice each by the one before: the answer names the first with too many, and the service
+/// goes on.
+#[test]
+fn a_graph_of_too_many_ways_is_an_anomaly_and_not_the_end() {
+    let orb = Orb::init(["-ORBEndPoint".into(), "127.0.0.1:0".into()]).unwrap();
+    let poa = orb.root_poa().unwrap();
+    let servant = SchedulerService::new(ScheduleConfig::default(), 64);
+    let reference: SchedulerRef = poa.activate(Arc::new(servant)).unwrap();
+    poa.manager().activate().unwrap();
+    let client = Orb::with_config(Config::default());
+    let scheduler: SchedulerRef = client.resolve(&reference.object().to_string()).unwrap();
+    let handles: Vec<i32> = (0..31).map(|at| scheduler.create(&format!("op{at}")).unwrap()).collect();
+    for (at, handle) in handles.iter().enumerate() {
+        set(&scheduler, *handle, 1, if at == 0 { 10_000_000 } else { 0 }).unwrap();
+        for _ in 0..if at == 0 { 0 } else { 2 } {
+            scheduler.add_dependency(*handle, handles[at - 1], 1, Dependency_Type_t::OneWayCall).unwrap();
+        }
+    }
+    let (_, queues, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    assert!(queues.is_empty());
+    assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyFatal);
+    assert!(anomalies[0].description.starts_with("op14: 16384 streams release it"), "{anomalies:?}");
+    assert_eq!(scheduler.lookup("op30").unwrap(), handles[30]);
+}

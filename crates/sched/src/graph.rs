@@ -12,6 +12,13 @@ use crate::{Criticality, Importance, Nanos};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Tasks that may come of one graph. Each dependency hands on every stream of the other, so that a few dozen operations could ask
+/// for more than fit into any memory.
+pub const MOST_TASKS: usize = 16_384;
+/// Pairs of a task and one after whose end it may come. Where many ways lead from one clock to an operation, each of its tasks
+/// has as many as there are ways.
+pub const MOST_RELEASES: usize = 65_536;
+
 /// An operation, by its place in its [`Graph`].
 pub type OperationId = usize;
 
@@ -157,6 +164,14 @@ pub enum GraphError {
         /// That operation.
         name: String,
     },
+    /// So many ways lead to an operation that the tasks of the graph become more than [`MOST_TASKS`], or those that release each other
+    /// more than [`MOST_RELEASES`].
+    TooMany {
+        /// The operation at which there were too many.
+        name: String,
+        /// How many streams would release it.
+        streams: usize,
+    },
 }
 
 impl fmt::Display for GraphError {
@@ -172,6 +187,11 @@ impl fmt::Display for GraphError {
             GraphError::Idle { name } => {
                 write!(f, "{name}: its period is zero, and no operation releases or calls it")
             }
+            GraphError::TooMany { name, streams } => write!(
+                f,
+                "{name}: {streams} streams release it, one for each way from a clock; a graph may have {MOST_TASKS} tasks and {MOST_RELEASES} \
+                 releases of one by another: join ways by a conjunction, or say how often by the number of calls"
+            ),
         }
     }
 }
@@ -297,8 +317,10 @@ impl Graph {
         let mut called = vec![false; self.operations.len()];
         let order = self.order()?;
         let costs = self.costs()?;
+        let mut room = MOST_TASKS;
         for id in &order {
             let operation = &self.operations[*id];
+            room = self.room_left(room, operation, &streams)?;
             let mut mine = Vec::new();
             if !operation.period.is_zero() {
                 let wait = operation.jitter;
@@ -335,6 +357,23 @@ impl Graph {
             Some(id) => Err(GraphError::Idle { name: self.operations[id].name.clone() }),
             None => Ok(streams),
         }
+    }
+
+    /// How many streams there may still be after those of this operation, of `room`: its own, and what is copied of others with what
+    /// conjunctions gathered in them.
+    fn room_left(
+        &self,
+        room: usize,
+        operation: &Operation,
+        streams: &[Vec<Stream>],
+    ) -> Result<usize, GraphError> {
+        let one_way = operation.dependencies.iter().filter(|dependency| dependency.call == Call::OneWay);
+        let handed = || one_way.clone().map(|dependency| &streams[dependency.on]);
+        let own = usize::from(!operation.period.is_zero());
+        let gathered: usize = handed().flatten().map(|stream| stream.faster.len()).sum();
+        let count = own + handed().map(Vec::len).sum::<usize>();
+        room.checked_sub(count + gathered)
+            .ok_or_else(|| GraphError::TooMany { name: operation.name.clone(), streams: count })
     }
 
     /// Whether an operation is no task here, but hands streams on.

@@ -5,7 +5,7 @@
 //! the costs behind it their time: at the part of the way between them that the weights up to here have of those up to here and behind.
 //! So along every way each has at least its own cost, whatever the weights, and the end has until its deadline.
 
-use crate::graph::{Graph, GraphError, OperationId, Stream};
+use crate::graph::{Graph, GraphError, MOST_RELEASES, OperationId, Stream};
 use crate::{Nanos, Task};
 
 /// What an operation does for one of the streams that release it.
@@ -56,13 +56,18 @@ impl Links {
         for id in graph.order()? {
             links.order.extend(first[id]..first[id + 1]);
         }
-        links.connect(&first);
+        links.connect(&first).map_err(|(operation, streams)| {
+            let name = graph.operations()[operation].name.clone();
+            GraphError::TooMany { name, streams }
+        })?;
         Ok(links)
     }
 
     /// Finds out who releases whom; `first` says where the links of each operation begin. Where several ways lead from one clock to an operation,
-    /// its streams are alike: the n-th follows the n-th, and may have to wait for any.
-    fn connect(&mut self, first: &[usize]) {
+    /// its streams are alike: the n-th follows the n-th, and may have to wait for any. Where that becomes too much it says for which operation,
+    /// and how many streams that has.
+    fn connect(&mut self, first: &[usize]) -> Result<(), (OperationId, usize)> {
+        let mut room = MOST_RELEASES;
         for at in 0..self.all.len() {
             let all = &self.all;
             let Link { operation, stream, .. } = &all[at];
@@ -86,8 +91,12 @@ impl Links {
             for (before, _) in &after {
                 self.all[*before].hands_on = true;
             }
+            let operation = self.all[at].operation;
+            let streams = first[operation + 1] - first[operation];
+            room = room.checked_sub(after.len()).ok_or((operation, streams))?;
             (self.all[at].after, self.all[at].lead) = (after, lead);
         }
+        Ok(())
     }
 
     /// Whether anybody releases anybody.

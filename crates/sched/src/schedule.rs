@@ -139,7 +139,10 @@ impl ScheduleError {
         match self {
             ScheduleError::Graph(GraphError::Cycle { path }) => path.first().map(String::as_str),
             ScheduleError::Graph(
-                GraphError::Duplicate { name } | GraphError::Unknown { name } | GraphError::Idle { name },
+                GraphError::Duplicate { name }
+                | GraphError::Unknown { name }
+                | GraphError::Idle { name }
+                | GraphError::TooMany { name, .. },
             ) => Some(name),
             ScheduleError::Task(error) => Some(&error.task),
             ScheduleError::Ceiling { task, .. } => Some(task),

@@ -357,3 +357,49 @@ fn the_example_of_the_documentation_holds() {
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert!(scheduled(example).schedulable());
 }
+
+/// A clock, and operations behind it of which each is released twice by the one before.
+fn doubles(count: usize) -> String {
+    let mut text = "[[operation]]\nname = \"op0\"\ncost = \"1 ns\"\nperiod = \"1 s\"\n".to_owned();
+    for at in 1..=count {
+        let before = at - 1;
+        text.push_str(&format!(
+            "[[operation]]\nname = \"op{at}\"\ncost = \"1 ns\"\nafter = [\"op{before}\", \"op{before}\"]\n"
+        ));
+    }
+    text
+}
+
+#[test]
+fn ways_that_double_again_and_again_are_refused_before_they_fill_memory() {
+    let most = scheduled(&doubles(7));
+    assert_eq!((most.tasks.len(), most.schedulable()), (255, true));
+    // The first with which it is too much: 2^9 tasks by 2^8 before them, or 2^14 streams beside 2^14 - 1.
+    for (count, first) in [(12, "op9: 512 streams"), (30, "op14: 16384 streams"), (60, "op14: 16384 streams")]
+    {
+        let said = read(&doubles(count)).schedule().unwrap_err().to_string();
+        let told = |text: &str| said.contains(text);
+        assert!(told(first) && told("16384 tasks") && told("65536 releases"), "{count}: {said}");
+    }
+}
+
+/// A conjunction of conjunctions waits for all their faster members: they double as well.
+#[test]
+fn faster_members_that_double_are_refused_too() {
+    let mut text = String::new();
+    for name in ["a0", "b0"] {
+        text.push_str(&format!("[[operation]]\nname = \"{name}\"\ncost = \"1 ns\"\nperiod = \"1 s\"\n"));
+    }
+    for at in 1..=40 {
+        let before = at - 1;
+        for (name, order) in [("a", ["a", "b"]), ("b", ["b", "a"])] {
+            let after = order.map(|of| format!("\"{of}{before}\"")).join(", ");
+            text.push_str(&format!(
+                "[[operation]]\nname = \"{name}{at}\"\nkind = \"conjunction\"\nafter = [{after}]\n"
+            ));
+        }
+    }
+    text.push_str("[[operation]]\nname = \"last\"\ncost = \"1 ns\"\nafter = [\"a40\"]\n");
+    let said = read(&text).schedule().unwrap_err().to_string();
+    assert!(said.contains("streams release it") && said.contains("16384 tasks"), "{said}");
+}

@@ -234,3 +234,20 @@ fn a_chain_leaves_no_room_for_what_would_break_it() {
     assert!(scheduled.withdraw(id));
     assert!(scheduled.admit("radar", &radar(15)).is_ok());
 }
+
+#[test]
+fn a_graph_of_too_many_ways_is_refused_and_holds_nothing() {
+    let mut graph = Graph::new();
+    let first = Operation { worst: Nanos::new(1), period: Nanos::from_ms(100), ..Operation::new("op0") };
+    let mut on = graph.add(first).unwrap();
+    for at in 1..=30 {
+        let twice = vec![Dependency { on, call: Call::OneWay, times: 1 }; 2];
+        let operation =
+            Operation { worst: Nanos::new(1), dependencies: twice, ..Operation::new(format!("op{at}")) };
+        on = graph.add(operation).unwrap();
+    }
+    let scheduled = scheduled();
+    let why = scheduled.admit_graph(&graph).unwrap_err().to_string();
+    assert!(why.starts_with("op14: 16384 streams release it"), "{why}");
+    assert!(scheduled.admit_graph(&chain([2, 3, 5], 80)).is_ok(), "nothing is left of it");
+}
