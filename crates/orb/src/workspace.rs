@@ -24,8 +24,6 @@ pub(crate) struct Work {
     pub region: Region,
     pub encode: Encode,
     pub block: Buffer,
-    /// Length of the last reply that was kept with its block.
-    pub last_reply: usize,
     pub seen: Box<Seen>,
 }
 
@@ -42,7 +40,7 @@ impl Work {
     pub fn new(pool: &Arc<BufferPool>) -> Work {
         let block = pool.take(4096).unwrap_or_else(|| Buffer::unpooled(4096));
         let region = Region::with_overflow(REGION, pool.clone());
-        Work { region, encode: Encode::default(), block, last_reply: 0, seen: Box::default() }
+        Work { region, encode: Encode::default(), block, seen: Box::default() }
     }
 
     /// For a thread of a lane: a region that was touched already and does not grow, or none at all.

@@ -162,10 +162,7 @@ impl Inbox {
                 self.emptied = n < room;
                 return Ok(arrived);
             }
-            // Where nothing came, the blocks stay where they were.
-            if received.is_ok() {
-                std::mem::swap(&mut self.block, into);
-            }
+            std::mem::swap(&mut self.block, into);
             got = Some(received);
         }
         self.next_any(stream, pool, (wait, deadline, timeout), got, into)
@@ -476,13 +473,6 @@ fn reply_id(header: &Header, message: &[u8]) -> u32 {
         _ => before_1_2(),
     };
     id.unwrap_or(0)
-}
-
-/// A block for a reply that may be as long as the last one was, so that it is received where it is read.
-#[cold]
-pub(crate) fn block_for_reply(pool: &Arc<BufferPool>, last: usize) -> Buffer {
-    let room = if last <= STAY { last } else { SMALL };
-    pool.take(room.max(SMALL)).unwrap_or_else(|| fresh_block(pool))
 }
 
 /// A small block; from the heap in the rare case that the pool's limit is reached.

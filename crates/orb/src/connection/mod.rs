@@ -18,7 +18,7 @@ mod slots;
 
 pub(crate) use holding::Roll;
 pub(crate) use idle::{GRACE_NS, IdleLimits};
-pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY, block_for_reply};
+pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
 

@@ -1,7 +1,7 @@
 //! One attempt of a call: one request, and the message that answers it.
 
 use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
-use crate::connection::{Arrived, Connection, SendError, block_for_reply};
+use crate::connection::{Arrived, Connection, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
@@ -240,9 +240,6 @@ impl<'a> Call<'_, 'a> {
                 server::off_path(self.orb, connection, arrived, block);
             };
             let block = &mut work.block;
-            if block.capacity() == 0 {
-                *block = block_for_reply(connection.pool(), work.last_reply);
-            }
             let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
                 Err(begun) => {
@@ -269,8 +266,7 @@ impl<'a> Call<'_, 'a> {
             {
                 return Ok(Some(Answer::Results(body, arrived.header.order, text)));
             }
-            work.last_reply = arrived.len;
-            let bytes = take_message(scope, block, arrived.len)
+            let bytes = take_message(scope, block, arrived.len, connection.pool())
                 .map_err(|exception| exception.completed(Completion::Maybe))?;
             Ok(Some(Answer::Any(arrived, bytes, text)))
         })

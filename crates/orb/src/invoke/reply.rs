@@ -233,13 +233,18 @@ pub(super) fn lost(peer: &str, completed: Completion) -> SystemException {
         .detail(format!("the connection to {peer} was lost"))
 }
 
-/// Gives a message that lies in a thread's block to the caller's scope: copied when it is short, else with its block. The thread has none
-/// then until its next call, which mostly finds this one in the pool again.
-pub(super) fn take_message<'s>(scope: &'s Scope<'s>, block: &mut Buffer, len: usize) -> Result<&'s mut [u8]> {
+/// Gives a message that lies in a thread's block to the caller's scope: copied when it is short, else with its block.
+pub(super) fn take_message<'s>(
+    scope: &'s Scope<'s>,
+    block: &mut Buffer,
+    len: usize,
+    pool: &Arc<BufferPool>,
+) -> Result<&'s mut [u8]> {
     if len <= COPY_UP_TO && scope.left() > 2 * len {
         return Ok(scope.aligned_copy(&block.bytes()[..len])?);
     }
-    let kept = scope.keep(std::mem::replace(block, Buffer::unpooled(0)))?;
+    let fresh = pool.take(4096).ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
+    let kept = scope.keep(std::mem::replace(block, fresh))?;
     Ok(&mut kept.bytes_mut()[..len])
 }
 

@@ -95,7 +95,7 @@ fn at_once(
     if orb.interceptors().server().is_some() {
         return false;
     }
-    let Work { region, encode, block, seen, .. } = work;
+    let Work { region, encode, block, seen } = work;
     let bytes = &mut block.bytes_mut()[..arrived.len];
     let Some(request) = seen.find(orb, connection, bytes, &arrived.header) else { return false };
     let Ordinary { place, found, operation } = request;
