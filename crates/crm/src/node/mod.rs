@@ -88,6 +88,8 @@ pub struct ServerConfig {
 pub struct Limits {
     /// Areas on this node.
     pub areas: usize,
+    /// Areas that one process hands back to a server that was restarted; so none can fill the node's places with areas that nobody made.
+    pub handed_back: usize,
     /// Bytes of all segments that this server made.
     pub bytes: usize,
     /// Processes with a session.
@@ -99,9 +101,16 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4,096 areas in 4 GiB, 1,024 processes, 65,536 attachments, 64 channels on the ORB's path.
+    /// 4,096 areas in 4 GiB, half of them from one process that hands them back; 1,024 processes, 65,536 attachments, 64 channels on the ORB's path.
     fn default() -> Limits {
-        Limits { areas: 4096, bytes: 4 << 30, sessions: 1024, attachments: 65_536, orb_channels: 64 }
+        Limits {
+            areas: 4096,
+            handed_back: 2048,
+            bytes: 4 << 30,
+            sessions: 1024,
+            attachments: 65_536,
+            orb_channels: 64,
+        }
     }
 }
 
@@ -332,6 +341,7 @@ impl Shared {
             std::thread::sleep(Duration::from_millis(50));
             round = round.wrapping_add(1);
             self.orb_replicas.look();
+            self.end_leaving();
             if !round.is_multiple_of(20) {
                 continue;
             }
