@@ -43,7 +43,7 @@ use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
 use isorb::{Kind, Orb, Policies, Reference};
 use isorb_rt::sync::PiMutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -162,6 +162,8 @@ pub(crate) struct Shared {
     dispatchers: Vec<Dispatcher>,
     tables: PiMutex<Tables>,
     admission: PiMutex<NodeAdmission>,
+    /// Nodes whose channels a thread is opening anew.
+    reopening: PiMutex<HashSet<String>>,
     /// Held while a group is looked for and made.
     grouping: PiMutex<()>,
     coordinator: Option<Ways<Glob_CommRef>>,
@@ -201,6 +203,7 @@ impl NodeServer {
             admission: PiMutex::new(NodeAdmission::new(&config.admission)),
             tables: PiMutex::new(Tables::default()),
             grouping: PiMutex::new(()),
+            reopening: PiMutex::default(),
             dispatchers,
             coordinator: coordinator.map(|glob| Ways::of(&glob, config.answer, Arc::default())),
             best: PiMutex::new(HashMap::new()),
@@ -319,7 +322,7 @@ impl Shared {
     }
 
     /// Twice a second: has a silent node come back? Every other second: do the nodes live that are pushed to? In a thread of its own, because calls to nodes that are gone take their time.
-    fn keep_channels(&self) {
+    fn keep_channels(self: &Arc<Self>) {
         let mut round = 0_u32;
         let mut unanswered = HashMap::new();
         while !self.stop.load(Ordering::Acquire) {
