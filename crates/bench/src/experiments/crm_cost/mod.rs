@@ -182,7 +182,7 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         let [direct, dynamic, rio, giop] =
             [rio::DIRECT, rio::DYNAMIC, rio::COLLOCATED, rio::BY_GIOP].map(|names| first("rio", names[at]));
         let what = ["a write", "a read"][at];
-        claims.push(Claim::paper(
+        claims.push(Claim::aim(
             rio - direct <= RIO_NS,
             format!("RIO in its own process: {what} takes {rio:.0} ns where the Rust call takes {direct:.0} and a dynamic one {dynamic:.0} (at most {RIO_NS:.0} more)"),
         ));

@@ -68,11 +68,19 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
             for (_, call, samples) in &mut calls_by {
                 timed(calls, samples, call);
             }
-            timed(calls, &mut direct[0], || drop(black_box(writer.write(black_box(&value)))));
-            timed(calls, &mut direct[1], || drop(black_box(reader.latest(black_box(&mut out)))));
-            let mut write = || drop(black_box(writer.write(black_box(&value))));
+            timed(calls, &mut direct[0], || {
+                let _ = black_box(writer.write(black_box(&value)));
+            });
+            timed(calls, &mut direct[1], || {
+                let _ = black_box(reader.latest(black_box(&mut out)));
+            });
+            let mut write = || {
+                let _ = black_box(writer.write(black_box(&value)));
+            };
             timed(calls, &mut dynamic[0], black_box(&mut write as &mut dyn FnMut()));
-            let mut read = || drop(black_box(reader.latest(black_box(&mut out))));
+            let mut read = || {
+                let _ = black_box(reader.latest(black_box(&mut out)));
+            };
             timed(calls, &mut dynamic[1], black_box(&mut read as &mut dyn FnMut()));
         }
         let named = |names: [&'static str; 2], samples: [Samples; 2]| names.into_iter().zip(samples);
