@@ -21,7 +21,9 @@ pub(crate) struct Head {
     pub bell: AtomicU32,
     /// What the writer promised, in nanoseconds; 0 for nothing.
     pub period: AtomicU64,
-    _pad: [u8; 16],
+    /// A number that no other area has; 0 where it does not matter.
+    pub identity: AtomicU64,
+    _pad: [u8; 8],
     pub hot: Hot,
 }
 
@@ -91,7 +93,8 @@ impl Head {
             state: AtomicU32::new(0),
             bell: AtomicU32::new(0),
             period: AtomicU64::new(0),
-            _pad: [0; 16],
+            identity: AtomicU64::new(0),
+            _pad: [0; 8],
             hot: Hot { latest: AtomicU64::new(0), signal: AtomicU32::new(0) },
         }
     }

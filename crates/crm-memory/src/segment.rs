@@ -13,6 +13,7 @@ use rustix::fs::{
     FlockOperation, MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_get_seals,
     fcntl_getfl, flock, fstat, ftruncate, memfd_create, open,
 };
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -53,6 +54,7 @@ impl Segment {
         ftruncate(&file, geometry.total_bytes() as u64)?;
         fcntl_add_seals(&file, SEALS)?;
         let mapping = Mapping::new(&file, geometry.total_bytes(), Access::Write)?;
+        mapping.head().identity.store(random(), Relaxed);
         mapping.head().describe(geometry);
         Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
     }
@@ -92,6 +94,15 @@ impl Segment {
     /// Size and histories.
     pub fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    /// A number that no other area has, from when it was made: tells an area from a later one of the same name. The area's writer may
+    /// have written over it.
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn identity(&self) -> u64 {
+        self.mapping.head().identity.load(Relaxed)
     }
 
     /// May this process write into it?
@@ -216,6 +227,11 @@ impl Segment {
     fn reopen(&self, how: OFlags) -> Result<OwnedFd, Errno> {
         open(format!("/proc/self/fd/{}", self.file.as_raw_fd()), how | OFlags::CLOEXEC, Mode::empty())
     }
+}
+
+/// The standard library keys its hashers from the system's randomness.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::idl::Lib_CommRef;
 use crate::memory::Segment;
 use crate::passing::{self, Kind, Message};
+use crate::steps::{Step, step};
 use isorb::Orb;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
@@ -199,6 +200,7 @@ impl Session {
         let refused: Vec<Weak<Attachment>> = refused.map(Arc::downgrade).collect();
         self.state.lock().link = Some(link.clone());
         self.changed.notify_all(&self.state);
+        step(Step::Resumed);
         let (session, link) = (Arc::downgrade(self), link.clone());
         // Apart, because a call to a node that hangs takes its time.
         std::thread::Builder::new()
@@ -216,7 +218,9 @@ impl Session {
         file: OwnedFd,
     ) -> Result<(u64, Option<OwnedFd>), Error> {
         offer(link, name, (number, size), &file)?;
+        step(Step::HandBackSent);
         let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
+        step(Step::HandedBack);
         Ok((answer.number, answer.descriptor))
     }
 
@@ -242,6 +246,7 @@ impl Session {
             *current = segment;
             attachment.moved.store(true, Ordering::Release);
         }
+        step(Step::Reattached);
         Ok(())
     }
 

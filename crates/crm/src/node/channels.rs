@@ -65,7 +65,7 @@ impl Shared {
             }
             Path::PathOrb | Path::PathOneway => {
                 let reader = reader.map(|reader| self.ways(offer.node, reader));
-                self.start_orb(&segment, channel, &qos, reader)
+                self.start_orb(&segment, channel, &qos, reader, offer.after)
             }
             Path::PathMulticast => Err(Error::unavailable("a group is joined, not opened")),
         };
@@ -155,6 +155,7 @@ impl Shared {
         channel: Channel,
         qos: &ReaderQoS,
         reader: Option<Ways<CRM_CommRef>>,
+        after: u64,
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or_else(|| Error::unavailable("the reader's node gave no reference"))?;
         let limit = self.config.limits.orb_channels;
@@ -169,8 +170,10 @@ impl Shared {
             false => ONLY_WAY,
         };
         let reader = reader.within(patience);
+        let mut source = segment.reader()?;
+        source.skip_to(after);
         let push = OrbPush {
-            source: segment.reader()?,
+            source,
             channel,
             reader,
             mode: mode(qos),
@@ -197,12 +200,13 @@ impl Shared {
         }
     }
 
-    pub(super) fn close_channel(&self, handle: u64) -> Result<(), Error> {
+    /// Gives how many pushes there were by datagrams.
+    pub(super) fn close_channel(&self, handle: u64) -> Result<u64, Error> {
         let channel =
             self.tables.lock().channels.remove(&handle).ok_or_else(|| Error::unknown_handle(handle))?;
-        self.end(channel);
+        let begun = self.end(channel);
         step(Step::ChannelClosed);
-        Ok(())
+        Ok(begun)
     }
 
     pub(super) fn run_channel(&self, handle: u64, run: bool) -> Result<(), Error> {
@@ -231,25 +235,34 @@ impl Shared {
             let mut tables = self.tables.lock();
             tables.channels.extract_if(|_, channel| so(channel)).map(|(_, channel)| channel).collect()
         };
-        ended.into_iter().for_each(|channel| self.end(channel));
+        for channel in ended {
+            self.end(channel);
+        }
     }
 
-    pub(super) fn end(&self, channel: Outgoing) {
+    /// Gives how many pushes there were by datagrams.
+    pub(super) fn end(&self, channel: Outgoing) -> u64 {
         let mut tables = self.tables.lock();
         tables.keep_name(&channel);
         tables.ring_no_more(&channel.area);
         drop(tables);
-        match channel.agent {
-            Agent::Member { group } => self.left_group(group),
+        let begun = match channel.agent {
+            Agent::Member { group } => {
+                let begun = self.begun_of_group(group);
+                self.left_group(group);
+                begun
+            }
             Agent::Datagrams { dispatcher, key } => {
-                self.dispatchers[dispatcher].remove_push(key);
+                self.dispatchers[dispatcher].remove_push(key).map_or(0, |stats| stats.begun)
             }
             Agent::Orb { stop, .. } => {
                 stop.store(true, Ordering::Release);
                 self.orb_channels.fetch_sub(1, Ordering::Relaxed);
+                0
             }
-        }
+        };
         self.give_back(channel.grant.as_ref());
+        begun
     }
 
     /// Admits one end of a guaranteed channel.

@@ -43,6 +43,7 @@ use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
 use isorb::{Kind, Orb, Policies, Reference};
 use isorb_rt::sync::PiMutex;
+use isorb_rt::time::now_ns;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -343,7 +344,7 @@ impl Shared {
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(50));
             round = round.wrapping_add(1);
-            self.orb_replicas.look();
+            self.orb_replicas.look(now_ns());
             self.end_leaving();
             if !round.is_multiple_of(20) {
                 continue;

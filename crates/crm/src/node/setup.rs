@@ -107,7 +107,9 @@ impl Shared {
     /// Ends the agents of areas that were destroyed, once their readers have heard of it.
     pub(super) fn end_leaving(&self) {
         let gone: Vec<_> = self.tables.lock().leaving.extract_if(.., |(told, _)| told.is_past()).collect();
-        gone.into_iter().for_each(|(_, channel)| self.end(channel));
+        for (_, channel) in gone {
+            self.end(channel);
+        }
     }
 
     pub fn map_writer(&self, session: u64, name: &str, qos: WriterQoS) -> Result<u64, Error> {
@@ -315,6 +317,7 @@ impl Shared {
             (self.published(dispatcher), self.published_second(dispatcher));
         Ok(Description {
             what: entry.what.clone(),
+            identity: entry.segment.identity(),
             writer: entry.promised,
             host: address.ip().to_string(),
             port: address.port(),

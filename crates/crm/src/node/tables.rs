@@ -6,14 +6,14 @@ use crate::Error;
 use crate::admission::Grant;
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
-use crate::plane::PushKey;
+use crate::plane::{PushKey, ReceiveStats};
 use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -81,6 +81,8 @@ pub(super) enum What {
 pub(super) struct Replica {
     pub qos: ReaderQoS,
     pub segment: Segment,
+    /// Of the writer's area.
+    pub identity: u64,
     pub dispatcher: usize,
     /// None on the ORB's path.
     pub datagrams: bool,
@@ -93,6 +95,12 @@ pub(super) struct Replica {
     pub grant: Option<Grant>,
     /// Its channel's number may be another's by now.
     pub closed: AtomicBool,
+    /// What was counted for the same readers before this was opened.
+    pub earlier: Option<ReceiveStats>,
+    /// What was counted when it was closed.
+    pub ended: OnceLock<ReceiveStats>,
+    /// Pushes that its writer's node made and it did not see.
+    pub unseen: OnceLock<u64>,
     /// Readers that are about to have a ticket for it. Changed under the tables' lock once others can find it.
     pub entering: AtomicUsize,
 }

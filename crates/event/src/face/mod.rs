@@ -12,6 +12,7 @@ mod options;
 mod patience;
 mod registered;
 mod udp;
+mod words;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]
 pub mod standard {
@@ -26,7 +27,7 @@ pub mod plain;
 pub mod stamped;
 
 pub use cos::StandardFace;
-pub use link::{LinkError, Neighbourhood};
+pub use link::{LinkError, LinkOptions, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
 pub use registered::RegisteredOperations;
 pub use udp::{UdpGateway, UdpOptions};

@@ -1,6 +1,8 @@
 //! The channel as CORBA objects, called through the wire.
 
+mod bad_way;
 mod datagrams;
+mod lanes;
 mod links;
 mod omniorb;
 mod real_time;

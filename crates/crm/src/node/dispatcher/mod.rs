@@ -373,8 +373,10 @@ impl Shared {
                 }
                 Turn::Choose { receive, to, via, len } => {
                     let own = self.work.lock().socket_of(receive, via).cloned();
+                    step(Step::ChoiceMade);
                     // It is said again.
                     let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
+                    step(Step::ChoiceSent);
                     Deadline::PAST
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
