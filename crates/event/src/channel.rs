@@ -33,10 +33,11 @@ impl Channel {
     pub fn new(config: Config) -> Result<Channel, StartError> {
         let (configuration, strategy, setup) =
             (config.configuration, config.strategy, config.threads.clone());
+        let count = config.levels.len();
         let core = Core::start(config, Replaceable::default())?;
         let channel = Channel { core };
         let row = channel.row(configuration, strategy, &setup)?;
-        channel.core.install(row, Deadline::NONE).map_err(|_| StartError::NoLevels)?;
+        channel.core.install(row, Deadline::NONE).map_err(|_| StartError::Levels { count })?;
         Ok(channel)
     }
 

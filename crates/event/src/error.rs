@@ -10,7 +10,10 @@ use std::fmt;
 #[non_exhaustive]
 pub enum StartError {
     /// No level of priority, more than 64, or not in ascending order.
-    NoLevels,
+    Levels {
+        /// So many were given.
+        count: usize,
+    },
     /// A thread could not be started.
     Thread(SpawnError),
 }
@@ -74,9 +77,11 @@ impl From<NotAdmitted> for ConnectError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::NoLevels => {
-                f.write_str("a channel has 1 to 64 levels of priority, in ascending order")
-            }
+            StartError::Levels { count } => write!(
+                f,
+                "a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; a schedule has one for each period, \
+                 deadline or priority that is different, under edf and mlf one"
+            ),
             StartError::Thread(error) => error.fmt(f),
         }
     }

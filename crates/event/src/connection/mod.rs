@@ -1,5 +1,6 @@
 //! A connected consumer: its queue, and how it is called.
 
+mod place;
 mod traced;
 
 use crate::batch::{Batch, Item, Queued};
@@ -17,6 +18,7 @@ use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use isorb_rt::sync::{EventCount, PiMutex};
 use isorb_rt::time::Deadline;
+use place::Place;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -54,7 +56,7 @@ pub(crate) struct Connection {
     /// Apart from the others, since it is raised by every event.
     pushed: Tally,
     latencies: Option<Box<Counted>>,
-    placement: Placement,
+    place: Place,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
@@ -106,7 +108,7 @@ impl Connection {
             counters: Counters::default(),
             pushed: Tally::default(),
             latencies: kernel.latencies.then(|| Box::new(Counted::new())),
-            placement,
+            place: Place::new(&placement),
             consumer,
             own_dispatch,
             queue: PiMutex::new(Queue {
@@ -128,7 +130,16 @@ impl Connection {
     }
 
     pub(crate) fn priority(&self) -> Priority {
-        self.placement.priority
+        self.place.priority()
+    }
+
+    /// The scheduler has put it here. What waits is served where it was; whoever was demoted stays so.
+    pub(crate) fn put_at(&self, placement: &Placement) {
+        let before = self.kernel.level(self.place.priority());
+        self.place.set(placement);
+        let level = self.kernel.level(placement.priority);
+        let _ = self.level.compare_exchange(before, level, Relaxed, Relaxed);
+        self.consumer.placed(placement.priority);
     }
 
     /// The dispatcher that it brought with it.
@@ -161,7 +172,7 @@ impl Connection {
     }
 
     pub(crate) fn deadline(&self) -> Option<std::time::Duration> {
-        self.placement.deadline
+        self.place.deadline().map(std::time::Duration::from_nanos)
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -394,16 +405,14 @@ impl Connection {
     /// Where its next push stands among its priority; lower first.
     pub(crate) fn key(&self) -> u64 {
         let since = || self.queue.lock().waiting.front().map_or(0, |w| w.since);
-        let ns = |d: Option<std::time::Duration>| d.map_or(0, |d| d.as_nanos() as u64);
-        match self.placement.sub_priority {
-            SubPriority::Static(value) => (i64::from(i32::MAX) - i64::from(value)) as u64,
-            SubPriority::Deadline if self.placement.deadline.is_some() => {
-                since().saturating_add(ns(self.placement.deadline))
+        match (self.place.sub_priority(), self.place.deadline()) {
+            (SubPriority::Static(value), _) => (i64::from(i32::MAX) - i64::from(value)) as u64,
+            (SubPriority::Deadline, Some(deadline)) => since().saturating_add(deadline),
+            (SubPriority::Laxity, Some(deadline)) => {
+                let worst = self.place.worst_case().unwrap_or(0);
+                since().saturating_add(deadline).saturating_sub(worst)
             }
-            SubPriority::Laxity if self.placement.deadline.is_some() => since()
-                .saturating_add(ns(self.placement.deadline))
-                .saturating_sub(ns(self.placement.worst_case)),
-            SubPriority::Deadline | SubPriority::Laxity => u64::MAX,
+            (_, None) => u64::MAX,
         }
     }
 
@@ -443,7 +452,7 @@ impl Connection {
         let begin = *now;
         let trace = &self.kernel.trace;
         let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
-        let used = self.placement.worst_case.map(|worst| (worst, clock.cpu_ns()));
+        let used = self.place.worst_case().map(|worst| (worst, clock.cpu_ns()));
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
@@ -456,18 +465,17 @@ impl Connection {
         if let Some(latencies) = &self.latencies
             && self.kernel.trace.is_on()
         {
-            let deadline = self.placement.deadline.map(|deadline| deadline.as_nanos() as u64);
-            latencies.count(since, begin, *now, deadline);
+            latencies.count(since, begin, *now, self.place.deadline());
         }
-        if let Some(deadline) = self.placement.deadline {
-            let deadline = since.saturating_add(deadline.as_nanos() as u64);
+        if let Some(deadline) = self.place.deadline() {
+            let deadline = since.saturating_add(deadline);
             if *now > deadline {
                 count(&self.counters.missed);
                 self.record(What::Miss, *now, *now - deadline, deadline);
             }
         }
-        if let Some((worst, before)) = used {
-            let (used, declared) = (clock.cpu_ns().saturating_sub(before), worst.as_nanos() as u64);
+        if let Some((declared, before)) = used {
+            let used = clock.cpu_ns().saturating_sub(before);
             if used > declared {
                 self.overran(used, declared, *now);
             }

@@ -28,5 +28,5 @@ pub mod stamped;
 pub use cos::StandardFace;
 pub use link::{LinkError, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
-pub use registered::RegisteredOperations;
+pub use registered::{LevelsError, RegisteredOperations};
 pub use udp::{UdpGateway, UdpOptions};

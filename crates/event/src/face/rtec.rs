@@ -201,8 +201,7 @@ impl ProxyPushSupplier for ToConsumer {
             current: shared.dispatch.as_ref().map(|_| consumer.object().orb().rt_current()),
             priority: AtomicI16::new(-1),
         });
-        let proxy = shared.channel.for_consumers().connect(remote.clone(), qos).map_err(refused)?;
-        remote.priority.store(proxy.priority().map_or(-1, Priority::get), Relaxed);
+        let proxy = shared.channel.for_consumers().connect(remote, qos).map_err(refused)?;
         state.proxy = Some(proxy);
         let me: Weak<dyn Connected> = self.me.clone();
         state.watch = Some(shared.control.watch(consumer.object(), me));
@@ -352,6 +351,10 @@ impl consumer::PushConsumer for RemoteConsumer {
 
     fn rest(&self) -> std::time::Duration {
         self.patience.rest()
+    }
+
+    fn placed(&self, priority: Priority) {
+        self.priority.store(priority.get(), Relaxed);
     }
 
     fn disconnected(&self) {
