@@ -171,6 +171,12 @@ impl<R: Rack> Channel<R> {
         self.core.kernel.totals.read()
     }
 
+    /// A supplier at the other end of a network was removed.
+    #[cfg(not(loom))]
+    pub(crate) fn lost_supplier(&self) {
+        crate::counters::count(&self.core.kernel.totals.suppliers_lost);
+    }
+
     /// Serves the most urgent push that waits, on this thread, if the dispatching is driven by hand. Says whether there was one.
     pub fn step(&self) -> bool {
         self.core.step()

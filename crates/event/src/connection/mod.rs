@@ -60,6 +60,7 @@ pub(crate) struct Connection {
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
+    only_anys: bool,
     queue: PiMutex<Queue>,
     room: EventCount,
     /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
@@ -110,6 +111,7 @@ impl Connection {
             latencies: kernel.latencies.then(|| Box::new(Counted::new())),
             place: Place::new(&placement),
             consumer,
+            only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,
             queue: PiMutex::new(Queue {
                 waiting: VecDeque::with_capacity(quality.queue.max(1)),
@@ -287,6 +289,9 @@ impl Connection {
     }
 
     pub(crate) fn enqueue_one(&self, current: &Current<'_>, now: &mut u64) -> Fate {
+        if self.only_anys && current.event.data.any.is_empty() {
+            return Fate::Gone;
+        }
         match current.keep() {
             Ok(kept) => self.put(Queued::One(Item::Kept(kept)), now),
             Err(cause) => self.not_kept(cause, *now),

@@ -7,10 +7,14 @@
 mod any;
 mod control;
 mod cos;
+mod cos_pull;
 mod link;
+mod observers;
 mod options;
 mod patience;
+mod proxies;
 mod registered;
+mod teller;
 mod udp;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]

@@ -1,8 +1,10 @@
 //! The channel as CORBA objects, called through the wire.
 
 mod datagrams;
+mod gone;
 mod links;
 mod omniorb;
+mod pulling;
 mod real_time;
 mod standard;
 mod urgency;
