@@ -75,7 +75,7 @@ fn stored(time: Option<Duration>) -> u64 {
     time.map_or(NONE, |time| u64::try_from(time.as_nanos()).unwrap_or(NONE - 1).min(NONE - 1))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
