@@ -1,32 +1,10 @@
 //! Calls over TLS: references name the port, both sides know each other, and nothing else changes.
 
-use isorb::{Config, Kind, Orb, Reference};
-use isorb_tests::Parrot;
+mod common;
+
+use common::{authority, orb, serve};
+use isorb::{Config, Kind, Orb};
 use isorb_tests::steady::PathRef;
-use isorb_tls::Tls;
-use isorb_tls::testing::Authority;
-use std::path::Path;
-use std::sync::Arc;
-
-fn authority(name: &str) -> Authority {
-    Authority::at(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id())))
-        .unwrap()
-}
-
-fn orb(authority: &Authority, name: &str, endpoints: &[&str]) -> Orb {
-    let tls = Tls::new(authority.member(name).unwrap()).unwrap();
-    let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
-    let config = Config { endpoints, lane_threads: 1, ..Config::default() };
-    Orb::with_config_and(config, |info| info.add_transport(Arc::new(tls)).map_err(|error| panic!("{error}")))
-        .unwrap()
-}
-
-fn serve(server: &Orb) -> String {
-    let near: PathRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
-    let background = server.clone();
-    std::thread::spawn(move || background.run());
-    near.object().to_string()
-}
 
 #[test]
 fn calls_cross_in_both_forms_of_concurrency() {
@@ -54,18 +32,4 @@ fn calls_cross_in_both_forms_of_concurrency() {
         far.ping().unwrap();
         server.shutdown(true).unwrap();
     }
-}
-
-#[test]
-fn a_server_may_speak_both() {
-    let ours = authority("both");
-    let server = orb(&ours, "server", &["127.0.0.1:0", "giop:ssl:127.0.0.1:0"]);
-    let reference = serve(&server);
-    let over = |client: &Orb| {
-        let far: PathRef = client.resolve(&reference).unwrap();
-        far.ping().unwrap();
-    };
-    over(&Orb::with_config(Config::default()));
-    over(&orb(&ours, "client", &[]));
-    server.shutdown(true).unwrap();
 }

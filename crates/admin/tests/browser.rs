@@ -7,7 +7,9 @@ mod chromium;
 
 use chromium::Browser;
 use isorb_admin::{Admin, ChannelSource, MemorySource, Options, OtherPage, Source, Together};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality};
+use isorb_event::{
+    Channel, Config, ConsumerQos, Event, Failure, Filter, PushConsumer, Quality, Strategy, VirtualClock,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,6 +97,57 @@ fn the_numbers_change_while_one_looks() {
     until("the page says that it is alone", || {
         browser.run("return document.getElementById('link').className") == "lost"
     });
+}
+
+/// How deep queues are, and how late what waited was, is seen as it changes.
+#[test]
+fn queues_fill_and_empty_before_ones_eyes() {
+    let strategy = Strategy::ByHand { upcalls: false };
+    let clock = Arc::new(VirtualClock::new());
+    let channel = Channel::new(Config {
+        trace: true,
+        latencies: true,
+        own_threads: false,
+        clock: Arc::new(clock.clone()),
+        ..Config::with(strategy)
+    })
+    .unwrap();
+    let options = Options { interval: Duration::from_millis(100), ..Options::default() };
+    let source = ChannelSource::new(&channel, 1024);
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), options, source).unwrap();
+    let quality = Quality { queue: 4, deadline: Some(Duration::from_millis(1)), ..Quality::default() };
+    let deep = ConsumerQos::of("deep", Filter::of(20, 1)).quality(quality);
+    let _deep = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), deep).unwrap();
+    let Some(mut browser) = Browser::start() else {
+        return println!("{}", chromium::MISSING);
+    };
+    browser.open(&format!("http://{}/", admin.address()));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let mut shows = |waiting: &str, others: [(&str, &str); 3]| {
+        until("what waits is shown", || field(&mut browser, "deep", "waiting") == waiting);
+        for (column, wanted) in others {
+            until(column, || field(&mut browser, "deep", column) == wanted);
+        }
+    };
+    shows("0 of 4", [("pushed", "0"), ("missed", "0"), ("lost", "0")]);
+    (0..3).for_each(|_| _ = supplier.push(&Event::new(20, 1)));
+    shows("3 of 4", [("pushed", "0"), ("missed", "0"), ("lost", "0")]);
+    // Two more than there is room for.
+    (0..3).for_each(|_| _ = supplier.push(&Event::new(20, 1)));
+    shows("4 of 4", [("pushed", "0"), ("missed", "0"), ("lost", "2")]);
+    clock.advance(3_000_000);
+    (0..2).for_each(|_| assert!(channel.step()));
+    shows("2 of 4", [("pushed", "2"), ("missed", "2"), ("least_laxity", "-2.00 ms")]);
+    while channel.step() {}
+    // One in time.
+    supplier.push(&Event::new(20, 1));
+    assert!(channel.step());
+    shows("0 of 4", [("pushed", "5"), ("missed", "4"), ("lost", "2")]);
+    for histogram in ["waited", "response", "laxity"] {
+        let bars = format!("return document.querySelectorAll('[data-field={histogram}] svg rect').length");
+        assert!(browser.run(&bars).as_u64() > Some(0), "{histogram}");
+    }
+    assert_eq!(browser.complaints(), Vec::<Value>::new());
 }
 
 #[test]

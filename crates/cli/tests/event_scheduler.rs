@@ -315,3 +315,46 @@ fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
         }
     }
 }
+
+/// The verdict is for how consumers are really served: what contradicts it is refused at the start and later, and what weakens it is said.
+#[test]
+fn what_serves_consumers_is_what_they_were_admitted_for() {
+    let folder = Folder::new("event-agreement");
+    let file = folder.file("s.toml");
+    std::fs::write(&file, "[[operation]]\nname = 'imu'\ncost = '2 ms'\nperiod = '10 ms'\n").unwrap();
+    let (code, _, error) = run(&["event-channel", "--schedule", &file, "--push-threads", "0"]);
+    assert!(
+        code == Some(1) && error.contains("it needs --dispatching threads, single or upcalls"),
+        "{error}"
+    );
+    // It ends since it cannot say where it is.
+    let nowhere = folder.file("absent/ior");
+    let ends = ["event-channel", "--schedule", &file, "--ior-file", &nowhere, "--real-time", "off"];
+    let (code, _, error) = run(&ends);
+    assert!(
+        code == Some(1) && error.contains("as if threads were real-time ones, and these are not"),
+        "{error}"
+    );
+    let (_, _, error) = run(&[&ends[..1], &ends[3..]].concat());
+    assert!(!error.contains("as if threads"), "nobody is admitted without a schedule: {error}");
+
+    let own = ["--schedule", &file, "--push-threads", "0", "--dispatching", "threads"];
+    let (served, _) = channel(&own);
+    let control = |arguments: &[&str]| run(&[&["event-control", &served.url], arguments].concat());
+    for (modules, dispatching, allowed) in [
+        ("full", "single", false),
+        ("full", "upcalls", false),
+        ("full", "none", false),
+        ("filtering", "threads", false),
+        ("broadcaster", "none", false),
+        ("full", "threads", true),
+    ] {
+        let (code, _, error) = control(&["--configuration", modules, "--dispatching", dispatching]);
+        assert_eq!(code == Some(0), allowed, "{modules}, {dispatching}: {error}");
+        assert_eq!(error.contains("its schedule admitted consumers for"), !allowed, "{error}");
+    }
+    // Where remote consumers have threads of their own, the channel's dispatching is no matter of theirs.
+    let (served, _) = channel(&["--schedule", &file]);
+    let (code, _, error) = run(&["event-control", &served.url, "--configuration", "filtering"]);
+    assert_eq!(code, Some(0), "{error}");
+}

@@ -2,7 +2,7 @@
 
 use crate::geometry::Geometry;
 use core::fmt;
-use isorb_rt::sync::atomic::Ordering::{Relaxed, Release};
+use isorb_rt::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// "isorbcrm" and the version of the layout.
@@ -21,7 +21,9 @@ pub(crate) struct Head {
     pub bell: AtomicU32,
     /// What the writer promised, in nanoseconds; 0 for nothing.
     pub period: AtomicU64,
-    _pad: [u8; 16],
+    /// A number that no other area has; 0 where it does not matter.
+    pub identity: AtomicU64,
+    _pad: [u8; 8],
     pub hot: Hot,
 }
 
@@ -91,7 +93,8 @@ impl Head {
             state: AtomicU32::new(0),
             bell: AtomicU32::new(0),
             period: AtomicU64::new(0),
-            _pad: [0; 16],
+            identity: AtomicU64::new(0),
+            _pad: [0; 8],
             hot: Hot { latest: AtomicU64::new(0), signal: AtomicU32::new(0) },
         }
     }
@@ -106,6 +109,20 @@ impl Head {
     /// The state, unless it is none that there is.
     pub fn state(&self) -> Option<State> {
         State::from_code(load_acquire_32(&self.state))
+    }
+
+    /// Asks the writer to ring after each value. A value that it did not ring for can be seen when this returns: of two who each write and then
+    /// look, over a fence that both have, one at least sees what the other wrote.
+    pub fn set_bell(&self, wanted: bool) {
+        self.bell.store(u32::from(wanted), Relaxed);
+        fence(SeqCst);
+    }
+
+    /// The other side, after the value.
+    #[inline]
+    pub fn wants_bell(&self) -> bool {
+        fence(SeqCst);
+        self.bell.load(Relaxed) != 0
     }
 
     pub fn set_state(&self, state: State) {

@@ -135,6 +135,23 @@ fn loom_a_sleeper_misses_no_end() {
 }
 
 #[test]
+fn loom_whoever_wants_a_bell_sees_the_value_or_hears_of_it() {
+    loom::model(|| {
+        let area = Area::new(0);
+        let other = area.clone();
+        // As a channel is opened while the writer writes: the agent that is new looks once, and then when it rings.
+        let writer = thread::spawn(move || {
+            write(other.ring(), 1);
+            other.head.wants_bell()
+        });
+        area.head.set_bell(true);
+        let seen = area.ring().latest();
+        let rang = writer.join().unwrap();
+        assert!(seen == 1 || rang, "it would be missed");
+    });
+}
+
+#[test]
 fn loom_two_readers_do_not_disturb_each_other() {
     loom::model(|| {
         let area = Area::new(1);

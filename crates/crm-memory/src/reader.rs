@@ -117,6 +117,16 @@ impl Reader {
         Err(ReadError::Lapped)
     }
 
+    /// Takes all values up to number `n` for read. One that has not been written yet changes nothing.
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn skip_to(&mut self, n: u64) {
+        if n <= self.sequence() {
+            self.seen = self.seen.max(n);
+        }
+    }
+
     /// Copies the value that was written `back` values before the latest. Does not count as reading it.
     ///
     /// # Errors
@@ -304,6 +314,24 @@ mod tests {
         assert_eq!(reader.history(2, &mut out).unwrap().sequence, 5);
         assert_eq!(reader.history(3, &mut out), Err(ReadError::Gone));
         assert_eq!(reader.history(0, &mut out[..2]), Err(ReadError::BufferTooSmall { needed: 3 }));
+    }
+
+    #[test]
+    fn a_reader_goes_on_where_another_was() {
+        let segment = segment(16, 3);
+        let mut writer = segment.writer().unwrap();
+        for n in 1..=5u8 {
+            writer.write(&[n]).unwrap();
+        }
+        let (mut reader, mut out) = (segment.reader().unwrap(), [0; 16]);
+        reader.skip_to(6);
+        assert_eq!(reader.seen(), 0, "that is of another area");
+        reader.skip_to(3);
+        let sample = reader.next(&mut out).unwrap().unwrap();
+        assert_eq!((sample.sequence, sample.missed, out[0]), (4, 0, 4));
+        reader.skip_to(1);
+        assert_eq!(reader.next(&mut out).unwrap().unwrap().sequence, 5);
+        assert_ne!(segment.identity(), Segment::create("test", segment.geometry()).unwrap().identity());
     }
 
     #[test]

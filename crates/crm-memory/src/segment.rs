@@ -13,6 +13,7 @@ use rustix::fs::{
     FlockOperation, MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_get_seals,
     fcntl_getfl, flock, fstat, ftruncate, memfd_create, open,
 };
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -53,6 +54,7 @@ impl Segment {
         ftruncate(&file, geometry.total_bytes() as u64)?;
         fcntl_add_seals(&file, SEALS)?;
         let mapping = Mapping::new(&file, geometry.total_bytes(), Access::Write)?;
+        mapping.head().identity.store(random(), Relaxed);
         mapping.head().describe(geometry);
         Ok(Segment { file: Arc::new(file), mapping: Arc::new(mapping), geometry })
     }
@@ -94,6 +96,15 @@ impl Segment {
         self.geometry
     }
 
+    /// A number that no other area has, from when it was made: tells an area from a later one of the same name. The area's writer may
+    /// have written over it.
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn identity(&self) -> u64 {
+        self.mapping.head().identity.load(Relaxed)
+    }
+
     /// May this process write into it?
     pub fn is_writable(&self) -> bool {
         self.mapping.access() == Access::Write
@@ -119,7 +130,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether the writer is to ring ([`Writer::wants_bell`]) after each value.
+    /// Whether the writer is to ring ([`Writer::wants_bell`]) after each value. A value for which it does not ring yet can be read when this returns.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.
@@ -127,7 +138,7 @@ impl Segment {
         if !self.is_writable() {
             return Err(Errno::ACCESS);
         }
-        self.mapping.head().bell.store(u32::from(wanted), Relaxed);
+        self.mapping.head().set_bell(wanted);
         Ok(())
     }
 
@@ -216,6 +227,11 @@ impl Segment {
     fn reopen(&self, how: OFlags) -> Result<OwnedFd, Errno> {
         open(format!("/proc/self/fd/{}", self.file.as_raw_fd()), how | OFlags::CLOEXEC, Mode::empty())
     }
+}
+
+/// The standard library keys its hashers from the system's randomness.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -133,13 +133,14 @@ impl Writer {
         Ok(self.latest)
     }
 
-    /// Does the segment's owner want to be told of each value? How is between it and the writer's library.
+    /// Does the segment's owner want to be told of each value? To be asked after the value is written: who wants it from then on sees the value. How it is
+    /// told is between it and the writer's library.
     ///
     /// # Real-time
-    /// One load.
+    /// A fence and a load.
     #[inline]
     pub fn wants_bell(&self) -> bool {
-        self.mapping.head().bell.load(Relaxed) != 0
+        self.mapping.head().wants_bell()
     }
 
     /// The sequence number of the last value; 0 for none.

@@ -391,6 +391,33 @@ mod tests {
     }
 
     #[test]
+    fn the_period_that_is_called_admissible_is_and_a_shorter_one_is_not() {
+        // Two of three 8 KiB values every 2 ms are more than the link carries; its processor could.
+        // More than a link of 100 Mbit/s carries; more than a slow processor can send, on a link that carries everything.
+        let costs = Costs { datagram_ns: 60_000, ..Costs::default() };
+        let slow = NodeConfig { costs, link_bits_per_s: 100_000_000_000, ..NodeConfig::default() };
+        let cases = [
+            (NodeConfig::default(), Resource::Link, 20_000, Wish { period_ns: 2 * MS, deadline_ns: 40 * MS }),
+            (slow, Resource::Cpu, 2_500, Wish { period_ns: MS / 4, deadline_ns: 40 * MS }),
+        ];
+        for (config, resource, size, wish) in cases {
+            let mut node = NodeAdmission::new(&config);
+            let seldom = Wish { period_ns: 100 * MS, deadline_ns: 100 * MS };
+            node.admit_push("first", &channel(1000), seldom).unwrap();
+            let refused = node.admit_push("radar", &channel(size), wish).unwrap_err();
+            assert_eq!(refused.resource, resource, "{refused}");
+            let period_ns = refused.nearest_period_ns.unwrap_or_else(|| panic!("{refused}"));
+            assert!(period_ns > wish.period_ns, "{refused}");
+            let shorter = Wish { period_ns: period_ns / 10 * 9, ..wish };
+            assert!(node.admit_push("radar", &channel(size), shorter).is_err(), "{refused}");
+            assert!(
+                node.admit_push("radar", &channel(size), Wish { period_ns, ..wish }).is_ok(),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
     fn the_guarantee_leaves_time_to_wait() {
         let mut node = NodeAdmission::new(&NodeConfig::default());
         let wish = Wish { period_ns: 100 * MS, deadline_ns: 80 * MS };

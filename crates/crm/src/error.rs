@@ -142,6 +142,7 @@ operations! {
     crm_comm::DescribeError { UnknownArea }
     crm_comm::OpenChannelError { UnknownArea WrongSize NotAdmitted Unavailable }
     crm_comm::CloseChannelError { UnknownHandle }
+    glob_comm::RegisterNodeError { Unavailable }
     glob_comm::AliveError { UnknownNode }
     glob_comm::RegisterAreaError { AreaExists UnknownNode }
     glob_comm::LocateError { UnknownArea }

@@ -26,7 +26,6 @@ const PERIOD_NS: u64 = 20_000_000;
 /// A session as the protocol has it, without a library that means well.
 struct RawSession {
     socket: OwnedFd,
-    bell: OwnedFd,
     number: u64,
     server: Lib_CommRef,
 }
@@ -35,25 +34,38 @@ impl RawSession {
     fn open(orb: &Orb, socket: &FilePath) -> Option<RawSession> {
         let socket = passing::connect_to(socket).ok()?;
         match passing::receive(&socket).ok()?? {
-            Message { kind: Kind::Hello, number, text, descriptor: Some(bell) } => {
+            Message { kind: Kind::Hello, number, text, .. } => {
                 let server = orb.resolve::<Lib_CommRef>(&text).ok()?;
-                Some(RawSession { socket, bell, number, server })
+                Some(RawSession { socket, number, server })
             }
             _ => None,
         }
     }
 
-    /// The memory of an area that this session writes.
-    fn area(&self, name: &str) -> OwnedFd {
+    /// An area that this session writes.
+    fn area(&self, name: &str) -> Wilderness {
         let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
         self.server.create_area(self.number, &what).unwrap();
-        let ticket =
-            self.server.map_writer(self.number, name, WriterQoS { period: PERIOD_NS, size: 0 }).unwrap();
-        let message = passing::receive(&self.socket).unwrap().unwrap();
-        assert_eq!((message.kind, message.number), (Kind::Segment, ticket));
-        message.descriptor.unwrap()
+        self.writes(name).unwrap()
     }
 
+    /// The same, where it is there.
+    fn writes(&self, name: &str) -> Option<Wilderness> {
+        let qos = WriterQoS { period: PERIOD_NS, size: 0 };
+        let ticket = self.server.map_writer(self.number, name, qos).ok()?;
+        let message = passing::receive(&self.socket).unwrap().unwrap();
+        assert_eq!((message.kind, message.number), (Kind::Segment, ticket));
+        Some(Wilderness { file: message.descriptor.unwrap(), bell: message.bell.unwrap() })
+    }
+}
+
+/// What a writer has in its hands.
+struct Wilderness {
+    file: OwnedFd,
+    bell: OwnedFd,
+}
+
+impl Wilderness {
     fn ring(&self, count: u64) {
         let _ = rustix::io::write(&self.bell, &count.to_ne_bytes());
     }
@@ -62,23 +74,23 @@ impl RawSession {
 /// In a process of its own, which lives until it is killed.
 pub(crate) fn begin(how: &str, orb: &Orb, socket: &FilePath) {
     let session = RawSession::open(orb, socket).unwrap();
-    let file = session.area("wild");
+    let area = session.area("wild");
     match how {
-        "scribbles" => drop(std::thread::spawn(move || scribble(&session, file))),
-        "rings" => drop(std::thread::spawn(move || ring(&session, file))),
+        "scribbles" => drop(std::thread::spawn(move || scribble(session, area))),
+        "rings" => drop(std::thread::spawn(move || ring(session, area))),
         "babbles" => {
             let (orb, socket) = (orb.clone(), socket.to_owned());
-            std::thread::spawn(move || babble(&orb, &socket, session));
+            std::thread::spawn(move || babble(&orb, &socket, session, area));
         }
         _ => panic!("{how}"),
     }
 }
 
 /// Writes values, and between them over whatever says where they are, how long they are and what their numbers are.
-fn scribble(session: &RawSession, file: OwnedFd) {
+fn scribble(_session: RawSession, area: Wilderness) {
     /// Of the head: epoch, state and bell, period, latest, signal.
     const HEAD: [u64; 5] = [24, 32, 40, 64, 72];
-    let segment = Segment::attach(file).unwrap();
+    let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
     let file = File::from(segment.writable_fd().unwrap());
     let geometry = segment.geometry();
     let slots = geometry.buffers() as u64;
@@ -115,7 +127,7 @@ fn scribble(session: &RawSession, file: OwnedFd) {
             file.write_all_at(&octets, 256 + n % slots * slot_bytes).unwrap();
             file.write_all_at(&n.to_ne_bytes(), 64).unwrap();
         }
-        session.ring(1);
+        area.ring(1);
         if round == 100_000 {
             // Whoever maps it from now on finds neither size nor number of buffers.
             file.write_all_at(&[0xff; 16], 8).unwrap();
@@ -124,32 +136,34 @@ fn scribble(session: &RawSession, file: OwnedFd) {
 }
 
 /// Rings without end; once in a while so often that the bell takes no more.
-fn ring(session: &RawSession, file: OwnedFd) {
-    let segment = Segment::attach(file).unwrap();
+fn ring(_session: RawSession, area: Wilderness) {
+    let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
     let mut writer = segment.writer().unwrap();
     for round in 0_u64.. {
-        session.ring(1);
+        area.ring(1);
         if round % 1000 == 0 {
-            session.ring(u64::MAX - 1);
+            area.ring(u64::MAX - 1);
             let _ = writer.write(&[OCTET; SIZE]);
-            let _ = rustix::io::read(&session.bell, &mut [0; 8]);
+            let _ = rustix::io::read(&area.bell, &mut [0; 8]);
         }
     }
 }
 
 /// Sends messages without end and reads no answer. The server ends the session for what makes no sense; then it comes again and keeps the bells.
-fn babble(orb: &Orb, socket: &FilePath, first: RawSession) {
+fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
     let null = File::open("/dev/null").unwrap();
-    let (mut session, mut bells) = (first, VecDeque::new());
+    let (mut session, mut bells) = (first, VecDeque::from([area]));
     loop {
         for number in 0..1000 {
             let descriptor = (number % 2 == 0).then(|| null.as_fd());
+            let descriptor = descriptor.as_slice();
             let _ = passing::send(&session.socket, Kind::HandBack, number, "4096 somebody's", descriptor);
-            session.ring(1);
+            bells.iter().for_each(|area| area.ring(1));
         }
-        while passing::send(&session.socket, Kind::Hello, 0, "", None).is_ok() {}
+        while passing::send(&session.socket, Kind::Hello, 0, "", &[]).is_ok() {}
         let Some(next) = RawSession::open(orb, socket) else { continue };
-        bells.push_back(std::mem::replace(&mut session, next).bell);
+        session = next;
+        bells.extend(session.writes("wild"));
         if bells.len() > 100 {
             bells.pop_front();
         }
@@ -318,13 +332,31 @@ fn a_process_that_floods_its_session_stops_nobodys() {
     scene.goes_on("before", 3, || ());
     let before = scene.watched();
     let mut hostile = scene.hostile("babbles");
+    let _far = PATHS.map(|path| sooner_or_later("a reader", || scene.far.attach_reader("wild", by(path))));
     scene.goes_on("while one babbles", 60, || ());
     scene.answers("while one babbles", "new");
     scene.goes_on("while one babbles", 60, || ());
     assert!(hostile.lives(), "it sent until now");
-    // A hundred bells of sessions that ended are in its hands; those that it has are watched, and no others.
+    // A hundred bells of writers that ended are in its hands; the one that it has is watched, and no others.
     let most = before + 20;
     assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
     hostile.kill();
+    scene.goes_on("afterwards", 3, || ());
+}
+
+#[test]
+fn who_only_has_the_servers_reference_cannot_act_for_a_process() {
+    let mut scene = Scene::new("guesses");
+    scene.goes_on("before", 3, || ());
+    let orb = Running::at(0);
+    let own = RawSession::open(&orb.0, &scene.socket).unwrap();
+    let what = Area { name: "forged".into(), size: 64, histories: 2 };
+    let near = (1..200).chain((0..9).map(|bit| own.number ^ (1 << bit)));
+    for number in near {
+        assert!(own.server.create_area(number, &what).is_err(), "{number}");
+        assert!(own.server.destroy_area(number, "sound").is_err(), "{number}");
+        assert!(own.server.detach(number, number % 16).is_err(), "{number}");
+    }
+    own.server.create_area(own.number, &what).unwrap();
     scene.goes_on("afterwards", 3, || ());
 }

@@ -1,12 +1,15 @@
-//! Servers killed at any of their steps: every area stays readable with its last complete value, the next server gets the memory back, and
+//! Servers, coordinators and applications killed at any of their steps: every area stays readable with its last complete value, the next server gets the memory back, and
 //! readers go on.
 //!
 //! A test starts this test program again as the victim, which is told at which step to kill itself.
 
+mod library;
+mod steps;
+
 use crate::coordinator::{Coordinator, FileStore, MemoryStore};
 use crate::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use crate::node::{NodeServer, ServerConfig};
-use crate::steps::{Step, chosen};
+use crate::steps::chosen;
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::{Config, Orb, Reference};
 use isorb_rt::time::Deadline;
@@ -51,11 +54,17 @@ fn victim() {
     let mut said = String::from("here");
     let (_node, step, orb);
     match words[..] {
-        ["node", name, socket, glob, at] => {
+        ["node", name, socket, glob, at, ref more @ ..] => {
             orb = Running::at(0);
             let glob: Glob_CommRef = orb.0.resolve(glob).unwrap();
             step = number(at);
-            _node = Some(NodeServer::start(&orb.0, ServerConfig::new(name, socket), Some(glob)).unwrap());
+            let config = configured(name, FilePath::new(socket), &more.join(" "));
+            _node = Some(NodeServer::start(&orb.0, config, Some(glob)).unwrap());
+        }
+        ["library", socket, name, at] => {
+            orb = Running::at(0);
+            (_node, step) = (None, number(at));
+            library::begin(&orb.0, FilePath::new(socket), name);
         }
         ["coordinator", port, store, at] => {
             orb = Running::at(number(port) as u16);
@@ -77,6 +86,21 @@ fn victim() {
     // Until whoever started it is gone.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
+}
+
+/// Of the words, `group=ADDRESS` is where it takes part in multicast, `publish=PORT` where its first path is said to lead to; `second` gives it
+/// a second one.
+fn configured(name: &str, socket: &FilePath, words: &str) -> ServerConfig {
+    let mut config = ServerConfig::new(name, socket);
+    for word in words.split_whitespace() {
+        match word.split_once('=') {
+            Some(("group", group)) => config.dispatcher.multicast = Some(group.parse().unwrap()),
+            Some(("publish", port)) => config.publish_port = Some(port.parse().unwrap()),
+            None if word == "second" => config.dispatcher.second = Some("127.0.0.1:0".parse().unwrap()),
+            _ => panic!("{word}"),
+        }
+    }
+    config
 }
 
 /// Another process; killed at the end.
@@ -185,9 +209,13 @@ pub(crate) fn sooner_or_later<T>(what: &str, mut attempt: impl FnMut() -> Result
     }
 }
 
+/// How readers elsewhere may read.
+const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
+
 /// What processes of both nodes do with one area; each part is tried as long as the victim lives.
 #[derive(Default)]
 struct Work {
+    paths: Vec<Path>,
     writer: Option<AreaWriter>,
     last: u64,
     near: Vec<AreaReader>,
@@ -201,7 +229,7 @@ impl Work {
         if lives() {
             self.writer = near.map_writer(name, QOS).ok();
         }
-        for through in [Path::PathUdp, Path::PathOrb, Path::PathOneway] {
+        for through in self.paths.clone() {
             if lives() {
                 self.near.extend(near.attach_reader(name, by(through)));
             }
@@ -211,7 +239,7 @@ impl Work {
             self.write(3, lives);
         }
         if lives() {
-            drop(far.attach_reader(name, ReaderQoS { parity: 3, ..by(Path::PathUdp) }));
+            drop(far.attach_reader(name, ReaderQoS { parity: 3, ..by(self.paths[0]) }));
         }
         let other = Area { name: format!("{name}-other"), ..what };
         if lives() && near.create_area(&other).is_ok() && lives() {
@@ -252,7 +280,7 @@ impl Work {
                 near.map_writer(name, QOS)
             }));
         }
-        for through in [Path::PathUdp, Path::PathOneway] {
+        for through in [self.paths[0], Path::PathOneway] {
             self.near.push(sooner_or_later(at, || near.attach_reader(name, by(through))));
             self.far.push(sooner_or_later(at, || far.attach_reader(name, by(through))));
             let writer = self.writer.as_mut().unwrap();
@@ -266,157 +294,5 @@ impl Work {
             Err(Error::UnknownArea(_)) => Ok(()),
             other => other,
         });
-    }
-}
-
-/// Kills node `which` (0 the writer's, 1 the reader's) at each of the steps.
-fn kill_a_node(which: usize, steps: &[Step]) {
-    let folder = Folder::new(&format!("{which}-{:?}", steps[0]));
-    let coordinator = Running::at(0);
-    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
-    let glob = glob.object().object().to_string();
-    let sockets = [folder.file("near"), folder.file("far")];
-    let names = ["near", "far"];
-    let other_orb = Running::at(0);
-    let config = ServerConfig::new(names[1 - which], &sockets[1 - which]);
-    let other = NodeServer::start(&other_orb.0, config, Some(other_orb.0.resolve(&glob).unwrap())).unwrap();
-    let start = |step: i64| {
-        Victim::start(&format!("node {} {} {glob} {step}", names[which], sockets[which].display()))
-    };
-    let app = Running::at(0);
-    for &step in steps {
-        let at = format!("{} at {step:?}", names[which]);
-        let adopts = matches!(step, Step::AdoptBegun | Step::AdoptRegistered | Step::Adopted);
-        let mut victim = start(if adopts { -1 } else { step as i64 });
-        let library = |socket: &FilePath| sooner_or_later(&at, || Library::connect(&app.0, socket));
-        let mut work = Work::default();
-        let near = Library::connect(&app.0, &sockets[0]);
-        let far = Library::connect(&app.0, &sockets[1]);
-        if let (Ok(near), Ok(far)) = (&near, &far) {
-            work.do_it(&at, near, far, &mut || victim.lives());
-        }
-        if adopts {
-            victim.kill();
-            victim = start(step as i64);
-        }
-        // A library that leaves.
-        drop(far);
-        if which == 0 && victim.lives() {
-            drop(Library::connect(&app.0, &sockets[0]));
-        }
-        let deadline = Deadline::after(PATIENCE);
-        while victim.lives() {
-            assert!(!deadline.is_past(), "{at}: it lives on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        work.write(2, &mut || false);
-        let _next = start(-1);
-        let near = near.unwrap_or_else(|_| library(&sockets[0]));
-        let far = library(&sockets[1]);
-        work.goes_on(&at, &at, &near, &far);
-    }
-    drop(other);
-}
-
-#[test]
-fn a_writers_server_killed_while_areas_are_made_and_handed_back() {
-    use Step::*;
-    kill_a_node(
-        0,
-        &[
-            Welcomed,
-            CreateAsked,
-            CreateRegistered,
-            Created,
-            WriterEntered,
-            WriterHandedOver,
-            ReaderEntered,
-            ReaderHandedOver,
-            DestroyTaken,
-            DestroyTold,
-            DestroyEnded,
-            AdoptBegun,
-            AdoptRegistered,
-            Adopted,
-            SessionLeft,
-        ],
-    );
-}
-
-#[test]
-fn a_writers_server_killed_while_it_pushes() {
-    use Step::*;
-    let steps =
-        [ChannelAsked, ChannelReplaced, ChannelStarted, ChannelClosed, Rung, DatagramMade, DatagramSent];
-    kill_a_node(0, &steps);
-}
-
-#[test]
-fn a_readers_server_killed_at_any_step() {
-    use Step::*;
-    kill_a_node(
-        1,
-        &[
-            ReplicaDescribed,
-            ReplicaReady,
-            ReplicaOpened,
-            ReplicaHandedOver,
-            ReplicaForgotten,
-            Detached,
-            DatagramCame,
-            PieceTaken,
-            ValueAboutToShow,
-            ValueShown,
-            CallCame,
-            CallShown,
-        ],
-    );
-}
-
-#[test]
-fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
-    use Step::*;
-    let folder = Folder::new("coordinator");
-    let (app, near_orb, far_orb) = (Running::at(0), Running::at(0), Running::at(0));
-    let store = folder.file("store.redb");
-    let start =
-        |port: &str, step: i64| Victim::start(&format!("coordinator {port} {} {step}", store.display()));
-    let first = start("0", -1);
-    let port = first.1.clone();
-    let glob = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
-    let sockets = [folder.file("near"), folder.file("far"), folder.file("third")];
-    let server = |orb: &Running, which: usize| {
-        let config = ServerConfig::new(["near", "far", "third"][which], &sockets[which]);
-        let glob = orb.0.resolve::<Glob_CommRef>(&glob)?;
-        NodeServer::start(&orb.0, config, Some(glob))
-    };
-    let (_near, _far) = (server(&near_orb, 0).unwrap(), server(&far_orb, 1).unwrap());
-    let near = Library::connect(&app.0, &sockets[0]).unwrap();
-    let far = Library::connect(&app.0, &sockets[1]).unwrap();
-    drop(first);
-    for step in [NodeCame, NodeStored, AreaCame, AreaStored, AreaLeaves, AreaForgotten, Located] {
-        let at = format!("coordinator at {step:?}");
-        let mut victim = start(&port, step as i64);
-        let mut work = Work::default();
-        work.do_it(&at, &near, &far, &mut || victim.lives());
-        if victim.lives() {
-            let third = Running::at(0);
-            // Which may be what the victim dies of, at the latest now.
-            let _ = server(&third, 2);
-        }
-        // The servers may not have found this coordinator when they were asked: what did not come to it is done again.
-        let deadline = Deadline::after(PATIENCE);
-        for again in 1.. {
-            if !victim.lives() {
-                break;
-            }
-            assert!(!deadline.is_past(), "{at}: it lives on");
-            Work::default().do_it(&format!("{at}, again {again}"), &near, &far, &mut || victim.lives());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // Values need no coordinator.
-        work.write(2, &mut || true);
-        let _next = start(&port, -1);
-        work.goes_on(&at, &at, &near, &far);
     }
 }

@@ -18,14 +18,14 @@ use std::path::Path;
 /// What a message is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Server to library: the session's number, the reference of Lib_Comm; two descriptors come with it, this message carries the bell.
+    /// Server to library: the session's number, the reference of Lib_Comm.
     Hello,
-    /// Server to library: the segment of a ticket, the writer's own.
+    /// Server to library: the segment of a ticket, the writer's own; to the writer with its bell.
     Segment,
     /// Library to server: here is an area's segment again; the server that made it is gone. The number is the writer's period if this
     /// process writes it, [`ONLY_READ`] if it only reads; the text the size that it promised, a space and the area's name.
     HandBack,
-    /// Server to library: what became of it; the number is the new ticket, 0 when another process was first.
+    /// Server to library: what became of it; the number is the writer's new ticket, with its bell; 0 for none.
     Adopted,
     /// Server to library: the segment of a ticket, a copy of an area that another node holds.
     Replica,
@@ -41,11 +41,14 @@ pub(crate) struct Message {
     pub number: u64,
     pub text: String,
     pub descriptor: Option<OwnedFd>,
+    pub bell: Option<OwnedFd>,
 }
 
 /// Octets of the longest text: a stringified reference.
 const LONGEST: usize = 8000;
 const HEAD: usize = 9;
+/// Descriptors of a message: memory, and the bell of who writes it.
+const MOST: usize = 2;
 
 /// Listens; only this user's processes can connect.
 pub(crate) fn listen_at(path: &Path) -> Result<OwnedFd, Errno> {
@@ -81,18 +84,17 @@ pub(crate) fn send(
     kind: Kind,
     number: u64,
     text: &str,
-    descriptor: Option<BorrowedFd<'_>>,
+    descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    if text.len() > LONGEST {
+    if text.len() > LONGEST || descriptors.len() > MOST {
         return Err(Errno::MSGSIZE);
     }
     let mut head = [0; HEAD];
     head[0] = kind as u8;
     head[1..].copy_from_slice(&number.to_le_bytes());
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = descriptor.map(|descriptor| [descriptor]);
-    if let Some(descriptors) = &descriptors {
+    if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -102,7 +104,7 @@ pub(crate) fn send(
 /// Waits for the next message; `None` when the peer is gone. A message that makes no sense is PROTO.
 pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
     let mut octets = [0; HEAD + LONGEST];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let got = loop {
         let mut parts = [IoSliceMut::new(&mut octets)];
@@ -112,10 +114,10 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
             other => break other?,
         }
     };
-    let mut descriptor = None;
+    let (mut descriptor, mut bell) = (None, None);
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
-            descriptor = descriptors.next();
+            (descriptor, bell) = (descriptors.next(), descriptors.next());
         }
     }
     if got.bytes == 0 {
@@ -135,7 +137,7 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
     let mut number = [0; 8];
     number.copy_from_slice(&octets[1..HEAD]);
     let text = std::str::from_utf8(&octets[HEAD..got.bytes]).map_err(|_| Errno::PROTO)?.to_owned();
-    Ok(Some(Message { kind, number: u64::from_le_bytes(number), text, descriptor }))
+    Ok(Some(Message { kind, number: u64::from_le_bytes(number), text, descriptor, bell }))
 }
 
 fn seqpacket() -> Result<OwnedFd, Errno> {
@@ -152,17 +154,21 @@ mod tests {
         let (a, b) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let file = std::fs::File::open("/dev/null").unwrap();
-        send(&a, Kind::Segment, 7, "area", Some(file.as_fd())).unwrap();
-        send(&a, Kind::Adopted, u64::MAX, "", None).unwrap();
+        send(&a, Kind::Segment, 7, "area", &[file.as_fd()]).unwrap();
+        send(&a, Kind::Segment, 8, "area", &[file.as_fd(); 2]).unwrap();
+        send(&a, Kind::Adopted, u64::MAX, "", &[]).unwrap();
         let message = receive(&b).unwrap().unwrap();
         assert_eq!((message.kind, message.number, &*message.text), (Kind::Segment, 7, "area"));
-        assert!(message.descriptor.is_some());
+        assert!(message.descriptor.is_some() && message.bell.is_none());
+        let message = receive(&b).unwrap().unwrap();
+        assert!(message.number == 8 && message.descriptor.is_some() && message.bell.is_some());
         let message = receive(&b).unwrap().unwrap();
         assert_eq!(
             (message.kind, message.number, message.descriptor.is_none()),
             (Kind::Adopted, u64::MAX, true)
         );
-        assert_eq!(send(&a, Kind::Hello, 0, &"x".repeat(LONGEST + 1), None), Err(Errno::MSGSIZE));
+        assert_eq!(send(&a, Kind::Hello, 0, &"x".repeat(LONGEST + 1), &[]), Err(Errno::MSGSIZE));
+        assert_eq!(send(&a, Kind::Hello, 0, "", &[file.as_fd(); MOST + 1]), Err(Errno::MSGSIZE));
         rustix::net::send(&a, &[9; 20], SendFlags::empty()).unwrap();
         assert_eq!(receive(&b).unwrap_err(), Errno::PROTO);
         rustix::net::send(&a, &[0; 3], SendFlags::empty()).unwrap();

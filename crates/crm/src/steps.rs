@@ -1,9 +1,19 @@
-//! The steps of a node's server and of the coordinator, for tests that end their process at any of them.
+//! The steps of a node's server, of the library and of the coordinator, for tests that end their process at any of them.
 
-/// A step that is about to be made, or has just been.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(clippy::enum_variant_names, reason = "named as they happen")]
-pub(crate) enum Step {
+macro_rules! steps {
+    ($($step:ident,)*) => {
+        /// A step that is about to be made, or has just been.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[allow(clippy::enum_variant_names, reason = "named as they happen")]
+        pub(crate) enum Step { $($step,)* }
+
+        /// All of them: each stands in a list of a test that ends a process there.
+        #[cfg(test)]
+        pub(crate) const ALL: &[Step] = &[$(Step::$step,)*];
+    };
+}
+
+steps! {
     // The node's server: areas and libraries.
     Welcomed,
     CreateAsked,
@@ -38,8 +48,33 @@ pub(crate) enum Step {
     PieceTaken,
     ValueAboutToShow,
     ValueShown,
+    // By calls.
+    ValueTaken,
+    OnewaySent,
+    Settling,
+    Settled,
     CallCame,
     CallShown,
+    BeatCame,
+    // Groups, and channels with two paths.
+    GroupAsked,
+    GroupMade,
+    GroupEntered,
+    GroupJoined,
+    GroupForgotten,
+    GroupLeft,
+    GroupEnded,
+    ChoiceMade,
+    ChoiceSent,
+    ChoiceCame,
+    // The library.
+    HandBackSent,
+    HandedBack,
+    Resumed,
+    Reattached,
+    NoticeRead,
+    NoticeMade,
+    NoticePushed,
     // The coordinator.
     NodeCame,
     NodeStored,

@@ -1,106 +1,48 @@
 //! Two nodes with a relay between them that loses, repeats and reorders datagrams: nothing torn or invented is ever read, and the counts
 //! agree with what the relay did.
 
+mod relay;
 mod world;
 
 use isorb_crm::idl::ReaderQoS;
-use isorb_crm::wire::{Counters, Datagram, ETHERNET_FRAGMENT, Kind};
-use isorb_netlab::{Impairment, Plan};
-use isorb_rt::time::{Deadline, now_ns};
-use std::collections::{BTreeMap, BTreeSet};
+use isorb_crm::memory::State;
+use isorb_crm::wire::Counters;
+use isorb_netlab::Plan;
+use isorb_rt::time::Deadline;
+use relay::{Out, Relay, Way};
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use world::*;
 
 const SIZE: usize = 9_000;
 
-/// What became of a push on the way.
-#[derive(Clone, Copy, Default, Debug)]
-struct Fate {
-    fragments: usize,
-    delivered: usize,
-}
-
-/// One direction of the way between two nodes, with known addresses at both ends.
-struct Relay {
-    pushes: Arc<Mutex<BTreeMap<u64, Fate>>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Relay {
-    fn start(front: UdpSocket, back: UdpSocket, to: std::net::SocketAddr, plan: Plan) -> Relay {
-        front.set_read_timeout(Some(Duration::from_micros(500))).unwrap();
-        let (pushes, stop) = (Arc::<Mutex<BTreeMap<u64, Fate>>>::default(), Arc::new(AtomicBool::new(false)));
-        let (log, end) = (pushes.clone(), stop.clone());
-        let thread = std::thread::spawn(move || {
-            let mut impairment = Impairment::new(plan);
-            let mut input = [0; 2000];
-            // Fragments that came out at the other end.
-            let mut seen = BTreeSet::new();
-            while !end.load(Ordering::Relaxed) {
-                if let Ok((len, _)) = front.recv_from(&mut input) {
-                    if let Ok(datagram) = Datagram::read(&input[..len])
-                        && datagram.kind == Kind::Fragment
-                    {
-                        let fragments = (datagram.size as usize).div_ceil(ETHERNET_FRAGMENT);
-                        log.lock().unwrap().entry(datagram.push).or_default().fragments = fragments;
-                    }
-                    impairment.push(now_ns(), input[..len].to_vec());
-                }
-                while let Some(packet) = impairment.pop(now_ns()) {
-                    if let Ok(datagram) = Datagram::read(&packet)
-                        && datagram.kind == Kind::Fragment
-                        && seen.insert((datagram.push, datagram.index))
-                    {
-                        log.lock().unwrap().entry(datagram.push).or_default().delivered += 1;
-                    }
-                    let _ = back.send_to(&packet, to);
-                }
-            }
-        });
-        Relay { pushes, stop, thread: Some(thread) }
-    }
-
-    /// Pushes so far, and those of which every fragment came out.
-    fn pushes(&self) -> (u64, u64) {
-        let pushes = self.pushes.lock().unwrap();
-        let newest = pushes.keys().last().copied().unwrap_or(0);
-        let whole = pushes.values().filter(|fate| fate.delivered == fate.fragments).count() as u64;
-        (newest, whole)
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.thread.take().unwrap().join();
-    }
-}
-
 /// A world with a relay from near to far.
-fn world(plan: Plan) -> (World, Relay) {
+fn world(plan: Plan, silence: Duration) -> (World, Relay) {
     let [front, back] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let ports = [&back, &front].map(|socket| socket.local_addr().unwrap().port());
     let world = World::configured(Box::new(move |which, config| {
         config.publish_port = Some(ports[which]);
-        // What is lost may be all heartbeats of a while.
-        config.silence = Duration::from_secs(30);
+        config.silence = silence;
     }));
     let to = world.far.as_ref().unwrap().datagram_addresses()[0];
-    (world, Relay::start(front, back, to, plan))
+    (world, Relay::start(front, vec![Out { socket: back, to, plan, drops: relay::none }]))
 }
 
-fn counters(world: &World) -> Counters {
-    let (status, _) = world.far.as_ref().unwrap().status(10);
-    status.replicas[0].counts.unwrap().counters
+/// The newest push of which anything came, and what became of all.
+fn counters(world: &World) -> (u64, Counters) {
+    loop {
+        // None while one channel replaces another.
+        if let Some(counts) = world.far.as_ref().unwrap().status(1).0.replicas[0].counts {
+            return (counts.newest.unwrap(), counts.counters);
+        }
+    }
 }
 
 /// Writes values while a reader of the other node reads; gives what was counted at the end, when it stands still.
 fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Counters {
-    let (world, relay) = world(plan);
+    // What is lost may be all heartbeats of a while.
+    let (world, relay) = world(plan, Duration::from_secs(30));
+    relay.set(Way::Bad);
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("line", SIZE as u32)).unwrap();
     let mut writer = near.map_writer("line", QOS).unwrap();
@@ -125,6 +67,12 @@ fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Co
         writer.write(&vec![last as u8 ^ 0x5a; SIZE - (last % 100) as usize]).unwrap();
         std::thread::sleep(Duration::from_millis(1));
         look(&mut reader);
+        // Sockets that overflow would lose what the relay does not know of.
+        let begun = || world.near.as_ref().unwrap().pushes(1)[0].counts.begun;
+        while counters(&world).0 + 3 < begun() {
+            assert!(!deadline.is_past(), "{:?} of {}", counters(&world), begun());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
     // The latest comes in the end, whatever is lost: it is sent again.
     while look(&mut reader).0 < last {
@@ -132,11 +80,11 @@ fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Co
         std::thread::sleep(Duration::from_millis(5));
     }
     loop {
-        let counted = counters(&world);
+        let (_, counted) = counters(&world);
         if agrees(&counted, &relay) {
             return counted;
         }
-        assert!(!deadline.is_past(), "{counted:?}, the relay has {:?}", relay.pushes());
+        assert!(!deadline.is_past(), "{counted:?}, the relay has {:?}", relay.pushes(0, 0));
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -145,7 +93,7 @@ fn run(plan: Plan, parity: u8, agrees: impl Fn(&Counters, &Relay) -> bool) -> Co
 fn every_loss_is_counted_as_the_relay_counts_it() {
     let plan = Plan { seed: 7, loss: 0.05, delay_ns: 200_000, ..Plan::default() };
     let counted = run(plan, 0, |counted, relay| {
-        let (pushes, whole) = relay.pushes();
+        let (pushes, whole) = relay.pushes(0, 0);
         counted.complete == whole && counted.incomplete + counted.lost == pushes - whole
     });
     assert!(counted.incomplete > 0, "the relay lost nothing: {counted:?}");
@@ -156,7 +104,7 @@ fn every_loss_is_counted_as_the_relay_counts_it() {
 fn parity_heals_what_it_can_and_the_rest_is_counted() {
     let plan = Plan { seed: 9, loss: 0.03, delay_ns: 200_000, ..Plan::default() };
     let counted = run(plan, 3, |counted, relay| {
-        let (pushes, whole) = relay.pushes();
+        let (pushes, whole) = relay.pushes(0, 0);
         counted.complete >= whole && counted.complete + counted.incomplete + counted.lost == pushes
     });
     assert!(counted.recovered > 0, "{counted:?}");
@@ -167,10 +115,57 @@ fn loss_repetition_and_reordering_together_show_nothing_wrong() {
     let plan =
         Plan { seed: 11, loss: 0.02, duplicate: 0.05, reorder: 0.05, delay_ns: 300_000, jitter_ns: 200_000 };
     let counted = run(plan, 0, |counted, relay| {
-        let (pushes, whole) = relay.pushes();
+        let (pushes, whole) = relay.pushes(0, 0);
         // What comes after a later push began is late: it may cost a push that came out whole.
         counted.complete <= whole && counted.complete + counted.incomplete + counted.lost == pushes
     });
     assert!(counted.repeated + counted.late > 0 && counted.incomplete + counted.lost > 0, "{counted:?}");
     assert_eq!((counted.forged, counted.malformed), (0, 0));
+}
+
+/// The reader's node hears nothing for so long that it opens the channel anew, again and again; the writer writes on.
+#[test]
+fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
+    let (world, relay) = world(Plan::default(), Duration::from_millis(350));
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("line", SIZE as u32)).unwrap();
+    let mut writer = near.map_writer("line", QOS).unwrap();
+    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    let mut write = |n: u64| {
+        writer.write(&[n as u8; SIZE]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        n
+    };
+    let mut number = 0;
+    for _ in 0..3 {
+        for _ in 0..20 {
+            number = write(number + 1);
+        }
+        assert_eq!(until(&mut reader, number), [number as u8; SIZE]);
+        relay.set(Way::Cut);
+        let deadline = Deadline::after(PATIENCE);
+        let handle = || world.far.as_ref().unwrap().status(1).0.replicas[0].handle;
+        let before = handle();
+        // Until it has been opened anew, and that one is silent as well.
+        while reader.state() != Some(State::WriterGone) || handle() <= before + 1 {
+            assert!(!deadline.is_past(), "{:?}, channel {} after {before}", reader.state(), handle());
+            number = write(number + 1);
+        }
+        let last = reader.latest(&mut [0; SIZE]).unwrap().source;
+        assert!(last < number, "nothing was lost");
+        relay.set(Way::Good);
+        assert_eq!(until(&mut reader, number), [number as u8; SIZE]);
+        until_state(&mut reader, State::Open);
+    }
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        let ((_, counted), (pushes, whole)) = (counters(&world), relay.pushes(0, 0));
+        // What came out whole may have come to a channel that was being closed.
+        if counted.complete + counted.incomplete + counted.lost == pushes && counted.complete <= whole {
+            assert!(counted.lost > 0, "{counted:?}");
+            break;
+        }
+        assert!(!deadline.is_past(), "{counted:?}, {whole} of {pushes} came whole");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -104,6 +104,15 @@ fn bad_input_is_refused_by_name_and_number() {
         }
         other => panic!("{other:?}"),
     }
+    // A value may wait a whole period for its push, and nobody promises what is left of nothing.
+    let periodic = ReaderQoS { how: Mode::PeriodicPush, period: 50_000_000, guaranteed: true, ..on_write() };
+    let in_time = |deadline| far.attach_reader("tank", ReaderQoS { deadline, ..periodic });
+    assert!(
+        matches!(in_time(50_000_000), Err(Error::NotAdmitted(e)) if e.reason.contains("50000000 ns for the next"))
+    );
+    let Err(Error::NotAdmitted(e)) = in_time(50_001_000) else { panic!("a microsecond is not enough") };
+    assert!(e.nearest_deadline > 50_001_000, "{e:?}");
+    assert!(in_time(e.nearest_deadline + 50_000_000).is_ok(), "with room for both ends it is admitted");
     let by_call = ReaderQoS { guaranteed: true, deadline: 50_000_000, through: Path::PathOrb, ..on_write() };
     assert!(matches!(far.attach_reader("tank", by_call), Err(Error::NotAdmitted(_))));
     let unpromised = area("unpromised", 10);

@@ -52,7 +52,7 @@ impl<R: Rack> Core<R> {
                 consumer,
                 qos.dispatch,
                 kernel,
-            ));
+            )?);
             let registrations: Vec<_> = compiled
                 .into_iter()
                 .map(|compiled| Arc::new(Registration::new(connection.clone(), compiled)))

@@ -63,7 +63,11 @@ impl<R: Rack> Core<R> {
         if levels.is_empty() || levels.len() > MAX_LEVELS || !ascend {
             return Err(StartError::Levels { count: levels.len() });
         }
+        let setup = config.threads.for_levels(&levels);
         let limits = config.limits;
+        if !EventPool::fits(limits.events, limits.payload) {
+            return Err(StartError::Memory);
+        }
         let kernel = Arc::new(Kernel::new(
             config.clock,
             Trace::new(
@@ -87,7 +91,7 @@ impl<R: Rack> Core<R> {
             registry: PiMutex::new(Registry::default()),
             timers,
             scheduler: config.scheduler,
-            setup: config.threads,
+            setup,
             limits,
             own_threads: config.own_threads,
             undeclared: config.undeclared,

@@ -14,6 +14,9 @@ pub enum StartError {
         /// So many were given.
         count: usize,
     },
+    /// The events that may wait take more memory than there is: [`Limits::events`](crate::Limits::events) times
+    /// [`payload`](crate::Limits::payload).
+    Memory,
     /// A thread could not be started.
     Thread(SpawnError),
 }
@@ -34,6 +37,8 @@ pub enum ConnectError {
     TooManyMasks,
     /// Its time-outs need more timers than are free.
     TooManyTimers,
+    /// Its queue takes more memory than there is ([`Quality::queue`](crate::Quality::queue)).
+    Memory,
     /// A thread for its time-outs could not be started.
     Thread(SpawnError),
     /// Readers hold all versions of the tables: consumers that run on and on while others connect.
@@ -82,6 +87,9 @@ impl fmt::Display for StartError {
                 "a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; a schedule has one for each period, \
                  deadline or priority that is different, under edf and mlf one"
             ),
+            StartError::Memory => f.write_str(
+                "the events that may wait take more memory than there is: fewer of them, or less data in each",
+            ),
             StartError::Thread(error) => error.fmt(f),
         }
     }
@@ -99,6 +107,7 @@ impl fmt::Display for ConnectError {
             }
             ConnectError::TooManyMasks => "the filters need more different masks than the channel allows",
             ConnectError::TooManyTimers => "the time-outs need more timers than are free",
+            ConnectError::Memory => "its queue takes more memory than there is",
             ConnectError::Busy => "the tables cannot be changed while consumers hold all versions of them",
             ConnectError::Destroyed => "the channel is destroyed",
         })

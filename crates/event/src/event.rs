@@ -119,6 +119,12 @@ pub(crate) enum NoCopy {
 }
 
 impl EventPool {
+    /// Is there memory for so much? What a process cannot have ends it otherwise.
+    pub(crate) fn fits(events: usize, payload: usize) -> bool {
+        let octets = payload.checked_add(size_of::<Slot>()).and_then(|slot| slot.checked_mul(events));
+        octets.is_some_and(|octets| Vec::<u8>::new().try_reserve_exact(octets).is_ok())
+    }
+
     pub(crate) fn new(events: usize, payload: usize) -> Self {
         let slot = |_| Slot {
             header: Header::default(),

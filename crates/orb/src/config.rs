@@ -39,7 +39,8 @@ pub struct Config {
     pub concurrency: Concurrency,
     /// Threads of a lane.
     pub lane_threads: usize,
-    /// Connections that an endpoint holds at a time; further ones are closed at once.
+    /// Connections that all endpoints together hold at a time, and each lane of a thread pool for itself. One more is told CloseConnection, unless
+    /// one that has sent no request gives its place away.
     pub max_connections: usize,
     /// Connections that calls to one server may open; further calls share them.
     pub connections_per_server: usize,

@@ -135,6 +135,7 @@ impl Orb {
     ) -> Result<Orb> {
         let mut info = OrbInitInfo::new(config, arguments);
         register(&mut info)?;
+        info.check().map_err(|sentence| SystemException::from(Kind::BadParam).detail(sentence))?;
         let (config, arguments, initial) = info.finish();
         let require = config.real_time.mode == isorb_rt::sched::RealTime::Require;
         let orb = Orb::new(config, arguments, initial);

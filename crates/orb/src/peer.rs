@@ -8,6 +8,7 @@ use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
+use isorb_transport::Unprotected;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ impl Peer {
     /// with the fewest calls. One that nobody used for a while is looked at first: the peer may have closed it.
     ///
     /// # Errors
-    /// TRANSIENT and TIMEOUT when none can be opened, REBIND when none may be.
+    /// TRANSIENT and TIMEOUT when none can be opened, NO_PERMISSION where the peer cannot be trusted, REBIND when none may be.
     ///
     /// # Real-time
     /// One PI lock; after a rest one receive system call that does not wait. Connects, or waits for another call that does, on
@@ -267,6 +268,11 @@ impl Peer {
         leased
     }
 
+    /// By the first route that leads to the server.
+    ///
+    /// # Errors
+    /// TRANSIENT and TIMEOUT when none does. Whoever is there and cannot be trusted is NO_PERMISSION, and one whose handshake came to
+    /// nothing is one of the others; neither is answered by going on to a route that may lead to anybody.
     fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Timeout) -> Result<Arc<Connection>> {
         let config = orb.config();
         let limit = config.connect_timeout();
@@ -285,7 +291,16 @@ impl Peer {
                     let connection = Connection::new(stream, Side::Connector, limits, pool, roll);
                     return Ok(Arc::new(connection.of(transport.capabilities())));
                 }
-                Err(error) => why = format!("cannot connect to {address} by {}: {error}", transport.name()),
+                Err(error) => {
+                    why = format!("cannot connect to {address} by {}: {error}", transport.name());
+                    match Unprotected::of(&error) {
+                        None => {}
+                        Some(Unprotected::Unfinished(_)) => break,
+                        Some(Unprotected::Untrusted(_)) => {
+                            return Err(SystemException::from(Kind::NoPermission).detail(why));
+                        }
+                    }
+                }
             }
         }
         if deadline.is_past() {

@@ -3,14 +3,18 @@
 
 mod common;
 
-use common::{EchoRef, pair_with};
+use common::{EchoRef, Parrot, pair_with};
 use isorb::rt::Overrides;
 use isorb::rt::policy::{Protocol, RtPolicy};
-use isorb::transport::{Segments, TAG_SEGMENTS, TAG_UNIX, Transport, Unix, Wait};
+use isorb::transport::{
+    Capabilities, Listener, Segments, Stream, TAG_SEGMENTS, TAG_UNIX, Tcp, Transport, Unix, Wait,
+};
 use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
 use isorb_giop::component::{Component, TAG_PLACE};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Not in the order in which they are preferred.
@@ -144,6 +148,72 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     profile.components.push(place.to_tagged().unwrap());
     *found = profile.to_tagged().unwrap();
     assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");
+    server.shutdown(true).unwrap();
+}
+
+/// A transport that somebody added: TCP by another name, which tells how often it was taken.
+#[derive(Clone, Debug, Default)]
+struct Added(Arc<AtomicUsize>);
+
+impl Transport for Added {
+    fn name(&self) -> &'static str {
+        "mine"
+    }
+    fn profile_tag(&self) -> u32 {
+        0x1234_5678
+    }
+    fn capabilities(&self) -> Capabilities {
+        Tcp.capabilities()
+    }
+    fn connect(&self, address: &str, timeout: Option<Duration>) -> std::io::Result<Box<dyn Stream>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Tcp.connect(address, timeout)
+    }
+    fn listen(&self, address: &str) -> std::io::Result<Box<dyn Listener>> {
+        Tcp.listen(address)
+    }
+}
+
+#[test]
+fn what_was_added_comes_before_tcp_or_where_the_order_says() {
+    let added = Added::default();
+    let with = |config| Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(added.clone()))?));
+    let endpoints = ["127.0.0.1:0", "giop:mine:127.0.0.1:0", "unix:"].map(String::from).to_vec();
+    let server = with(Config { endpoints, ..Config::default() }).unwrap();
+    let root = server.root_poa().unwrap();
+    root.manager().activate().unwrap();
+    let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+    let ior = near.object().ior().clone();
+    let mut remote = ior.clone();
+    remote.profiles.retain(|profile| profile.tag != TAG_UNIX);
+    for (ior, protocols, expected) in [
+        (&ior, None, "unix"),
+        (&remote, None, "mine"),
+        (&ior, Some(&["added", "unix"][..]), "mine"),
+        (&ior, Some(&["mine", "unix"]), "mine"),
+        // Named, it is nowhere else.
+        (&remote, Some(&["added", "tcp", "mine"]), "tcp"),
+        (&remote, Some(&["tcp", "added"]), "tcp"),
+        (&remote, Some(&["tcp"]), "tcp"),
+    ] {
+        let config = protocols.map_or_else(patient, preferring);
+        let before = added.0.load(Ordering::Relaxed);
+        served(&server, 0);
+        let client = with(config).unwrap();
+        let far: EchoRef = Object::from_ior(&client, ior.clone()).unwrap().unchecked_narrow();
+        far.ping().unwrap();
+        let taken = match served(&server, 1)[0] {
+            "tcp" if added.0.load(Ordering::Relaxed) > before => "mine",
+            other => other,
+        };
+        assert_eq!(taken, expected, "{protocols:?}");
+        client.shutdown(true).unwrap();
+    }
+    // Without the others, it is not taken for TCP either.
+    let client = with(preferring(&["udp"])).unwrap();
+    let far: EchoRef = Object::from_ior(&client, remote).unwrap().unchecked_narrow();
+    assert_eq!(far.ping().unwrap_err().kind, Kind::InvObjref);
+    assert_eq!(with(preferring(&["mein"])).unwrap_err().kind, Kind::BadParam);
     server.shutdown(true).unwrap();
 }
 

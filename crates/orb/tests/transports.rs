@@ -261,7 +261,7 @@ fn a_lane_takes_no_endpoint_that_it_cannot_watch() {
         let root = server.root_poa().unwrap();
         root.manager().activate().unwrap();
         let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
-        let client = Foreign(capabilities).with(preferring(&[])).unwrap();
+        let client = Foreign(capabilities).with(Config::default()).unwrap();
         exercise(&client.resolve(&near.object().to_string()).unwrap());
         client.shutdown(true).unwrap();
         server.shutdown(true).unwrap();

@@ -31,6 +31,8 @@ const PARTS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct TlsStream {
     stream: Box<dyn Stream>,
+    /// Who is at the other end, and that TLS is between.
+    peer: Box<str>,
     tls: PiMutex<Connection>,
     incoming: PiMutex<Incoming>,
     outgoing: PiMutex<Outgoing>,
@@ -72,6 +74,7 @@ impl TlsStream {
         let incoming =
             Incoming { octets: vec![0; RECORD].into(), start: 0, end: 0, ended: false, broken: None };
         TlsStream {
+            peer: format!("ssl:{}", stream.peer()).into(),
             stream,
             tls: PiMutex::new(tls),
             incoming: PiMutex::new(incoming),
@@ -274,7 +277,7 @@ impl Stream for TlsStream {
     }
 
     fn peer(&self) -> &str {
-        self.stream.peer()
+        &self.peer
     }
 
     fn watched(&self) {

@@ -8,7 +8,7 @@ use crate::stream::TlsStream;
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_rt::time::Deadline;
-use isorb_transport::{Capabilities, Listener, Stream, Tcp, Transport};
+use isorb_transport::{Capabilities, Listener, Stream, Tcp, Transport, Unprotected};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -56,18 +56,22 @@ impl Transport for Tls {
         let deadline = Deadline::after(timeout.map_or(limit, |timeout| timeout.min(limit)));
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name =
-            ServerName::try_from(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let name = ServerName::try_from(host).map_err(|error| {
+            Unprotected::Untrusted(format!("no certificate can be for this address: {error}"))
+        })?;
         let stream = Tcp.connect(address, timeout)?;
         let context = self.context.clone();
-        let greet = move || greet(&context, stream, name, deadline);
+        // From here on somebody is there: whatever happens, nobody goes on to an address without TLS.
+        let greet = move || greet(&context, stream, name, deadline).map_err(unprotected);
         let stream = match SchedClass::current() {
             Ok(SchedClass::Other) => greet()?,
             // Milliseconds of cryptography are nothing for a real-time thread: it waits while an ordinary one does that.
             _ => {
                 let spec = ThreadSpec::new("isorb-tls-call").class(SchedClass::Other);
-                let greeting = spec.spawn(greet).map_err(io::Error::other)?;
-                greeting.join().map_err(|_| io::Error::other("the handshake's thread panicked"))??
+                let greeting = spec.spawn(greet).map_err(|error| unprotected(io::Error::other(error)))?;
+                greeting
+                    .join()
+                    .map_err(|_| unprotected(io::Error::other("the handshake's thread panicked")))??
             }
         };
         Ok(Box::new(stream))
@@ -82,6 +86,19 @@ impl Transport for Tls {
         }
         Ok(Box::new(TlsListener::new(Tcp.listen(address)?, self.context.clone())?))
     }
+}
+
+/// Why a handshake was in vain: for whom the peers are, or by chance.
+fn unprotected(error: io::Error) -> io::Error {
+    use rustls::AlertDescription::{CloseNotify, InternalError, UserCanceled};
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let why = match of_tls {
+        None | Some(rustls::Error::AlertReceived(CloseNotify | InternalError | UserCanceled)) => {
+            Unprotected::Unfinished(format!("the TLS handshake came to no end: {error}"))
+        }
+        Some(_) => Unprotected::Untrusted(error.to_string()),
+    };
+    why.into()
 }
 
 /// The client's side of a handshake, to its end.
@@ -101,7 +118,7 @@ fn greet(
         };
         let interest = if handshake.wants_to_send() { Interest::WRITE } else { Interest::READ };
         if !wait_ready(handshake.stream().fd(), interest, deadline)? {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing more was heard in time"));
         }
     }
 }

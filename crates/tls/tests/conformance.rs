@@ -1,11 +1,29 @@
 //! What every transport must do.
 
-mod common;
+use isorb_tls::testing::Authority;
+use isorb_tls::{Tls, TlsConfig};
+use isorb_transport::conformance::is_peer;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use common::authority;
-use isorb_tls::Tls;
+/// Of this process; of the one that started it where that is a test whose peer it is.
+fn config() -> TlsConfig {
+    static CONFIG: OnceLock<TlsConfig> = OnceLock::new();
+    let folder = |process: u32| -> PathBuf {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("conformance-{process}"))
+    };
+    let make = || {
+        if is_peer() {
+            let folder = folder(std::os::unix::process::parent_id());
+            let file = |name: &str| folder.join(name);
+            return TlsConfig::new(file("plant.pem"), file("plant.key"), file("authority.pem"));
+        }
+        Authority::at(&folder(std::process::id())).unwrap().member("plant").unwrap()
+    };
+    CONFIG.get_or_init(make).clone()
+}
 
-isorb_transport::transport_conformance!(tls, || {
-    let plant = authority();
-    (Box::new(Tls::new(plant.member("plant").unwrap()).unwrap()), "127.0.0.1:0".into())
-});
+isorb_transport::transport_conformance!(tls, || (
+    Box::new(Tls::new(config()).unwrap()),
+    "127.0.0.1:0".into()
+));

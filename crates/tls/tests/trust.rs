@@ -4,7 +4,7 @@ mod common;
 
 use common::authority;
 use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
-use isorb_transport::{Tcp, Transport, Wait};
+use isorb_transport::{Stream, Tcp, Transport, Unprotected, Wait};
 use std::io::{ErrorKind, IoSlice};
 use std::time::Duration;
 
@@ -63,13 +63,56 @@ fn names_count_unless_they_are_not_to() {
     let listener = server.listen("127.0.0.2:0").unwrap();
     let strict = tls(ours.member("client").unwrap());
     let refused = strict.connect(listener.address(), PATIENCE).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidData);
+    assert!(matches!(Unprotected::of(&refused), Some(Unprotected::Untrusted(_))), "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
     let lenient = tls(TlsConfig { check_names: false, ..ours.member("client").unwrap() });
     lenient.connect(listener.address(), PATIENCE).unwrap();
     // Who signed it counts all the same.
     let theirs = authority();
     let stranger = tls(TlsConfig { check_names: false, ..theirs.member("client").unwrap() });
-    assert_eq!(stranger.connect(listener.address(), PATIENCE).unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(
+        stranger.connect(listener.address(), PATIENCE).unwrap_err().kind(),
+        ErrorKind::PermissionDenied
+    );
+}
+
+/// What tells an ORB whether it may go on to another address.
+#[test]
+fn nobody_there_is_told_from_who_spoils_the_handshake() {
+    let ours = authority();
+    let client = tls(ours.member("client").unwrap());
+    let listener = Tcp.listen("127.0.0.1:0").unwrap();
+    let address = listener.address().to_owned();
+    let spoiled = |spoil: fn(Box<dyn Stream>)| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| spoil(listener.accept(Wait::Block).unwrap()));
+            let error = client.connect(&address, PATIENCE).unwrap_err();
+            Unprotected::of(&error).unwrap_or_else(|| panic!("{error}")).clone()
+        })
+    };
+    // Gone at once, gone after the client spoke, in the midst of an answer.
+    assert!(matches!(spoiled(drop), Unprotected::Unfinished(_)));
+    let left = spoiled(|stream| {
+        stream.set_recv_timeout(PATIENCE).unwrap();
+        stream.recv(&mut [0; 4096], Wait::Block).unwrap();
+    });
+    assert!(matches!(left, Unprotected::Unfinished(_)));
+    let nonsense = spoiled(|stream| {
+        stream.set_recv_timeout(PATIENCE).unwrap();
+        stream.recv(&mut [0; 4096], Wait::Block).unwrap();
+        stream.send(&[IoSlice::new(b"GIOP\x01\x02\x00\x05\x00\x00\x00\x00")], Wait::Block).unwrap();
+        while stream.recv(&mut [0; 64], Wait::Block).is_ok_and(|n| n > 0) {}
+    });
+    assert!(matches!(nonsense, Unprotected::Untrusted(_)), "{nonsense}");
+    // Somebody accepts and says nothing.
+    let short =
+        tls(TlsConfig { handshake_timeout: Duration::from_millis(50), ..ours.member("client").unwrap() });
+    let silent = short.connect(&address, PATIENCE).unwrap_err();
+    assert!(matches!(Unprotected::of(&silent), Some(Unprotected::Unfinished(_))), "{silent}");
+    listener.close();
+    drop(listener);
+    let nobody = client.connect(&address, PATIENCE).unwrap_err();
+    assert_eq!((Unprotected::of(&nobody), nobody.kind()), (None, ErrorKind::ConnectionRefused));
 }
 
 #[test]

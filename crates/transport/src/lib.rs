@@ -31,6 +31,7 @@ mod socket;
 mod tcp;
 mod udp;
 mod unix;
+mod unprotected;
 
 #[cfg(feature = "miop")]
 pub use miop::Miop;
@@ -39,6 +40,7 @@ pub use segment::{Segments, TAG_SEGMENTS};
 pub use tcp::Tcp;
 pub use udp::{DatagramCounts, LONGEST_DATAGRAM, TAG_UDP, Udp};
 pub use unix::{TAG_UNIX, Unix};
+pub use unprotected::Unprotected;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
@@ -104,7 +106,8 @@ pub trait Transport: Send + Sync + Debug {
     /// name in turn. It may need the accepting side to receive, in another thread or process, before it returns.
     ///
     /// # Errors
-    /// What the operating system gave for the last address tried; `TimedOut` when `timeout` passed.
+    /// What the operating system gave for the last address tried; `TimedOut` when `timeout` passed. With [`Unprotected`] inside where
+    /// somebody answered and the two did not come to trust each other: then nobody tries another address instead.
     ///
     /// # Real-time
     /// Blocks up to `timeout`; name resolution may take longer and allocates. Not for the request path.

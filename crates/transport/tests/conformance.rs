@@ -1,6 +1,6 @@
 //! The suite, for each transport of this crate.
 
-use isorb_transport::{Segments, Tcp, Unix, transport_conformance};
+use isorb_transport::{Segments, Tcp, Transport, Unix, transport_conformance};
 
 transport_conformance!(tcp, || (Box::new(Tcp), "127.0.0.1:0".into()));
 transport_conformance!(unix, || (Box::new(Unix::default()), String::new()));
@@ -13,18 +13,8 @@ transport_conformance!(small_segment, || {
     (Box::new(segments), String::new())
 });
 
-// Skipping inside, since a machine may be without IPv6.
-mod tcp_v6 {
-    use isorb_transport::{Tcp, Transport, conformance};
-
-    #[test]
-    fn over_ipv6() {
-        if Tcp.listen("[::1]:0").is_err() {
-            return println!("skipped: no IPv6 on this machine");
-        }
-        let make: conformance::Make<'_> = &|| (Box::new(Tcp), "[::1]:0".into());
-        conformance::bytes_cross_in_order(make);
-        conformance::what_was_sent_before_the_end_arrives(make);
-        conformance::closing_ends_accept(make);
-    }
+fn no_ipv6() -> Option<&'static str> {
+    Tcp.listen("[::1]:0").is_err().then_some("no IPv6 on this machine")
 }
+
+transport_conformance!(tcp_v6, || (Box::new(Tcp), "[::1]:0".into()), unless no_ipv6);

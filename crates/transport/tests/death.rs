@@ -1,9 +1,9 @@
-//! A peer that is another process, and dies, stops or lies.
+//! A peer that is another process, and stops or lies, or is another user's. One that is killed is among the suite's.
 //!
 //! The test starts itself again as that process (`ISORB_PEER`), so that what ends is a process and not a value.
 
 use isorb_transport::conformance::{PATIENCE, pattern, receive, send_all};
-use isorb_transport::{Listener, Segments, Stream, Tcp, Transport, Unix, Wait};
+use isorb_transport::{Listener, Segments, Stream, Transport, Unix, Wait};
 use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -27,7 +27,6 @@ fn the_peer() {
 
 fn by_name(name: &str) -> Box<dyn Transport> {
     match name {
-        "tcp" => Box::new(Tcp),
         "unix" => Box::new(Unix::default()),
         _ => Box::new(Segments::default()),
     }
@@ -35,7 +34,7 @@ fn by_name(name: &str) -> Box<dyn Transport> {
 
 /// Where one of that name listens.
 fn listen(name: &str) -> Box<dyn Listener> {
-    by_name(name).listen(if name == "tcp" { "127.0.0.1:0" } else { "" }).unwrap()
+    by_name(name).listen("").unwrap()
 }
 
 struct Peer(Child);
@@ -98,69 +97,9 @@ fn from_peer(transport: &str, octets: usize) -> (Box<dyn Stream>, Peer) {
     (stream, peer)
 }
 
-/// As [`from_peer`], with nothing received yet where the peer can send without that.
-fn sent_by_peer(transport: &str, octets: usize) -> (Box<dyn Stream>, Peer) {
-    let listener = listen(transport);
-    let mut peer = Peer::start(transport, listener.address(), octets);
-    let stream = listener.accept(Wait::Block).unwrap();
-    // Over segments the first receive greets; it takes nothing, having room for nothing.
-    while !greeted(&*stream) {
-        let _ = stream.recv(&mut [], Wait::No);
-    }
-    peer.ready();
-    (stream, peer)
-}
-
 /// Whether the stream can send, which over segments it can when the peer has greeted.
 fn greeted(stream: &dyn Stream) -> bool {
     !stream.send(&[], Wait::No).is_err_and(|error| error.kind() == io::ErrorKind::NotConnected)
-}
-
-#[test]
-fn a_killed_peer_is_the_end_for_who_receives() {
-    for transport in ["segment", "unix", "tcp"] {
-        for octets in [0, 1, 100, 100_000] {
-            // At once after a message, which over segments is a sleep on the word, and after a rest, a wait on the socket.
-            for rest in [Duration::ZERO, Duration::from_millis(60)] {
-                let (stream, mut peer) = from_peer(transport, octets);
-                std::thread::scope(|scope| {
-                    let waiting = scope.spawn(|| stream.recv(&mut [0; 8], Wait::Block));
-                    std::thread::sleep(rest);
-                    peer.kill();
-                    assert_eq!(waiting.join().unwrap().unwrap(), 0, "{transport}, {octets} octets");
-                });
-            }
-        }
-    }
-}
-
-#[test]
-fn a_killed_peer_is_an_error_for_who_sends() {
-    for transport in ["segment", "unix", "tcp"] {
-        let (stream, mut peer) = from_peer(transport, 10);
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| send_all(&*stream, &vec![1; 16 << 20]));
-            std::thread::sleep(Duration::from_millis(50));
-            peer.kill();
-            let kind = waiting.join().unwrap().unwrap_err().kind();
-            let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
-            assert!(gone.contains(&kind), "{transport}: {kind:?}");
-        });
-    }
-}
-
-/// A GIOP header is 12 octets, a small request some 80.
-#[test]
-fn a_peer_that_is_killed_after_any_octet_leaves_exactly_what_it_sent() {
-    for transport in ["segment", "unix", "tcp"] {
-        for octets in 1..=32 {
-            let (stream, mut peer) = sent_by_peer(transport, octets);
-            peer.kill();
-            stream.set_recv_timeout(Some(PATIENCE)).unwrap();
-            assert!(receive(&*stream, octets, 5).unwrap() == pattern(octets, 3), "{transport}, {octets}");
-            assert_eq!(stream.recv(&mut [0; 8], Wait::Block).unwrap(), 0, "{transport}, {octets} octets");
-        }
-    }
 }
 
 #[test]

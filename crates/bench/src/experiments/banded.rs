@@ -1,16 +1,19 @@
 //! One high client with requests of growing size beside six low ones without arguments: connections in bands and one connection for
-//! all, by TCP, by unix sockets and by segments of memory that the peer writes into.
+//! all, by TCP over a link of 100 megabits a second, which is the paper's Ethernet; and within the host by TCP, by unix sockets and by
+//! segments of memory that the peer writes into, which are its SCI.
+
+use isorb_netlab::{Class, Lab, LabError, LinkSpec, Sorting};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::contention::{Contest, Order, Played, Role, Setup};
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series, times};
-use crate::stats::{Samples, median};
+use crate::stats::{Samples, Summary, median};
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, over three transports",
+    about: "Jitter of a high client with growing requests beside six low ones, in bands and on one connection, over a link and three transports of a host",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 5 to 10",
     paper: PAPER,
     seconds: (55, 600),
@@ -22,43 +25,76 @@ const PAPER: &str = "with banded connections the high client's jitter is far sma
 /// CORBA priorities as the paper's, its 8446 read as 8448.
 const LOW: [i16; 6] = [8192, 8448, 8704, 8960, 9216, 9472];
 const HIGH: i16 = 16_384;
-/// The high client pauses, so that the low ones get the processor at all.
-const HZ: u32 = 400;
+/// The high client pauses, so that the low ones get the processor at all. No multiple of the kernel's ticks (250 a second, mostly): where it was
+/// one, every fourth call met a tick or none did, as the start had it.
+const HZ: u32 = 930;
 /// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of microseconds about once a second: of rounds of a
 /// second most would hold a stall, and the figures would be the host's.
-const BLOCK: usize = 50;
+const BLOCK: usize = 20;
 /// Octets.
 pub(super) const SIZES: [u32; 6] = [0, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10];
 const QUICK_SIZES: [u32; 3] = [0, 4 << 10, 32 << 10];
 /// The high client beside the low ones, and by itself.
 pub(super) const BESIDE: &str = "high";
 pub(super) const ALONE: &str = "alone";
+const LINK_KBIT: u32 = 100_000;
+/// Places in a queue of the link: what network interfaces have unless told otherwise.
+const QUEUE: u32 = 1000;
 
-/// Who is measured: name, transport, bands.
-pub(super) const SUBJECTS: [(&str, &str, bool); 6] = [
-    ("tcp-banded", "tcp", true),
-    ("tcp-shared", "tcp", false),
-    ("unix-banded", "unix", true),
-    ("unix-shared", "unix", false),
-    ("segment-banded", "segment", true),
-    ("segment-shared", "segment", false),
+/// What packets of the high client are marked with where they are ([`ClassSelectors`](isorb_rt::priority::ClassSelectors)).
+const DSCP: u8 = 24;
+
+/// Who is measured.
+#[derive(Clone, Copy)]
+pub(super) struct Subject {
+    pub name: &'static str,
+    transport: &'static str,
+    banded: bool,
+    between: Between,
+}
+
+/// What is between client and server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Between {
+    /// Nothing: they are on one host.
+    Nothing,
+    /// A link with one queue, as the paper's.
+    Link,
+    /// A link that sends the high client's packets first.
+    SortedLink,
+}
+
+const fn subject(name: &'static str, transport: &'static str, banded: bool, between: Between) -> Subject {
+    Subject { name, transport, banded, between }
+}
+
+pub(super) const SUBJECTS: [Subject; 9] = [
+    subject(LINK_BANDED, "tcp", true, Between::Link),
+    subject("link-shared", "tcp", false, Between::Link),
+    subject(LINK_SORTED, "tcp", true, Between::SortedLink),
+    subject("tcp-banded", "tcp", true, Between::Nothing),
+    subject("tcp-shared", "tcp", false, Between::Nothing),
+    subject("unix-banded", "unix", true, Between::Nothing),
+    subject("unix-shared", "unix", false, Between::Nothing),
+    subject("segment-banded", "segment", true, Between::Nothing),
+    subject("segment-shared", "segment", false, Between::Nothing),
 ];
-/// The transports, as sentences name them, with their subjects in bands and on one connection.
-pub(super) const TRANSPORTS: [(&str, &str, &str); 3] = [
+/// The networks, as sentences name them, with their subjects in bands and on one connection. The first needs two hosts.
+const NETWORKS: [(&str, &str, &str); 4] = [
+    ("the link", LINK_BANDED, "link-shared"),
     ("TCP", "tcp-banded", "tcp-shared"),
     ("unix sockets", "unix-banded", "unix-shared"),
     ("segments", "segment-banded", "segment-shared"),
 ];
+pub(super) const LINK_BANDED: &str = "link-banded";
+pub(super) const LINK_SORTED: &str = "link-sorted";
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let rows = measure(cx, NAME, |_| 0)?;
-    let notes = vec![
-        format!(
-            "The high client calls {HZ} times a second; six low ones of the ordinary class call without a pause and without \
-             arguments."
-        ),
-        OF_CONTROL.to_owned(),
-    ];
+    let (rows, mut notes) = measure(cx, NAME, |_| 0)?;
+    notes.push(format!(
+        "The high client calls {HZ} times a second, over the link as often as it can; six low ones of the ordinary class call without a \
+         pause and without arguments."
+    ));
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures: figures(), rows, notes, verdict })
 }
@@ -66,33 +102,24 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
 /// What a reader of either experiment must know.
 pub(super) const OF_CONTROL: &str = "In bands each client's connection is served by the lane of its priority. Without them all clients share one connection: over TCP a \
      pool of as many threads serves it, otherwise one thread of the ordinary class; either runs a request at its client's priority once \
-     it has read it. 'jitter' is the standard deviation of a block of 50 calls, 'spread' its longest less its shortest call; both are \
-     medians over the blocks of all rounds, which alternate, so that stalls of the machine decide only where they hit every other eighth \
-     of a second. 'max_minus_min_ns' leaves nothing out.";
+     it has read it. 'jitter' is the standard deviation of a block of 20 calls, 'spread' its longest less its shortest call; both are \
+     medians over the blocks of all rounds, which alternate, so that stalls of the machine decide only where they hit every other block. 'max_minus_min_ns' leaves nothing out.";
 
 /// Every subject at every size of the high client's requests, in rounds that alternate; `low` says the size of the low ones' at that.
-/// Those in bands also without the low clients.
+/// Those in bands also without the low clients. And what a reader must know.
 pub(super) fn measure(
     cx: &mut Context<'_>,
     name: &'static str,
     low: impl Fn(u32) -> u32,
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<(Vec<Row>, Vec<String>), BenchError> {
     let sizes: &[u32] = cx.pick(&QUICK_SIZES, &SIZES);
-    let (rounds, ms) = (cx.pick(4, 10), cx.ms(400, 1_000));
-    let mut contests = Vec::new();
-    for (subject, transport, banded) in SUBJECTS {
-        let lanes: Vec<i16> = LOW.into_iter().chain([HIGH]).collect();
-        // Low clients and their lanes are ordinary threads; requests run at their clients' priorities either way.
-        let setup = Setup {
-            sorted: banded,
-            propagated: true,
-            connections: 1,
-            ordinary_below: 10_000,
-            transport: transport.to_owned(),
-            ..Setup::lanes(&lanes)
-        };
-        contests.push((subject, banded, Contest::start(cx, subject, &setup, None)?));
-    }
+    let rounds = cx.pick(4, 10);
+    let mut notes = Vec::new();
+    let labs = labs(&mut notes)?;
+    let there = SUBJECTS.iter().filter(|subject| labs.is_some() || subject.between == Between::Nothing);
+    let contests: Result<Vec<_>, BenchError> =
+        there.map(|subject| Ok((subject, subject.start(cx, labs.as_ref())?))).collect();
+    let mut contests = contests?;
     let mut rows = Vec::new();
     for &size in sizes {
         let role = |hz, payload, priority| Role {
@@ -105,62 +132,125 @@ pub(super) fn measure(
         };
         let high = role(HZ, size, HIGH);
         let lows = LOW.map(|priority| role(0, low(size), priority));
-        let mut taken: Vec<[Rounds; 2]> = SUBJECTS.iter().map(|_| Default::default()).collect();
+        let mut taken: Vec<[Rounds; 2]> = contests.iter().map(|_| Default::default()).collect();
         for round in 1..=rounds {
-            for ((subject, banded, contest), [beside, alone]) in contests.iter_mut().zip(&mut taken) {
-                cx.step(format!("{name}: {subject}, {size} B, round {round}"));
+            for ((subject, contest), [beside, alone]) in contests.iter_mut().zip(&mut taken) {
+                cx.step(format!("{name}: {}, {size} B, round {round}", subject.name));
+                let ms = subject.ms(cx);
                 let roles = [high].into_iter().chain(lows).collect();
-                beside.add(&contest.run(&Order { ms, roles })?);
-                if *banded {
-                    alone.add(&contest.run(&Order { ms, roles: vec![high] })?);
+                beside.add(ms, &contest.run(&Order { ms, roles })?);
+                if subject.alone() {
+                    alone.add(ms, &contest.run(&Order { ms, roles: vec![high] })?);
                 }
             }
         }
-        for ((subject, banded, _), [beside, alone]) in contests.iter().zip(taken) {
-            let figures = [(BESIDE, beside, true), (ALONE, alone, *banded)];
+        for ((subject, _), [beside, alone]) in contests.iter().zip(taken) {
+            let figures = [(BESIDE, beside, true), (ALONE, alone, subject.alone())];
             for (figure, rounds, _) in figures.into_iter().filter(|&(.., there)| there) {
-                let values = rounds.values(ms);
-                rows.push(Row { experiment: name, figure, subject, x: size.into(), values });
+                let values = rounds.values();
+                rows.push(Row { experiment: name, figure, subject: subject.name, x: size.into(), values });
             }
         }
     }
-    contests.into_iter().for_each(|(.., contest)| contest.end());
-    Ok(rows)
+    contests.into_iter().for_each(|(_, contest)| contest.end());
+    notes.push(OF_CONTROL.to_owned());
+    Ok((rows, notes))
+}
+
+/// Two hosts at a link of one queue, and two at one that sorts.
+struct Labs {
+    one_queue: Lab,
+    sorted: Lab,
+}
+
+/// Where the machine cannot have them, the note that says which subjects are missing, and why.
+fn labs(notes: &mut Vec<String>) -> Result<Option<Labs>, LabError> {
+    let build = |sorting| Lab::build(&LinkSpec { rate_kbit: LINK_KBIT, sorting });
+    let one_queue = match build(Sorting::OneQueue { packets: QUEUE }) {
+        Err(error) if error.is_of_the_machine() => {
+            let missing: Vec<_> =
+                SUBJECTS.iter().filter(|s| s.between != Between::Nothing).map(|s| s.name).collect();
+            notes.push(format!(
+                "{}: skipped, no network lab: {error}. Nothing is said of the paper's Ethernet.",
+                missing.join(", ")
+            ));
+            return Ok(None);
+        }
+        built => built?,
+    };
+    let classes = vec![Class { dscp: vec![DSCP], share: 90 }];
+    let sorted = build(Sorting::ByDscp { classes, packets: QUEUE })?;
+    Ok(Some(Labs { one_queue, sorted }))
+}
+
+impl Subject {
+    /// Server and client.
+    fn start(&self, cx: &Context<'_>, labs: Option<&Labs>) -> Result<Contest, BenchError> {
+        let lab = labs.and_then(|labs| match self.between {
+            Between::Nothing => None,
+            Between::Link => Some(&labs.one_queue),
+            Between::SortedLink => Some(&labs.sorted),
+        });
+        let lanes: Vec<i16> = LOW.into_iter().chain([HIGH]).collect();
+        // Low clients and their lanes are ordinary threads; requests run at their clients' priorities either way.
+        let setup = Setup {
+            sorted: self.banded,
+            propagated: true,
+            connections: 1,
+            ordinary_below: 10_000,
+            transport: self.transport.to_owned(),
+            marked: self.between == Between::SortedLink,
+            ..Setup::lanes(&lanes)
+        };
+        let host = lab.map_or(setup.host.clone(), |lab| lab.left().address().to_string());
+        Ok(Contest::start(cx, self.name, &Setup { host, ..setup }, lab)?)
+    }
+
+    /// Is the high client measured by itself as well?
+    fn alone(&self) -> bool {
+        self.banded && self.between != Between::SortedLink
+    }
+
+    /// How long a round takes. A call with 32 KiB each way takes 5 ms of the link.
+    fn ms(&self, cx: &Context<'_>) -> u32 {
+        if self.between == Between::Nothing { cx.ms(200, 600) } else { cx.ms(600, 1_200) }
+    }
 }
 
 /// What the rounds of one subject at one size came to.
 #[derive(Default)]
 struct Rounds {
-    samples: Samples,
-    jitters: Vec<u64>,
-    spreads: Vec<u64>,
+    /// Of the high client, in their order.
+    latencies: Vec<u64>,
     low_calls: u64,
-    rounds: u32,
+    ms: u32,
 }
 
 impl Rounds {
-    /// The high client is the first of those who played.
-    fn add(&mut self, played: &[Played]) {
+    /// A round of so many milliseconds. The high client is the first of those who played.
+    fn add(&mut self, ms: u32, played: &[Played]) {
         let [high, lows @ ..] = played else { return };
-        self.rounds += 1;
-        // Calls that fill no block count among the samples only.
-        for block in high.latencies.chunks_exact(BLOCK) {
-            let mut samples = Samples::default();
-            samples.extend(block.iter().copied());
-            let summary = samples.summary();
-            self.spreads.push(summary.max_ns - summary.min_ns);
-            self.jitters.push(summary.stddev_ns.round() as u64);
-        }
-        self.samples.extend(high.latencies.iter().copied());
+        self.ms += ms;
+        self.latencies.extend(&high.latencies);
         self.low_calls += lows.iter().map(|low| low.calls).sum::<u64>();
     }
 
-    fn values(self, ms: u32) -> Vec<(&'static str, f64)> {
-        let mut values = times(&self.samples.summary());
-        let of_blocks = |each: &[u64]| median(each).map_or(f64::NAN, |ns| ns as f64);
-        values.push(("jitter_ns", of_blocks(&self.jitters)));
-        values.push(("spread_ns", of_blocks(&self.spreads)));
-        let seconds = f64::from(ms) * f64::from(self.rounds.max(1)) / 1000.0;
+    fn values(self) -> Vec<(&'static str, f64)> {
+        let summary = |latencies: &[u64]| {
+            let mut samples = Samples::default();
+            samples.extend(latencies.iter().copied());
+            samples.summary()
+        };
+        // Calls that fill no block count among the samples only.
+        let blocks: Vec<_> = self.latencies.chunks_exact(BLOCK).map(summary).collect();
+        let of_blocks = |value: fn(&Summary) -> u64| {
+            let each: Vec<u64> = blocks.iter().map(value).collect();
+            median(&each).map_or(f64::NAN, |ns| ns as f64)
+        };
+        let mut values = times(&summary(&self.latencies));
+        values.push(("jitter_ns", of_blocks(|block| block.stddev_ns.round() as u64)));
+        values.push(("spread_ns", of_blocks(|block| block.max_ns - block.min_ns)));
+        let seconds = f64::from(self.ms.max(1)) / 1000.0;
         values.push(("low_calls_per_s", (self.low_calls as f64 / seconds).round()));
         values
     }
@@ -195,9 +285,20 @@ pub(super) fn ratio(rows: &[Row], of: &str, to: &str, value: &str) -> f64 {
     ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// Those of the networks that were measured, and all within a host, whether they were or not.
+pub(super) fn networks(rows: &[Row]) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let link = over_link(rows);
+    NETWORKS.into_iter().filter(move |&(_, banded, _)| link || banded != LINK_BANDED)
+}
+
+/// Was there a link?
+pub(super) fn over_link(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.subject == LINK_BANDED)
+}
+
 fn judge(rows: &[Row]) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (transport, banded, shared) in TRANSPORTS {
+    for (transport, banded, shared) in networks(rows) {
         let jitter = ratio(rows, shared, banded, "jitter_ns");
         let mean = ratio(rows, banded, shared, "mean_ns");
         claims.push(Claim::paper(
@@ -209,6 +310,14 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
             format!(
                 "by {transport} the jitter on one connection is {jitter:.1} times that in bands (at least 2)"
             ),
+        ));
+    }
+    if over_link(rows) {
+        let largest = ratios(rows, (BESIDE, "segment-banded"), (BESIDE, LINK_BANDED), "p50_ns");
+        let largest = largest.last().copied().unwrap_or(f64::NAN);
+        claims.push(Claim::paper(
+            largest <= 0.5,
+            format!("the largest calls take {largest:.3} times as long over segments as over the link, both in bands (at most 0.5)"),
         ));
     }
     let faster = ratio(rows, "segment-banded", "tcp-banded", "mean_ns");
@@ -225,25 +334,36 @@ mod tests {
 
     fn verdict(value: impl Fn(&str) -> (f64, f64)) -> (bool, Option<bool>) {
         let mut rows = Vec::new();
-        for (subject, ..) in SUBJECTS {
+        for subject in SUBJECTS.iter().map(|subject| subject.name) {
             for size in SIZES {
-                let (mean, stddev) = value(subject);
-                let values = vec![("mean_ns", mean), ("jitter_ns", stddev)];
+                let (mean, jitter) = value(subject);
+                let values = vec![("mean_ns", mean), ("p50_ns", mean), ("jitter_ns", jitter)];
                 rows.push(Row { experiment: NAME, figure: BESIDE, subject, x: size.into(), values });
             }
         }
-        let v = Verdict::new(NAME, PAPER, judge(&rows));
-        (v.shape_holds, v.control_fails)
+        let with = Verdict::new(NAME, PAPER, judge(&rows));
+        rows.retain(|row| !row.subject.starts_with("link"));
+        let without = Verdict::new(NAME, PAPER, judge(&rows));
+        assert!(without.claims.len() + 3 == with.claims.len(), "without a lab nothing is said of it");
+        assert!(without.shape_holds || !with.shape_holds);
+        (with.shape_holds, with.control_fails)
     }
 
     #[test]
     fn shapes_are_told_apart() {
-        let as_seen = |subject: &str| if subject.ends_with("banded") { (30.0, 3.0) } else { (35.0, 30.0) };
+        let mean = |subject: &str, mean: f64| if subject.starts_with("link") { 20.0 * mean } else { mean };
+        let as_seen =
+            |s: &str| if s.ends_with("banded") { (mean(s, 30.0), 3.0) } else { (mean(s, 35.0), 30.0) };
         assert_eq!(verdict(as_seen), (true, Some(true)));
-        assert_eq!(verdict(|_| (30.0, 3.0)), (true, Some(false)));
+        assert_eq!(verdict(|s| (mean(s, 30.0), 3.0)), (true, Some(false)));
         assert_eq!(
-            verdict(|subject| if subject.ends_with("banded") { (60.0, 3.0) } else { (35.0, 30.0) }),
+            verdict(|s| if s.ends_with("banded") { (mean(s, 60.0), 3.0) } else { (mean(s, 35.0), 30.0) }),
             (false, Some(true))
+        );
+        assert_eq!(
+            verdict(|s| if s.ends_with("banded") { (30.0, 3.0) } else { (35.0, 30.0) }),
+            (false, Some(true)),
+            "the link is as fast as segments"
         );
         assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
     }
@@ -256,14 +376,16 @@ mod tests {
             for block in (0..2).filter(|block| round * 2 + block < stalled) {
                 latencies[block * BLOCK + 7] = 1_000_010;
             }
-            // Too few for a block: not taken for one without jitter.
-            latencies.extend([10; 3]);
+            // What is too little for a block in the end: not taken for one without jitter.
+            if round == 2 {
+                latencies.extend([10; 3]);
+            }
             let n = latencies.len() as u64;
             let high = Played { calls: n, due: n, in_time: n, latencies, parts: vec![] };
             let low = Played { calls: 500, due: 500, in_time: 500, latencies: vec![], parts: vec![] };
-            rounds.add(&[high, low]);
+            rounds.add(1000, &[high, low]);
         }
-        rounds.values(1000)
+        rounds.values()
     }
 
     #[test]
@@ -271,7 +393,7 @@ mod tests {
         let of = |stalled: usize, name: &str| {
             rounds(stalled).into_iter().find(|(n, _)| *n == name).map_or(f64::NAN, |v| v.1)
         };
-        assert_eq!((of(0, "spread_ns"), of(0, "low_calls_per_s"), of(0, "n")), (19.0, 500.0, 309.0));
+        assert_eq!((of(0, "spread_ns"), of(0, "low_calls_per_s"), of(0, "n")), (19.0, 500.0, 123.0));
         // A stall now and then does not decide, but is told; stalls all the time do.
         assert_eq!((of(2, "spread_ns"), of(2, "jitter_ns")), (19.0, of(0, "jitter_ns")));
         assert_eq!(of(2, "max_minus_min_ns"), 1_000_000.0);

@@ -1,14 +1,16 @@
 //! As `banded`, with the low clients' requests growing as well.
 
-use super::banded::{ALONE, BESIDE, OF_CONTROL, TRANSPORTS, figures, measure, ratio, ratios};
+use super::banded::{
+    ALONE, BESIDE, LINK_BANDED, LINK_SORTED, figures, measure, networks, over_link, ratio, ratios,
+};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::figure::{Claim, Outcome, Row, Verdict, series};
+use crate::figure::{Claim, Outcome, Row, Verdict};
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    about: "Jitter of a high client beside six low ones whose requests grow with its own, over three transports",
+    about: "Jitter of a high client beside six low ones whose requests grow with its own, over a link and three transports of a host",
     source: "Lankes, Pfeiffer, Bemmerl (ROFES): figures 11 to 14",
     paper: PAPER,
     seconds: (55, 600),
@@ -16,60 +18,84 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const NAME: &str = "banded-load";
-const PAPER: &str = "under load of all clients, banded connections over TCP still get worse, over mapped segments they do not";
+const PAPER: &str = "under load of all clients, banded connections over Ethernet still get worse, over mapped segments they do not";
+const SEGMENT_BANDED: &str = "segment-banded";
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let rows = measure(cx, NAME, |size| size)?;
-    let notes = vec![
-        "All clients' requests have the size on the horizontal axis; both processes share one processor and its loopback.".to_owned(),
-        OF_CONTROL.to_owned(),
-    ];
+    let (rows, mut notes) = measure(cx, NAME, |size| size)?;
+    notes.insert(
+        0,
+        "All clients' requests have the size on the horizontal axis; both processes share one processor."
+            .to_owned(),
+    );
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures: figures(), rows, notes, verdict })
 }
 
 fn judge(rows: &[Row]) -> Vec<Claim> {
-    // From the smallest requests to the largest.
-    let growth = |subject: &str| {
-        let all = series(rows, BESIDE, subject, "jitter_ns");
-        match (all.first(), all.last()) {
-            (Some(first), Some(last)) => last.1 / first.1.max(1.0),
-            _ => f64::NAN,
-        }
-    };
-    let (segment, tcp) = (growth("segment-banded"), growth("tcp-banded"));
-    let jitter = ratio(rows, "tcp-banded", "segment-banded", "jitter_ns");
-    let mut claims = vec![
-        Claim::paper(
-            segment <= tcp.max(1.5),
-            format!(
-                "from empty to 32 KiB requests the jitter in bands grows {segment:.1} times over segments, {tcp:.1} times over TCP"
-            ),
+    // What the low clients make of it, at each size.
+    let loaded = |subject| ratios(rows, (BESIDE, subject), (ALONE, subject), "spread_ns");
+    let largest = |ratios: Vec<f64>| ratios.last().copied().unwrap_or(f64::NAN);
+    let segment = largest(loaded(SEGMENT_BANDED));
+    let mut claims = vec![Claim::paper(
+        segment <= 2.0,
+        format!(
+            "over segments in bands, six low clients with the largest requests spread the high one's calls {segment:.2} times as far (at most 2)"
         ),
-        Claim::paper(
-            jitter >= 1.0,
-            format!("in bands, TCP's jitter is {jitter:.2} times that of segments (at least 1)"),
-        ),
-    ];
-    for (transport, banded, shared) in TRANSPORTS {
+    )];
+    if over_link(rows) {
+        let link = largest(loaded(LINK_BANDED));
+        claims.push(Claim::paper(
+            link >= 2.0,
+            format!("over the link in bands they do it {link:.1} times as far (at least 2)"),
+        ));
+        let jitter = largest(ratios(rows, (BESIDE, LINK_BANDED), (BESIDE, SEGMENT_BANDED), "jitter_ns"));
+        claims.push(Claim::paper(
+            jitter >= 10.0,
+            format!("the link's jitter is {jitter:.0} times that of segments then (at least 10)"),
+        ));
+    }
+    for (network, banded, shared) in within_host(rows) {
         let control = ratio(rows, shared, banded, "jitter_ns");
         claims.push(Claim::control(
             control >= 2.0,
             format!(
-                "by {transport} the jitter on one connection is {control:.1} times that in bands (at least 2)"
+                "by {network} the jitter on one connection is {control:.1} times that in bands (at least 2)"
             ),
         ));
     }
-    for (transport, banded, _) in TRANSPORTS {
+    if over_link(rows) {
+        // A full queue of the link is before all connections alike: what helps is another queue.
+        let queue = largest(ratios(rows, (BESIDE, LINK_BANDED), (BESIDE, LINK_SORTED), "jitter_ns"));
+        claims.push(Claim::control(
+            queue >= 2.0,
+            format!(
+                "over the link the largest requests' jitter in bands is {queue:.1} times that where the link sends the high client's \
+                 packets first (at least 2)"
+            ),
+        ));
+    }
+    // Whatever moves octets within a host can do that; the paper has no such network beside its segments.
+    let local = ratio(rows, "tcp-banded", SEGMENT_BANDED, "jitter_ns");
+    claims.push(Claim::aim(
+        local >= 1.0,
+        format!(
+            "in bands, the jitter of TCP within the host is {local:.2} times that of segments (at least 1)"
+        ),
+    ));
+    for (network, banded, _) in within_host(rows) {
         // At the worst of the sizes; of no size at all, none holds.
-        let spreads = ratios(rows, (BESIDE, banded), (ALONE, banded), "spread_ns");
-        let worst = spreads.into_iter().fold(f64::NAN, f64::max);
+        let worst = loaded(banded).into_iter().fold(f64::NAN, f64::max);
         claims.push(Claim::aim(
             worst <= 2.0,
-            format!("by {transport} in bands, longest less shortest is at most {worst:.2} times that without low clients (at most 2)"),
+            format!("by {network} in bands, longest less shortest is at most {worst:.2} times that without low clients (at most 2)"),
         ));
     }
     claims
+}
+
+fn within_host(rows: &[Row]) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    networks(rows).filter(|&(_, banded, _)| banded != LINK_BANDED)
 }
 
 #[cfg(test)]
@@ -77,36 +103,57 @@ mod tests {
     use super::super::banded::{SIZES, SUBJECTS};
     use super::*;
 
+    /// With a figure's jitter as said, ten times that as spread.
+    fn verdict(jitter: &dyn Fn(&str, &str, f64) -> f64, link: bool) -> (bool, Option<bool>, Vec<bool>) {
+        let mut rows = Vec::new();
+        for subject in SUBJECTS.iter().map(|subject| subject.name) {
+            for (size, figure) in SIZES.iter().flat_map(|&size| [(size, BESIDE), (size, ALONE)]) {
+                let x = f64::from(size);
+                let jitter = jitter(subject, figure, x);
+                let values = vec![("jitter_ns", jitter), ("spread_ns", 10.0 * jitter)];
+                rows.push(Row { experiment: NAME, figure, subject, x, values });
+            }
+        }
+        rows.retain(|row| link || !row.subject.starts_with("link"));
+        let v = Verdict::new(NAME, PAPER, judge(&rows));
+        let aims = v.claims.iter().rev().take(4).map(|claim| claim.holds).collect();
+        (v.shape_holds, v.control_fails, aims)
+    }
+
+    /// The link in bands gets worse by its load, TCP within the host as well; without bands everything does.
+    fn as_seen(subject: &str, figure: &str, size: f64) -> f64 {
+        let load = if figure == BESIDE { size } else { 0.0 };
+        match subject {
+            "segment-banded" | "unix-banded" => 3.0,
+            "tcp-banded" => 3.0 + load / 4096.0,
+            "link-banded" => 50.0 + load / 100.0,
+            "link-sorted" => 60.0,
+            _ => 300.0 + load / 10.0,
+        }
+    }
+
     #[test]
     fn shapes_are_told_apart() {
-        let verdict = |stddev: &dyn Fn(&str, f64) -> f64| {
-            let mut rows = Vec::new();
-            for (subject, ..) in SUBJECTS {
-                for size in SIZES {
-                    let x = f64::from(size);
-                    let jitter = stddev(subject, x);
-                    for (figure, spread) in [(BESIDE, 10.0 * jitter), (ALONE, 30.0)] {
-                        let values = vec![("jitter_ns", jitter), ("spread_ns", spread)];
-                        rows.push(Row { experiment: NAME, figure, subject, x, values });
-                    }
-                }
-            }
-            let v = Verdict::new(NAME, PAPER, judge(&rows));
-            let aims: Vec<bool> = v.claims.iter().rev().take(3).map(|claim| claim.holds).collect();
-            (v.shape_holds, v.control_fails, aims)
+        // Of segments, unix sockets and TCP, in this order, and TCP beside segments.
+        let aims = vec![true, true, false, true];
+        assert_eq!(verdict(&as_seen, true), (true, Some(true), aims.clone()));
+        assert_eq!(verdict(&as_seen, false), (true, Some(true), aims), "without a lab nothing is said of it");
+        assert_eq!(verdict(&|_, _, _| 3.0, true), (false, Some(false), vec![true; 4]));
+        let calm_link = |subject: &str, figure: &str, size: f64| match subject {
+            "link-banded" => 50.0,
+            _ => as_seen(subject, figure, size),
         };
-        let as_seen = |subject: &str, size: f64| match subject {
-            "segment-banded" | "unix-banded" => 3.0,
-            "tcp-banded" => 3.0 + size / 4096.0,
-            _ => 30.0 + size / 1024.0,
+        assert!(!verdict(&calm_link, true).0, "the link does not get worse");
+        let same_sorted = |subject: &str, figure: &str, size: f64| match subject {
+            "link-sorted" => as_seen("link-banded", figure, size),
+            _ => as_seen(subject, figure, size),
         };
-        // Of segments, unix sockets and TCP, in this order.
-        assert_eq!(verdict(&as_seen), (true, Some(true), vec![true, true, false]));
-        assert_eq!(verdict(&|_, _| 3.0), (true, Some(false), vec![true; 3]));
-        assert_eq!(
-            verdict(&|subject, size| if subject.starts_with("segment") { 3.0 + size } else { 3.0 }),
-            (false, Some(false), vec![false, true, true])
-        );
+        assert_eq!(verdict(&same_sorted, true).1, Some(false), "it is not the link's queue");
+        let worse_segments = |subject: &str, figure: &str, size: f64| match subject {
+            "segment-banded" => as_seen("tcp-banded", figure, size),
+            _ => as_seen(subject, figure, size),
+        };
+        assert!(!verdict(&worse_segments, true).0 && !verdict(&worse_segments, false).0);
         let nothing = Verdict::new(NAME, PAPER, judge(&[]));
         assert!(!nothing.shape_holds && nothing.claims.iter().all(|claim| !claim.holds));
     }

@@ -1,11 +1,11 @@
 //! `isorb event-channel`: an event channel as a process.
 
 use super::admin::{self, AdminArgs};
-use super::event_control::{self, Dispatching, Modules};
-use isorb::Orb;
+use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
+use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
-use isorb_event::dispatch::{ByLevel, Dispatch, Queued};
+use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{
     FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace, UdpGateway,
     UdpOptions,
@@ -14,7 +14,6 @@ use isorb_event::federation::Federation;
 use isorb_event::{
     Channel, Limits, Overflow, Priority, Quality, RunTimeScheduler, Strategy, ThreadSetup, Undeclared,
 };
-use isorb_rt::priority::PriorityMapping;
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
 use isorb_sched::file::ScheduleFile;
@@ -74,14 +73,14 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "full")]
     configuration: Modules,
     /// Threads for each level of priority (`--dispatching threads`).
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
+    threads: u32,
     /// Threads that push to remote consumers, at each level of priority; 0 lets the dispatching do it.
-    #[arg(long, default_value_t = 2)]
-    push_threads: usize,
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_THREADS)))]
+    push_threads: u32,
     /// How many pushes may wait for a consumer.
-    #[arg(long, default_value_t = 64)]
-    queue: usize,
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=MOST))]
+    queue: u32,
     /// What happens to one more.
     #[arg(long, value_enum, default_value = "drop-oldest")]
     full: Full,
@@ -89,12 +88,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "count")]
     overrun: Overrun,
     /// How many events may wait in all.
-    #[arg(long, default_value_t = 4096)]
-    events: usize,
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=MOST))]
+    events: u32,
     /// The most data of an event that waits for a consumer, in octets. Larger ones are lost and counted; the pool takes `--events`
     /// times as much.
-    #[arg(long, default_value_t = 8192)]
-    payload: usize,
+    #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(0..=MOST_DATA))]
+    payload: u32,
     /// What becomes of events that their supplier has not declared, though it has declared others.
     #[arg(long, value_enum, default_value = "count")]
     undeclared: Other,
@@ -150,6 +149,10 @@ pub struct Args {
     admin: AdminArgs,
 }
 
+/// The most events or pushes that may be asked to wait, and the most data of one, in octets.
+const MOST: i64 = 1 << 20;
+const MOST_DATA: i64 = 1 << 26;
+
 /// For so many ticks a federation's members are believed to be there. Nothing is kept for who is forgotten, so a busy machine must not look
 /// like silence.
 const PATIENCE: u64 = 30;
@@ -160,27 +163,34 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         return Err("--join, --udp and --multicast need --id: a number of its own in the federation".into());
     }
     let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
-    let mut setup = setup(&args.real_time)?;
+    let setup = setup(&args.real_time)?;
     let orb = Orb::with_config(config);
+    args.join.iter().try_for_each(|url| is_reference(&orb, url))?;
     let plain = isorb_event::Config::default();
     let (scheduler, levels) = match scheduler(args, &orb)? {
         None => (plain.scheduler.clone(), plain.levels.clone()),
         Some((operations, of)) => {
+            if setup.mapping.is_none() {
+                eprintln!(
+                    "isorb: warning: consumers are admitted as if threads were real-time ones, and these are not"
+                );
+            }
             let levels =
                 operations.levels(usize::from(args.levels)).map_err(|error| format!("{of}: {error}"))?;
-            // A schedule numbers its levels one by one, and each pre-empts those below it.
-            let mapping = Arc::new(ByLevel::new(&levels, NativeRange::system()));
-            setup.mapping = setup.mapping.map(|_| mapping.clone() as Arc<dyn PriorityMapping>);
-            orb.rt().set_priority_mapping(mapping);
             (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
         }
     };
+    // What is pushed at a level's priority has that level's native one.
+    let setup = setup.for_levels(&levels);
+    if let Some(mapping) = &setup.mapping {
+        orb.rt().set_priority_mapping(mapping.clone());
+    }
     let channel = Channel::new(isorb_event::Config {
         scheduler,
         levels,
-        strategy: args.dispatching.strategy(args.threads),
+        strategy: args.dispatching.strategy(args.threads as usize),
         configuration: args.configuration.configuration(),
-        limits: Limits { events: args.events, payload: args.payload, ..Limits::default() },
+        limits: Limits { events: args.events as usize, payload: args.payload as usize, ..Limits::default() },
         threads: setup.clone(),
         undeclared: match args.undeclared {
             Other::Count => Undeclared::Count,
@@ -193,7 +203,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         ..plain
     })?;
     let quality = Quality {
-        queue: args.queue,
+        queue: args.queue as usize,
         overflow: match args.full {
             Full::DropOldest => Overflow::DropOldest,
             Full::DropNewest => Overflow::DropNewest,
@@ -212,7 +222,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         layout: if args.plain_header { Layout::Plain } else { Layout::Stamped },
         quality: quality.clone(),
         push_timeout: Duration::from_millis(args.push_timeout),
-        threads: args.push_threads,
+        threads: args.push_threads as usize,
         setup: setup.clone(),
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
         ..FaceOptions::default()
@@ -242,9 +252,10 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         }
     };
     let name = if args.id == 0 { "channel".to_owned() } else { format!("channel {}", args.id) };
-    event_control::serve(&orb, &channel, name)?;
+    let admitted = is_scheduled(args) && args.push_threads == 0;
+    event_control::serve(&orb, &channel, name, admitted.then(|| args.dispatching.preemption()).flatten())?;
     orb.root_poa()?.manager().activate()?;
-    let page = args.admin.start(ChannelSource::new(&channel, args.events))?;
+    let page = args.admin.start(ChannelSource::new(&channel, args.events as usize))?;
     let mut output = std::io::stdout();
     let page_line = admin::line(page.as_ref());
     let reference = super::ready::reference(&orb, "EventService", real_time.object());
@@ -262,14 +273,21 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
+fn is_scheduled(args: &Args) -> bool {
+    args.schedule.is_some() || args.scheduler.is_some()
+}
+
 /// Who admits consumers, where somebody is to, and what he is called.
 fn scheduler(args: &Args, orb: &Orb) -> Result<Option<(RegisteredOperations, String)>, Box<dyn Error>> {
-    let preemption = match args.dispatching {
+    if !is_scheduled(args) {
+        return Ok(None);
+    }
+    let preemption = match args.push_threads {
+        0 => args.dispatching.preemption().ok_or(
+            "a schedule says who goes first: with --push-threads 0 it needs --dispatching threads, single or upcalls",
+        )?,
         // Remote consumers have threads of their own for each level.
-        _ if args.push_threads > 0 => Preemption::Full,
-        Dispatching::Threads => Preemption::Full,
-        Dispatching::Upcalls => Preemption::Deferred,
-        Dispatching::None | Dispatching::Single => Preemption::None,
+        _ => Preemption::Full,
     };
     if let Some(file) = &args.schedule {
         let name = file.display().to_string();
@@ -316,6 +334,24 @@ fn group(text: &str) -> Result<UdpOptions, String> {
     match group.ip().is_multicast() {
         true => Ok(UdpOptions::to_group(*group.ip(), group.port(), interface)),
         false => Err(wrong()),
+    }
+}
+
+/// Refuses what can never become a reference. One that cannot be reached now may be there later, and so may a name be bound.
+fn is_reference(orb: &Orb, url: &str) -> Result<(), String> {
+    if url.starts_with("corbaname:") {
+        return Ok(());
+    }
+    match orb.string_to_object(url) {
+        Err(error)
+            if matches!(
+                error.kind,
+                Kind::BadParam | Kind::InvObjref | Kind::DataConversion | Kind::Marshal
+            ) =>
+        {
+            Err(format!("--join {url}: {error}"))
+        }
+        _ => Ok(()),
     }
 }
 

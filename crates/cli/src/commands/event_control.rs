@@ -5,6 +5,7 @@ use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
 use isorb_event::face::isorb_link::isorb_event as idl;
 use isorb_event::{Channel, Configuration, Strategy};
+use isorb_sched::Preemption;
 use isorb_timeline::Recording;
 use std::error::Error;
 use std::path::PathBuf;
@@ -49,6 +50,16 @@ impl Dispatching {
             Dispatching::Single => Strategy::SingleThreaded,
             Dispatching::Threads => Strategy::Threads { per_level: threads },
             Dispatching::Upcalls => Strategy::Upcalls,
+        }
+    }
+
+    /// How one consumer gives way to another; `None` where nobody puts them in order.
+    pub fn preemption(self) -> Option<Preemption> {
+        match self {
+            Dispatching::Threads => Some(Preemption::Full),
+            Dispatching::Upcalls => Some(Preemption::Deferred),
+            Dispatching::Single => Some(Preemption::None),
+            Dispatching::None => None,
         }
     }
 }
@@ -123,22 +134,30 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 }
 
 /// The most threads a level of priority that a channel is given from outside.
-const MOST_THREADS: u32 = 64;
+pub const MOST_THREADS: u32 = 64;
 /// The longest that an operator's call waits.
 const MOST_PATIENCE: Duration = Duration::from_secs(60);
 
 struct Operator {
     channel: Channel,
     name: String,
+    admitted: Option<Preemption>,
 }
 
-/// Lets whoever may call the ORB operate the channel.
-pub fn serve(orb: &Orb, channel: &Channel, name: String) -> Result<(), SystemException> {
+/// Lets whoever may call the ORB operate the channel. Where its dispatching serves consumers that a schedule `admitted` for one way to hand
+/// the processor over, it is not exchanged for another.
+pub fn serve(
+    orb: &Orb,
+    channel: &Channel,
+    name: String,
+    admitted: Option<Preemption>,
+) -> Result<(), SystemException> {
     let root = orb.root_poa()?;
     let poa = root
         .create_poa("event-operator", Some(&root.manager()), PoaPolicies::new())
         .map_err(|_| Kind::BadInvOrder)?;
-    let operator: idl::OperatorRef = poa.activate(Arc::new(Operator { channel: channel.clone(), name }))?;
+    let operator = Operator { channel: channel.clone(), name, admitted };
+    let operator: idl::OperatorRef = poa.activate(Arc::new(operator))?;
     orb.register_corbaloc_key(KEY, operator.object());
     Ok(())
 }
@@ -169,6 +188,14 @@ impl idl::Operator for Operator {
             return Err(
                 refused(format!("{threads} threads a level; 1 to {MOST_THREADS} there can be")).into()
             );
+        }
+        let dispatches = if modules == idl::Configuration::Full { dispatching } else { Dispatching::None };
+        if self.admitted.is_some() && self.admitted != dispatches.preemption() {
+            return Err(refused(
+                "its schedule admitted consumers for the dispatching that it has; start it with the other one"
+                    .into(),
+            )
+            .into());
         }
         let strategy = dispatching.strategy(threads as usize);
         let patience = Duration::from_millis(patience_ms.into()).min(MOST_PATIENCE);

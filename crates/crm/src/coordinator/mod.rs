@@ -9,7 +9,7 @@ pub use store::{CoordinatorStore, FileStore, MemoryStore, StoreError};
 
 use crate::idl::{
     Area, AreaExists, AreaView, AreasView, CRM_CommRef, Glob_Comm, Glob_CommRef, NamesView, NodeView,
-    NodesView, PlacementView, PlacementsView, UnknownArea, UnknownNode, glob_comm,
+    NodesView, PlacementView, PlacementsView, Unavailable, UnknownArea, UnknownNode, glob_comm,
 };
 use crate::node::{area_view, owned_area};
 use crate::steps::{Step, step};
@@ -19,9 +19,13 @@ use isorb::{Kind, Orb, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The key in `corbaloc::host:port/ReflectiveMemory`.
 pub const KEY: &str = "ReflectiveMemory";
+
+/// How long a server may take to say that it lives.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// What is known about a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,6 +91,30 @@ impl Service {
         Ok(cx.orb().string_to_object(&entry.server)?.unchecked_narrow())
     }
 
+    /// Two servers of one name would take it, and each other's areas, from each other for ever: the second is refused while the first answers.
+    fn has_no_other(
+        &self,
+        cx: Upcall<'_>,
+        what: &NodeView<'_>,
+        server: &str,
+    ) -> Result<(), glob_comm::RegisterNodeError> {
+        let nodes = self.store.nodes().map_err(SystemException::from)?;
+        let named = nodes.iter().find(|node| node.name == what.name);
+        let other = named.filter(|node| node.incarnation != what.incarnation && node.server != server);
+        let Some(other) = other else { return Ok(()) };
+        let asked = crate::node::timed(&self.server(cx, other)?, ANSWER);
+        match asked.ping() {
+            Ok(()) => Err(Unavailable {
+                reason: format!(
+                    "there is a node {} already, and its server answers; each needs a name of its own",
+                    what.name
+                ),
+            }
+            .into()),
+            Err(_) => Ok(()),
+        }
+    }
+
     fn known(&self, node: &str) -> Result<bool> {
         Ok(self.store.nodes()?.iter().any(|entry| entry.name == node))
     }
@@ -104,11 +132,13 @@ impl Glob_Comm for Service {
         cx: Upcall<'u>,
         what: NodeView<'u>,
         held: AreasView<'u>,
-    ) -> Result<NamesView<'u>> {
-        let _changing = self.changing.lock();
+    ) -> Result<NamesView<'u>, glob_comm::RegisterNodeError> {
         let server = what.server.ok_or(SystemException::from(Kind::BadParam))?.object().to_string();
+        // Without the lock: others go on while it takes its time.
+        self.has_no_other(cx, &what, &server)?;
+        let _changing = self.changing.lock();
         let node = NodeEntry { name: what.name.into(), incarnation: what.incarnation, server };
-        let mut places = self.store.areas()?;
+        let mut places = self.store.areas().map_err(SystemException::from)?;
         // What another node holds is that node's.
         let (lost, kept): (Vec<&AreaView<'u>>, Vec<&AreaView<'u>>) = held.iter().partition(|area| {
             places.iter().any(|place| place.what.name == area.name && place.node != node.name)
@@ -118,10 +148,10 @@ impl Glob_Comm for Service {
         let kept = kept.iter().map(|area| owned_area(area)).collect::<Vec<_>>();
         let forgotten = places.into_iter().map(|place| place.what.name).collect::<Vec<_>>();
         step(Step::NodeCame);
-        self.store.set_node(&node, &kept, &forgotten)?;
+        self.store.set_node(&node, &kept, &forgotten).map_err(SystemException::from)?;
         step(Step::NodeStored);
         let lost: Vec<&'u str> = lost.iter().map(|area| area.name).collect();
-        cx.slice(&lost)
+        Ok(cx.slice(&lost)?)
     }
 
     fn alive(&self, _: Upcall<'_>, name: &str, incarnation: u64) -> Result<(), glob_comm::AliveError> {

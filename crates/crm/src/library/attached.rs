@@ -8,6 +8,7 @@ use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
+use rustix::fd::OwnedFd;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,8 +25,18 @@ pub(super) struct Attachment {
     pub moved: AtomicBool,
     /// The segment is the writer's own, not a replica.
     pub local: bool,
+    /// What a writer rings when other nodes read what it wrote.
+    bell: PiMutex<Option<OwnedFd>>,
     /// How often a reader of the writer's own segment found the value too old.
     pub stale: AtomicU64,
+}
+
+/// What the server handed over, mapped.
+pub(super) struct Mapped {
+    pub segment: Segment,
+    pub bell: Option<OwnedFd>,
+    /// The writer's own, not a replica.
+    pub local: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +46,8 @@ pub(super) enum Role {
 }
 
 impl Attachment {
-    pub fn new(
-        session: Arc<Session>,
-        name: &str,
-        ticket: u64,
-        segment: Segment,
-        local: bool,
-        role: Role,
-    ) -> Attachment {
+    pub fn new(session: Arc<Session>, name: &str, ticket: u64, memory: Mapped, role: Role) -> Attachment {
+        let Mapped { segment, bell, local } = memory;
         Attachment {
             session,
             name: name.into(),
@@ -51,7 +56,32 @@ impl Attachment {
             segment: PiMutex::new(segment),
             moved: AtomicBool::new(false),
             local,
+            bell: PiMutex::new(bell),
             stale: AtomicU64::new(0),
+        }
+    }
+
+    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another bell. That rings at once: for
+    /// what was written since the server took the area, there was none.
+    pub fn is_writer_of(&self, ticket: u64, bell: Option<OwnedFd>) {
+        self.ticket.store(ticket, Ordering::Release);
+        *self.bell.lock() = bell;
+        self.ring();
+    }
+
+    /// The server did not take the area back.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.role, Role::Writer { .. }) && self.ticket() == 0
+    }
+
+    /// Tells the server that something was written.
+    ///
+    /// # Real-time
+    /// Takes a lock that others hold while there is another server only; one system call.
+    fn ring(&self) {
+        if let Some(bell) = &*self.bell.lock() {
+            // The counter cannot be full: it takes 2^64 - 2 values.
+            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
         }
     }
 
@@ -148,10 +178,22 @@ impl AreaWriter {
         self.attachment.library().statistics(self.attachment.ticket())
     }
 
+    /// Does a server know this writer? No while there is none, and where one that was started meanwhile refused to take the area back:
+    /// another has made one of that name, or the node has no room. What is written then reaches who has the area mapped, and no other node.
+    /// The area is offered again every second.
+    pub fn is_served(&self) -> bool {
+        !self.attachment.is_refused() && self.attachment.session.server_now().is_some()
+    }
+
+    /// Do other nodes get by datagrams what is written? Only then a write makes a system call for it.
+    pub fn rings(&self) -> bool {
+        self.writer.wants_bell()
+    }
+
     #[inline]
     fn ring(&self) {
-        if self.writer.wants_bell() {
-            self.attachment.session.ring();
+        if self.rings() {
+            self.attachment.ring();
         }
     }
 }

@@ -38,9 +38,9 @@ pub use rio::Rio;
 use crate::Error;
 use crate::idl::{Area, Lib_CommRef, NodeReport, ReaderQoS, Statistics, WriterQoS};
 use crate::memory::Segment;
-use attached::{Attachment, Role};
+use attached::{Attachment, Mapped, Role};
 use isorb::Orb;
-use session::Session;
+use session::{Memory, Session};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,8 +90,8 @@ impl Library {
     pub fn map_writer(&self, name: &str, qos: WriterQoS) -> Result<AreaWriter, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.map_writer(session, name, qos)?;
-        let (segment, local) = self.mapped(&server, session, ticket)?;
-        let writer = segment.writer().map_err(|error| match error {
+        let memory = self.mapped(&server, session, ticket)?;
+        let writer = memory.segment.writer().map_err(|error| match error {
             crate::memory::ClaimError::Taken => {
                 Error::WriterExists(crate::idl::WriterExists { name: name.into() })
             }
@@ -105,7 +105,7 @@ impl Library {
             }
         };
         let role = Role::Writer { qos };
-        Ok(AreaWriter::new(writer, self.enter(name, ticket, segment, local, role)))
+        Ok(AreaWriter::new(writer, self.enter(name, ticket, memory, role)))
     }
 
     /// Becomes a reader of an area of any node.
@@ -115,9 +115,10 @@ impl Library {
     pub fn attach_reader(&self, name: &str, qos: ReaderQoS) -> Result<AreaReader, Error> {
         let (server, session) = self.session.server()?;
         let ticket = server.attach_reader(session, name, qos)?;
-        let (segment, local) = self.mapped(&server, session, ticket)?;
-        let reader = segment.reader()?;
-        Ok(AreaReader::new(reader, self.enter(name, ticket, segment, local, Role::Reader { qos })))
+        let mut memory = self.mapped(&server, session, ticket)?;
+        memory.segment = self.session.share(name, memory.segment);
+        let reader = memory.segment.reader()?;
+        Ok(AreaReader::new(reader, self.enter(name, ticket, memory, Role::Reader { qos })))
     }
 
     /// The areas of this node.
@@ -137,18 +138,18 @@ impl Library {
         Ok(self.session.server()?.0.report(limit)?)
     }
 
-    fn enter(&self, name: &str, ticket: u64, segment: Segment, local: bool, role: Role) -> Arc<Attachment> {
-        let attachment = Arc::new(Attachment::new(self.session.clone(), name, ticket, segment, local, role));
+    fn enter(&self, name: &str, ticket: u64, memory: Mapped, role: Role) -> Arc<Attachment> {
+        let attachment = Arc::new(Attachment::new(self.session.clone(), name, ticket, memory, role));
         self.session.keep(&attachment);
         attachment
     }
 
-    /// The memory of a ticket, and whether it is the writer's own.
-    fn mapped(&self, server: &Lib_CommRef, session: u64, ticket: u64) -> Result<(Segment, bool), Error> {
-        let mapped = self
-            .session
-            .descriptor(ticket)
-            .and_then(|memory| Ok((Segment::attach(memory.file)?, memory.local)));
+    /// The memory of a ticket.
+    fn mapped(&self, server: &Lib_CommRef, session: u64, ticket: u64) -> Result<Mapped, Error> {
+        let mapped = self.session.descriptor(ticket).and_then(|memory| {
+            let Memory { file, bell, local } = memory;
+            Ok(Mapped { segment: Segment::attach(file)?, bell, local })
+        });
         if mapped.is_err() {
             let _ = server.detach(session, ticket);
         }

@@ -9,6 +9,7 @@ use crate::Error;
 use crate::idl::{AreaEvent, EventQoS, Sample as IdlSample, Statistics};
 use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::idl_state;
+use crate::steps::{Step, step};
 use isorb::{Any, Reference, SyncScope};
 use isorb_cdr::{Encoder, Text};
 use isorb_event::face::stamped::rtec_event_channel_admin::{
@@ -303,6 +304,7 @@ impl Work {
         };
         match read {
             Ok(sample) => {
+                step(Step::NoticeRead);
                 self.last = Some(sample);
                 self.due_ns = now_ns().saturating_add(self.what.spacing);
                 self.tell(self.what.on_value, None, sample.len);
@@ -325,10 +327,12 @@ impl Work {
         };
         let header = Header { event_type, source: self.what.source, ttl: 1, creation_time: now_ns() / 100 };
         let value = if self.what.with_value { &self.value[..len] } else { &[] };
+        step(Step::NoticeMade);
         let counter = match self.sink.push(&Notice { header, about: &about, value }) {
             Ok(()) => &self.shared.pushed,
             Err(_) => &self.shared.failed,
         };
+        step(Step::NoticePushed);
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::idl::Lib_CommRef;
 use crate::memory::Segment;
 use crate::passing::{self, Kind, Message};
+use crate::steps::{Step, step};
 use isorb::Orb;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 /// How long to wait before looking for a server again.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Of so many pauses one brings an offer.
+const OFFERS: u64 = 10;
 
 pub(super) struct Session {
     orb: Orb,
@@ -35,11 +39,17 @@ struct State {
     /// What came and was not asked for yet, by ticket.
     arrived: HashMap<u64, Memory>,
     attachments: Vec<Weak<Attachment>>,
+    /// The last one that reads each area.
+    readers: HashMap<String, Weak<Attachment>>,
+    /// A writer whose area was offered to the server once more: who refused it before may have room now.
+    offered: Option<Weak<Attachment>>,
 }
 
 /// Memory that the server handed over.
 pub(super) struct Memory {
     pub file: OwnedFd,
+    /// What its writer rings.
+    pub bell: Option<OwnedFd>,
     /// The writer's own, not a replica.
     pub local: bool,
 }
@@ -48,7 +58,6 @@ pub(super) struct Memory {
 #[derive(Clone)]
 struct Link {
     socket: Arc<OwnedFd>,
-    bell: Arc<OwnedFd>,
     number: u64,
     server: Lib_CommRef,
 }
@@ -109,6 +118,19 @@ impl Session {
         let mut state = self.state.lock();
         state.attachments.retain(|other| other.strong_count() > 0);
         state.attachments.push(Arc::downgrade(attachment));
+        if matches!(attachment.role, Role::Reader { .. }) {
+            state.readers.retain(|_, other| other.strong_count() > 0);
+            state.readers.insert(attachment.name.clone(), Arc::downgrade(attachment));
+        }
+    }
+
+    /// Memory that another reader of this process has mapped already is that one's: thousands of readers take no more descriptors and mappings than
+    /// there are areas.
+    pub fn share(&self, name: &str, segment: Segment) -> Segment {
+        // Let go of after the lock.
+        let other = self.state.lock().readers.get(name).and_then(Weak::upgrade);
+        let known = other.map(|other| other.segment.lock().clone());
+        known.filter(|known| known.same_file(&segment)).unwrap_or(segment)
     }
 
     /// Threads of this library that push events.
@@ -116,25 +138,13 @@ impl Session {
         self.notifiers.clone()
     }
 
-    /// Tells the server that something was written.
-    ///
-    /// # Real-time
-    /// Takes a lock that is held for a few instructions elsewhere; one system call.
-    pub fn ring(&self) {
-        let bell = self.state.lock().link.as_ref().map(|link| link.bell.clone());
-        if let Some(bell) = bell {
-            // The counter cannot be full: it takes 2^64 - 2 values.
-            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
-        }
-    }
-
     fn greet(&self) -> Result<Link, Error> {
         let socket = passing::connect_to(&self.path)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", self.path.display())))?;
         match passing::receive(&socket)? {
-            Some(Message { kind: Kind::Hello, number, text, descriptor: Some(bell) }) => {
+            Some(Message { kind: Kind::Hello, number, text, .. }) => {
                 let server = self.orb.resolve::<Lib_CommRef>(&text)?;
-                Ok(Link { socket: Arc::new(socket), bell: Arc::new(bell), number, server })
+                Ok(Link { socket: Arc::new(socket), number, server })
             }
             _ => Err(Error::unavailable("the server refused the session")),
         }
@@ -142,6 +152,13 @@ impl Session {
 
     fn arrived(&self, message: Message) {
         let number = message.number;
+        if message.kind == Kind::Adopted {
+            let offered = self.state.lock().offered.take();
+            if let Some(writer) = offered.and_then(|writer| writer.upgrade()) {
+                writer.is_writer_of(number, message.descriptor);
+            }
+            return;
+        }
         if let Some(memory) = handed_over(message) {
             self.state.lock().arrived.insert(number, memory);
             self.changed.notify_all(&self.state);
@@ -152,6 +169,7 @@ impl Session {
         let mut state = self.state.lock();
         state.link = None;
         state.arrived.clear();
+        state.offered = None;
     }
 
     /// There is a server again: hands back the segments of its areas, then lets set-up go on and asks for readers' anew.
@@ -164,9 +182,9 @@ impl Session {
             let Role::Writer { qos } = attachment.role else { continue };
             let segment = attachment.segment.lock().clone();
             // A fresh description of the file: the lock that makes us the writer stays with the old one.
-            let ticket =
+            let (ticket, bell) =
                 self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
-            attachment.ticket.store(ticket, Ordering::Release);
+            attachment.is_writer_of(ticket, bell);
         }
         // An area whose writer is gone lives on in those who read it.
         let mut handed: Vec<&str> = Vec::new();
@@ -178,39 +196,57 @@ impl Session {
             }
         }
         let readers: Vec<Weak<Attachment>> = readers.into_iter().map(Arc::downgrade).collect();
+        let refused = attachments.iter().filter(|attachment| attachment.is_refused());
+        let refused: Vec<Weak<Attachment>> = refused.map(Arc::downgrade).collect();
         self.state.lock().link = Some(link.clone());
         self.changed.notify_all(&self.state);
+        step(Step::Resumed);
         let (session, link) = (Arc::downgrade(self), link.clone());
         // Apart, because a call to a node that hangs takes its time.
         std::thread::Builder::new()
             .name("crm-reattach".into())
-            .spawn(move || reattach_all(&session, &link, readers))?;
+            .spawn(move || reattach_all(&session, &link, readers, refused))?;
         Ok(())
     }
 
-    /// Gives the writer's new ticket; 0 for none.
+    /// Gives the writer's new ticket and bell; 0 for none.
     fn hand_back(
         &self,
         link: &Link,
         name: &str,
         (number, size): (u64, u32),
         file: OwnedFd,
-    ) -> Result<u64, Error> {
-        let text = format!("{size} {name}");
-        passing::send(&*link.socket, Kind::HandBack, number, &text, Some(file.as_fd()))?;
-        Ok(self.await_message(link, |message| message.kind == Kind::Adopted)?.number)
+    ) -> Result<(u64, Option<OwnedFd>), Error> {
+        offer(link, name, (number, size), &file)?;
+        step(Step::HandBackSent);
+        let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
+        step(Step::HandedBack);
+        Ok((answer.number, answer.descriptor))
+    }
+
+    /// Offers an area again that the server refused, one after another; what it says comes to [`arrived`](Self::arrived).
+    fn offer_again(&self, link: &Link, attachment: &Arc<Attachment>) -> Result<(), Error> {
+        let Role::Writer { qos } = attachment.role else { return Ok(()) };
+        let file = attachment.segment.lock().writable_fd()?;
+        let mut state = self.state.lock();
+        if state.offered.is_none() {
+            offer(link, &attachment.name, (qos.period, qos.size), &file)?;
+            state.offered = Some(Arc::downgrade(attachment));
+        }
+        Ok(())
     }
 
     fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
         let Role::Reader { qos } = attachment.role else { return Ok(()) };
         let ticket = link.server.attach_reader(link.number, &attachment.name, qos)?;
-        let segment = Segment::attach(self.descriptor(ticket)?.file)?;
+        let segment = self.share(&attachment.name, Segment::attach(self.descriptor(ticket)?.file)?);
         attachment.ticket.store(ticket, Ordering::Release);
         let mut current = attachment.segment.lock();
         if !current.same_file(&segment) {
             *current = segment;
             attachment.moved.store(true, Ordering::Release);
         }
+        step(Step::Reattached);
         Ok(())
     }
 
@@ -236,15 +272,33 @@ impl Session {
     }
 }
 
-/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later.
-fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
-    loop {
+fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) -> Result<(), Error> {
+    Ok(passing::send(&*link.socket, Kind::HandBack, number, &format!("{size} {name}"), &[file.as_fd()])?)
+}
+
+/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later. And
+/// offers once a second what the server refused to take back.
+fn reattach_all(
+    session: &Weak<Session>,
+    link: &Link,
+    mut readers: Vec<Weak<Attachment>>,
+    mut refused: Vec<Weak<Attachment>>,
+) {
+    for round in 0_u64.. {
         let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
         readers.retain(|reader| {
             let Some(attachment) = reader.upgrade() else { return false };
             session.is_current(link) && session.reattach(link, &attachment).is_err()
         });
-        if readers.is_empty() {
+        refused.retain(|writer| writer.upgrade().is_some_and(|writer| writer.is_refused()));
+        if round % OFFERS == 0 && !refused.is_empty() {
+            // The first of them goes to the end, so that none keeps the others waiting.
+            refused.rotate_left(1);
+            if let Some(writer) = refused.last().and_then(Weak::upgrade) {
+                let _ = session.offer_again(link, &writer);
+            }
+        }
+        if readers.is_empty() && refused.is_empty() {
             return;
         }
         drop(session);
@@ -258,7 +312,8 @@ fn handed_over(message: Message) -> Option<Memory> {
         Kind::Replica => false,
         _ => return None,
     };
-    message.descriptor.map(|file| Memory { file, local })
+    let bell = message.bell;
+    message.descriptor.map(|file| Memory { file, bell, local })
 }
 
 /// Receives what the server sends; when it ends, waits for the next. Ends with the library.

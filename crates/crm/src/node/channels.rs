@@ -7,7 +7,7 @@ use super::setup::largest;
 use super::tables::{Agent, Channel as Outgoing, Destination};
 use super::ways::Ways;
 use crate::Error;
-use crate::admission::{Grant, Refused, Wish};
+use crate::admission::{Grant, NodeAdmission, Refused, Wish};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
 use crate::plane::{Mode, PushAgent, PushSpec};
@@ -28,7 +28,7 @@ impl Shared {
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
         step(Step::ChannelAsked);
-        let (segment, promised, bell) = self.source(name)?;
+        let (segment, promised) = self.source(name)?;
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
         // What the same channel was before, and whatever an earlier server of that node had.
@@ -60,12 +60,12 @@ impl Shared {
                     .and_then(|to| Ok((to, second.transpose()?)));
                 to.and_then(|(to, second)| {
                     let way = Way { dispatcher, to, second };
-                    self.start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
+                    self.start_datagrams(&segment, channel, &qos, way, grant.as_ref())
                 })
             }
             Path::PathOrb | Path::PathOneway => {
                 let reader = reader.map(|reader| self.ways(offer.node, reader));
-                self.start_orb(&segment, channel, &qos, reader)
+                self.start_orb(&segment, channel, &qos, reader, offer.after)
             }
             Path::PathMulticast => Err(Error::unavailable("a group is joined, not opened")),
         };
@@ -76,14 +76,9 @@ impl Shared {
                 return Err(error);
             }
         };
-        let handle = {
-            let mut tables = self.tables.lock();
-            let handle = tables.number();
-            let (area, reader, incarnation) =
-                (name.into(), reader.map(|reader| self.ways(offer.node, reader)), offer.incarnation);
-            tables.channels.insert(handle, Outgoing { area, to, reader, incarnation, grant, agent });
-            handle
-        };
+        let (area, incarnation) = (name.into(), offer.incarnation);
+        let reader = reader.map(|reader| self.ways(offer.node, reader));
+        let handle = self.enter(Outgoing { area, to, reader, incarnation, grant, agent })?;
         step(Step::ChannelStarted);
         if grant.is_some() {
             // Another may have been admitted before this one was in the table.
@@ -92,12 +87,40 @@ impl Shared {
         Ok(handle)
     }
 
-    /// An area's segment, what its writer promised, and the session that rings for it.
-    pub(super) fn source(&self, name: &str) -> Result<(Segment, WriterQoS, u64), Error> {
+    /// An area's segment, and what its writer promised.
+    pub(super) fn source(&self, name: &str) -> Result<(Segment, WriterQoS), Error> {
         let tables = self.tables.lock();
         let entry = tables.areas.get(name).ok_or_else(|| Error::unknown_area(name))?;
-        let session = entry.writer.and_then(|ticket| tables.tickets.get(&ticket)).map_or(0, |t| t.session);
-        Ok((entry.segment.clone(), entry.promised, session))
+        Ok((entry.segment.clone(), entry.promised))
+    }
+
+    /// The channel has an agent, which hears from now on when something is written; gives its handle.
+    pub(super) fn enter(&self, channel: Outgoing) -> Result<u64, Error> {
+        let mut tables = self.tables.lock();
+        // Under the lock: who becomes the writer after this finds the channel in the table.
+        let heard = match (&channel.agent, tables.areas.get(&channel.area)) {
+            (Agent::Datagrams { dispatcher, key }, Some(entry)) => {
+                let wanted = entry.segment.set_bell(true).map_err(Error::from);
+                let dispatcher = &self.dispatchers[*dispatcher];
+                // It looks when it begins to hear: a value for which nobody rang is not left lying.
+                wanted.and_then(|()| match tables.bell_of(&channel.area) {
+                    Some(bell) => Ok(dispatcher.hear(*key, bell)?),
+                    None => {
+                        dispatcher.look(*key);
+                        Ok(())
+                    }
+                })
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = heard {
+            drop(tables);
+            self.end(channel);
+            return Err(error);
+        }
+        let handle = tables.number();
+        tables.channels.insert(handle, channel);
+        Ok(handle)
     }
 
     pub(super) fn start_datagrams(
@@ -107,7 +130,6 @@ impl Shared {
         qos: &ReaderQoS,
         way: Way,
         grant: Option<&Grant>,
-        bell: u64,
     ) -> Result<Agent, Error> {
         let Way { dispatcher, to, second } = way;
         let guarantee = grant.map(|grant| grant.guarantee);
@@ -123,8 +145,7 @@ impl Shared {
         };
         let agent =
             PushAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-        segment.set_bell(true)?;
-        let key = self.dispatchers[dispatcher].add_push(agent, bell).map_err(Error::unavailable)?;
+        let key = self.dispatchers[dispatcher].add_push(agent).map_err(Error::unavailable)?;
         Ok(Agent::Datagrams { dispatcher, key })
     }
 
@@ -134,6 +155,7 @@ impl Shared {
         channel: Channel,
         qos: &ReaderQoS,
         reader: Option<Ways<CRM_CommRef>>,
+        after: u64,
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or_else(|| Error::unavailable("the reader's node gave no reference"))?;
         let limit = self.config.limits.orb_channels;
@@ -148,8 +170,10 @@ impl Shared {
             false => ONLY_WAY,
         };
         let reader = reader.within(patience);
+        let mut source = segment.reader()?;
+        source.skip_to(after);
         let push = OrbPush {
-            source: segment.reader()?,
+            source,
             channel,
             reader,
             mode: mode(qos),
@@ -176,12 +200,13 @@ impl Shared {
         }
     }
 
-    pub(super) fn close_channel(&self, handle: u64) -> Result<(), Error> {
+    /// Gives how many pushes there were by datagrams.
+    pub(super) fn close_channel(&self, handle: u64) -> Result<u64, Error> {
         let channel =
             self.tables.lock().channels.remove(&handle).ok_or_else(|| Error::unknown_handle(handle))?;
-        self.end(channel);
+        let begun = self.end(channel);
         step(Step::ChannelClosed);
-        Ok(())
+        Ok(begun)
     }
 
     pub(super) fn run_channel(&self, handle: u64, run: bool) -> Result<(), Error> {
@@ -210,22 +235,34 @@ impl Shared {
             let mut tables = self.tables.lock();
             tables.channels.extract_if(|_, channel| so(channel)).map(|(_, channel)| channel).collect()
         };
-        ended.into_iter().for_each(|channel| self.end(channel));
+        for channel in ended {
+            self.end(channel);
+        }
     }
 
-    pub(super) fn end(&self, channel: Outgoing) {
-        self.tables.lock().keep_name(&channel);
-        match channel.agent {
-            Agent::Member { group } => self.left_group(group),
+    /// Gives how many pushes there were by datagrams.
+    pub(super) fn end(&self, channel: Outgoing) -> u64 {
+        let mut tables = self.tables.lock();
+        tables.keep_name(&channel);
+        tables.ring_no_more(&channel.area);
+        drop(tables);
+        let begun = match channel.agent {
+            Agent::Member { group } => {
+                let begun = self.begun_of_group(group);
+                self.left_group(group);
+                begun
+            }
             Agent::Datagrams { dispatcher, key } => {
-                self.dispatchers[dispatcher].remove_push(key);
+                self.dispatchers[dispatcher].remove_push(key).map_or(0, |stats| stats.begun)
             }
             Agent::Orb { stop, .. } => {
                 stop.store(true, Ordering::Release);
                 self.orb_channels.fetch_sub(1, Ordering::Relaxed);
+                0
             }
-        }
+        };
         self.give_back(channel.grant.as_ref());
+        begun
     }
 
     /// Admits one end of a guaranteed channel.
@@ -263,16 +300,34 @@ impl Shared {
             );
             return Err(refuse("declaration", reason, None, None));
         }
-        let wish = Wish { period_ns, deadline_ns: qos.deadline };
+        // A value may have to wait for the next push, and that counts, too.
+        let waits_ns = push_wait(qos);
+        if qos.deadline <= waits_ns {
+            let reason = format!(
+                "{name} cannot be guaranteed: a value may wait {waits_ns} ns for the next periodic push, the deadline is {} ns",
+                qos.deadline
+            );
+            return Err(refuse("declaration", reason, None, None));
+        }
+        let wish = Wish { period_ns, deadline_ns: qos.deadline - waits_ns };
         let channel = &Channel { size: largest(&promised, channel.size), ..*channel };
         let mut admission = self.admission.lock();
-        let answer = if pushes {
-            admission.admit_push(name, channel, wish)
-        } else {
-            admission.admit_receive(name, channel, wish)
+        let ask = |admission: &mut NodeAdmission, wish| match pushes {
+            true => admission.admit_push(name, channel, wish),
+            false => admission.admit_receive(name, channel, wish),
         };
-        answer.map(Some).map_err(|refused: Refused| {
-            let (period, deadline) = (refused.nearest_period_ns, refused.nearest_deadline_ns);
+        ask(&mut admission, wish).map(Some).map_err(|refused: Refused| {
+            let deadline = refused.nearest_deadline_ns.map(|deadline| deadline.saturating_add(waits_ns));
+            let mut period = refused.nearest_period_ns;
+            if waits_ns > 0 {
+                // Who is pushed to less often waits longer, too.
+                period = period.filter(|&period_ns| {
+                    let left = qos.deadline.checked_sub(period_ns).filter(|&left| left > 0);
+                    let grant = left
+                        .and_then(|deadline_ns| ask(&mut admission, Wish { period_ns, deadline_ns }).ok());
+                    grant.inspect(|grant| admission.release(grant)).is_some()
+                });
+            }
             refuse(
                 &refused.resource.to_string(),
                 format!("node {}: {refused}", self.config.name),
@@ -328,6 +383,14 @@ fn mode(qos: &ReaderQoS) -> Mode {
     match qos.how {
         IdlMode::PushOnWrite => Mode::OnWrite,
         IdlMode::PeriodicPush => Mode::Periodic { period_ns: qos.period.max(MIN_PERIOD_NS) },
+    }
+}
+
+/// How long a value may wait until it is pushed.
+fn push_wait(qos: &ReaderQoS) -> u64 {
+    match mode(qos) {
+        Mode::OnWrite => 0,
+        Mode::Periodic { period_ns } => period_ns,
     }
 }
 

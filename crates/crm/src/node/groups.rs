@@ -7,6 +7,7 @@ use super::{Shared, secret};
 use crate::Error;
 use crate::idl::{CRM_CommRef, Group as Joined, ReaderQoS};
 use crate::plane::GROUP;
+use crate::steps::{Step, step};
 use crate::wire::Channel;
 use std::net::SocketAddr;
 
@@ -20,6 +21,7 @@ impl Shared {
         incarnation: u64,
         reader: Option<&CRM_CommRef>,
     ) -> Result<Joined, Error> {
+        step(Step::GroupAsked);
         // Whatever an earlier server of that node had.
         self.end_channels(|channel| channel.to.node == node && channel.incarnation != incarnation);
         let _one_at_a_time = self.grouping.lock();
@@ -49,6 +51,7 @@ impl Shared {
             agent: Agent::Member { group },
         };
         tables.channels.insert(which, member);
+        step(Step::GroupEntered);
         Ok(Joined {
             which,
             host: from.ip().to_string(),
@@ -64,7 +67,7 @@ impl Shared {
 
     /// Admits it, once for all that will join, and starts its agent.
     fn make_group(&self, name: &str, qos: ReaderQoS) -> Result<(u64, SocketAddr, Channel), Error> {
-        let (segment, promised, bell) = self.source(name)?;
+        let (segment, promised) = self.source(name)?;
         let number = self.tables.lock().number();
         let channel = Channel {
             id: GROUP | (number as u32 & !GROUP),
@@ -76,32 +79,39 @@ impl Shared {
         };
         channel.check().map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
         let dispatcher = dispatcher_of(&channel, self.dispatchers.len());
-        let to = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?.of(name);
+        let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
+        let to = if qos.guaranteed { groups.own_of(name, channel.id) } else { groups.of(name) };
         let grant = self.admit(name, &channel, &qos, promised, true)?;
         let way = Way { dispatcher, to, second: None };
         let agent = self
-            .start_datagrams(&segment, channel, &qos, way, grant.as_ref(), bell)
+            .start_datagrams(&segment, channel, &qos, way, grant.as_ref())
             .inspect_err(|_| self.give_back(grant.as_ref()))?;
-        let mut tables = self.tables.lock();
-        let handle = tables.number();
         let node = format!("group {to}");
         let to_all = Destination { node, port: to.port(), datagrams: true, channel: channel.id };
         let (area, incarnation) = (name.to_owned(), self.incarnation);
-        tables.channels.insert(
-            handle,
-            Outgoing { area: area.clone(), to: to_all, reader: None, incarnation, grant, agent },
-        );
-        tables.groups.push(Group { area, qos, handle, to, channel });
-        drop(tables);
+        let handle =
+            self.enter(Outgoing { area: area.clone(), to: to_all, reader: None, incarnation, grant, agent })?;
+        self.tables.lock().groups.push(Group { area, qos, handle, to, channel });
+        step(Step::GroupMade);
         if grant.is_some() {
             self.refresh_promotions();
         }
         Ok((handle, to, channel))
     }
 
+    /// Pushes to all of them.
+    pub(super) fn begun_of_group(&self, group: u64) -> u64 {
+        let agent = match self.tables.lock().channels.get(&group).map(|channel| &channel.agent) {
+            Some(Agent::Datagrams { dispatcher, key }) => (*dispatcher, *key),
+            _ => return 0,
+        };
+        self.dispatchers[agent.0].push_stats(agent.1).map_or(0, |stats| stats.begun)
+    }
+
     /// A node left; the last one ends the group.
     pub(super) fn left_group(&self, group: u64) {
         let _one_at_a_time = self.grouping.lock();
+        step(Step::GroupLeft);
         let ended = {
             let mut tables = self.tables.lock();
             let is_used = tables
@@ -116,6 +126,7 @@ impl Shared {
         };
         if let Some(channel) = ended {
             self.end(channel);
+            step(Step::GroupEnded);
         }
     }
 }

@@ -25,8 +25,7 @@ impl Inlet {
         Ok(Inlet { sockets: [open(first)?, second.map(open).transpose()?.flatten()] })
     }
 
-    #[allow(dead_code, reason = "for groups")]
-    /// One that was made already.
+    /// One of a group.
     pub fn of(socket: UdpSocket) -> Inlet {
         Inlet { sockets: [Some(Arc::new(socket)), None] }
     }

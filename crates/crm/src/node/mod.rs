@@ -43,6 +43,7 @@ use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
 use isorb::{Kind, Orb, Policies, Reference};
 use isorb_rt::sync::PiMutex;
+use isorb_rt::time::now_ns;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -143,6 +144,9 @@ pub fn default_socket() -> PathBuf {
 pub struct NodeServer {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    /// Where its objects are, which end with it.
+    poa: isorb::poa::Poa,
+    objects: Vec<isorb::poa::ObjectId>,
 }
 
 pub(crate) struct Shared {
@@ -168,7 +172,8 @@ impl NodeServer {
     /// Starts the server: its threads, its objects below the ORB's root POA, its local socket.
     ///
     /// # Errors
-    /// What the system or the ORB refused; ADDRINUSE where a server is there already.
+    /// What the system or the ORB refused; ADDRINUSE where a server is there already; `Unavailable` where the coordinator knows another
+    /// server of this name, which answers.
     pub fn start(
         orb: &Orb,
         config: ServerConfig,
@@ -205,10 +210,17 @@ impl NodeServer {
         let lib_comm: Lib_CommRef = poa.activate(servant()).map_err(Error::unavailable)?;
         let me: CRM_CommRef = poa.activate(servant()).map_err(Error::unavailable)?;
         let _ = shared.lib_comm.set(lib_comm.object().to_string());
+        let objects = [poa.reference_to_id(lib_comm.object()), poa.reference_to_id(me.object())];
+        let objects = objects.into_iter().flatten().collect();
         let _ = shared.me.set(me);
         poa.manager().activate().map_err(Error::unavailable)?;
-        shared.register();
-        let mut threads = Vec::new();
+        // Ends what was begun, if the rest fails.
+        let mut server = NodeServer { shared: shared.clone(), threads: Vec::new(), poa, objects };
+        // A coordinator that is not there now is told by the watch, later.
+        if let Err(refused @ Error::Unavailable(_)) = shared.register() {
+            return Err(refused);
+        }
+        let threads = &mut server.threads;
         let sessions = shared.clone();
         threads.push(named("crm-sessions", move || sessions.serve_sessions(listener))?);
         let watch = shared.clone();
@@ -217,7 +229,7 @@ impl NodeServer {
         let alive = shared.clone();
         threads.push(named("crm-alive", move || alive.keep_known())?);
         threads.push(named("crm-reopen", move || reopen.keep_channels())?);
-        Ok(NodeServer { shared, threads })
+        Ok(server)
     }
 
     /// What other nodes' servers call.
@@ -246,6 +258,9 @@ impl Drop for NodeServer {
         }
         for dispatcher in &self.shared.dispatchers {
             dispatcher.stop();
+        }
+        for object in &self.objects {
+            let _ = self.poa.deactivate_object(object);
         }
         self.shared.tables.lock().sessions.clear();
         let _ = std::fs::remove_file(&self.shared.config.socket);
@@ -287,13 +302,12 @@ impl Shared {
     }
 
     /// Tells the coordinator who we are and what we hold.
-    fn register(&self) {
-        let (Some(coordinator), Some(me)) = (&self.coordinator, self.me.get()) else { return };
+    fn register(&self) -> Result<(), Error> {
+        let (Some(coordinator), Some(me)) = (&self.coordinator, self.me.get()) else { return Ok(()) };
         let node =
             Node { name: self.config.name.clone(), incarnation: self.incarnation, server: Some(me.clone()) };
-        // A coordinator that is not there now is told by the watch, later.
         let held = self.held();
-        let _ = coordinator.call(|glob| glob.register_node(&node, &held));
+        coordinator.call(|glob| glob.register_node(&node, &held)).map(drop)
     }
 
     /// Twice a second: has a silent node come back? Every other second: do the nodes live that are pushed to? In a thread of its own, because calls to nodes that are gone take their time.
@@ -318,7 +332,7 @@ impl Shared {
         while !self.stop.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(50));
             round = round.wrapping_add(1);
-            self.orb_replicas.look();
+            self.orb_replicas.look(now_ns());
             if !round.is_multiple_of(20) {
                 continue;
             }
@@ -337,7 +351,8 @@ impl Shared {
                 && let Err(error) = coordinator.call(|glob| glob.alive(&self.config.name, self.incarnation))
                 && matches!(error, Error::UnknownNode(_))
             {
-                self.register();
+                // Who is not heard now is heard a second later.
+                let _ = self.register();
             }
         }
     }
@@ -355,7 +370,7 @@ pub(crate) fn secret() -> u64 {
 }
 
 /// The same object, whose calls end after so long.
-fn timed<T: Reference>(object: &T, answer: Duration) -> T {
+pub(crate) fn timed<T: Reference>(object: &T, answer: Duration) -> T {
     let policies = Policies { round_trip_timeout: Some(answer), ..Policies::default() };
     object.object().with_policies(policies).unchecked_narrow()
 }

@@ -1,7 +1,8 @@
 //! The groups that a dispatching thread takes part in: one socket for all of them.
 //!
 //! A datagram that goes to a group is received by all nodes that have joined it. An area has one of [`COUNT`] groups by its name, so that a
-//! node's network interface leaves out most of what it does not read; channels are told apart by their numbers.
+//! node's network interface leaves out most of what it does not read; channels are told apart by their numbers. A guaranteed channel has one of
+//! [`OWN_PORTS`] ports beside, and each node that reads it a socket for that: what is less urgent waits there.
 
 use isorb_rt::sync::PiMutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -12,6 +13,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// So many groups, one after the other: a socket may join twenty (`net.ipv4.igmp_max_memberships`).
 pub(crate) const COUNT: u32 = 16;
+
+/// So many ports after that of all groups (before it, where there are none) are for guaranteed channels. Two of one group and port would wait for each
+/// other as if they were of one urgency, and count each other's datagrams as strays.
+const OWN_PORTS: u16 = 256;
 
 /// Where groups' datagrams come in.
 #[derive(Debug)]
@@ -54,21 +59,13 @@ impl Groups {
             Interface::V6(interface) if interface > 0 => sockopt::set_ipv6_multicast_if(sender, interface)?,
             _ => {}
         }
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (family, any) = match interface {
-            Interface::V4(_) => (AddressFamily::INET, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-            Interface::V6(_) => (AddressFamily::INET6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        let any = match interface {
+            Interface::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            Interface::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
-        if family == AddressFamily::INET6 {
-            sockopt::set_ipv6_v6only(&socket, true)?;
-        }
-        // Each node of a host receives what goes to the group.
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
-        rustix::net::bind(&socket, &SocketAddr::new(any, first.port()))?;
+        let socket = bind(SocketAddr::new(any, first.port()))?;
         let joined = PiMutex::new(HashMap::new());
-        Ok(Groups { first, interface, socket: socket.into(), joined })
+        Ok(Groups { first, interface, socket, joined })
     }
 
     pub fn socket(&self) -> &UdpSocket {
@@ -83,29 +80,57 @@ impl Groups {
         nth(self.first, index).unwrap_or(self.first)
     }
 
+    /// The same for a guaranteed channel of this number.
+    pub fn own_of(&self, area: &str, channel: u32) -> SocketAddr {
+        let mut hasher = DefaultHasher::new();
+        (area, channel).hash(&mut hasher);
+        let (group, first) = (self.of(area), self.first.port());
+        let nth = 1 + (hasher.finish() % u64::from(OWN_PORTS)) as u16;
+        SocketAddr::new(group.ip(), first.checked_add(nth).unwrap_or(first.wrapping_sub(nth)))
+    }
+
     /// Takes part in a group, as often as it is left again.
     pub fn join(&self, group: SocketAddr) -> io::Result<()> {
-        let is_of = group.is_ipv4() == self.first.is_ipv4() && group.port() == self.first.port();
-        if !is_of || !group.ip().is_multicast() {
-            let reason = format!("the group is {group}, and this node's begin with {}", self.first);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-        }
+        self.check(group, group.port() == self.first.port())?;
         let mut joined = self.joined.lock();
         let count = joined.entry(group.ip()).or_default();
         if *count == 0 {
-            match (group.ip(), self.interface) {
-                (IpAddr::V4(group), Interface::V4(interface)) => {
-                    self.socket.join_multicast_v4(&group, &interface)?;
-                }
-                (IpAddr::V6(group), Interface::V6(interface)) => {
-                    self.socket.join_multicast_v6(&group, interface)?;
-                }
-                // It is of the same family.
-                _ => {}
-            }
+            self.enter(&self.socket, group.ip())?;
         }
         *count += 1;
         Ok(())
+    }
+
+    /// Takes part in a guaranteed channel's group, for as long as the socket lives.
+    pub fn own(&self, group: SocketAddr) -> io::Result<UdpSocket> {
+        self.check(group, (1..=OWN_PORTS).contains(&group.port().abs_diff(self.first.port())))?;
+        let at = match (group, self.interface) {
+            (SocketAddr::V6(group), Interface::V6(scope)) => {
+                SocketAddrV6::new(*group.ip(), group.port(), 0, scope).into()
+            }
+            _ => group,
+        };
+        let socket =
+            bind(at).map_err(|error| io::Error::new(error.kind(), format!("the group {at}: {error}")))?;
+        self.enter(&socket, group.ip())?;
+        Ok(socket)
+    }
+
+    fn check(&self, group: SocketAddr, is_port: bool) -> io::Result<()> {
+        if is_port && group.is_ipv4() == self.first.is_ipv4() && group.ip().is_multicast() {
+            return Ok(());
+        }
+        let reason = format!("the group is {group}, and this node's begin with {}", self.first);
+        Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+    }
+
+    fn enter(&self, socket: &UdpSocket, group: IpAddr) -> io::Result<()> {
+        match (group, self.interface) {
+            (IpAddr::V4(group), Interface::V4(interface)) => socket.join_multicast_v4(&group, &interface),
+            (IpAddr::V6(group), Interface::V6(interface)) => socket.join_multicast_v6(&group, interface),
+            // It is of the same family.
+            _ => Ok(()),
+        }
     }
 
     pub fn leave(&self, group: IpAddr) {
@@ -126,6 +151,20 @@ impl Groups {
             _ => Ok(()),
         };
     }
+}
+
+fn bind(at: SocketAddr) -> io::Result<UdpSocket> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
+    if family == AddressFamily::INET6 {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    // Each node of a host receives what goes to the group.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
+    rustix::net::bind(&socket, &at)?;
+    Ok(socket.into())
 }
 
 /// The group that comes so many after the first; none beyond the last address.

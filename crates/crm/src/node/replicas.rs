@@ -9,12 +9,13 @@ use super::{Shared, secret};
 use crate::Error;
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS};
 use crate::memory::{Geometry, Segment, Writer};
-use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath};
+use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
+use isorb_rt::time::now_ns;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A channel that is being opened.
 struct Opening<'a> {
@@ -26,6 +27,8 @@ struct Opening<'a> {
     fresh_ns: Option<u64>,
     /// How urgent it is, where it was admitted.
     deadline_ns: Option<u64>,
+    /// What the replica has of the same area.
+    shown: Option<Shown>,
 }
 
 /// What came of it.
@@ -70,8 +73,10 @@ impl Shared {
         let opened = writer.and_then(|target| {
             let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
             let deadline_ns = grant.map(|grant| grant.guarantee.deadline_ns);
+            let shown =
+                before.filter(|before| before.identity == first.identity).and_then(|_| latest(&segment));
             let opening =
-                Opening { name, qos: asked, server: &server, channel, target, fresh_ns, deadline_ns };
+                Opening { name, qos: asked, server: &server, channel, target, fresh_ns, deadline_ns, shown };
             match through {
                 Path::PathUdp => self.open_datagrams(opening),
                 Path::PathMulticast => self.open_group(opening),
@@ -82,10 +87,12 @@ impl Shared {
             Ok(opened) => {
                 step(Step::ReplicaOpened);
                 let Opened { dispatcher, datagrams, channel, group, handle } = opened;
-                let closed = AtomicBool::new(false);
+                let (closed, entering) = (AtomicBool::new(false), AtomicUsize::new(1));
+                let earlier = before.and_then(all_counted);
                 Ok(Replica {
                     qos,
                     segment,
+                    identity: first.identity,
                     dispatcher,
                     datagrams,
                     channel,
@@ -94,6 +101,10 @@ impl Shared {
                     handle,
                     grant,
                     closed,
+                    earlier,
+                    ended: OnceLock::new(),
+                    unseen: OnceLock::new(),
+                    entering,
                 })
             }
             Err(error) => {
@@ -104,7 +115,7 @@ impl Shared {
     }
 
     fn open_datagrams(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, mut channel, target, fresh_ns, deadline_ns } = opening;
+        let Opening { name, qos, server, mut channel, target, fresh_ns, deadline_ns, shown } = opening;
         let dispatcher = self.least_used();
         let inlet = deadline_ns.map(|_| self.dispatchers[dispatcher].open_inlet()).transpose()?;
         let own_ports = inlet.as_ref().map_or([0; 2], Inlet::ports);
@@ -120,32 +131,39 @@ impl Shared {
             };
             let silence_ns = self.config.silence.as_nanos() as u64;
             let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
-            ReceiveAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))
+            agent(spec, shown)
         })();
         let agent = made.inspect_err(|_| place.unreserve(channel.id))?;
         place.add_receive(agent, inlet)?;
-        let opened = self.ask_for_channel(name, qos, server, (dispatcher, own_ports), &channel);
-        let handle = opened.inspect_err(|_| self.remove_receive(dispatcher, channel.id, true))?;
+        let opened = self.ask_for_channel(name, qos, server, (dispatcher, own_ports), &channel, 0);
+        let handle = opened.inspect_err(|_| {
+            self.remove_receive(dispatcher, channel.id, true);
+        })?;
         Ok(Opened { dispatcher, datagrams: true, channel: channel.id, group: None, handle })
     }
 
     fn open_calls(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, mut channel, target, fresh_ns, .. } = opening;
-        channel.id = self.orb_replicas.add(Target {
+        let Opening { name, qos, server, mut channel, target, fresh_ns, shown, .. } = opening;
+        let target = Target {
             token: channel.token,
             writer: target,
             fresh_ns,
             silence: self.config.silence,
             each: qos.how == IdlMode::PushOnWrite,
-        });
-        let opened = self.ask_for_channel(name, qos, server, (0, [0; 2]), &channel);
-        let handle = opened.inspect_err(|_| self.remove_receive(0, channel.id, false))?;
+            shown,
+        };
+        channel.id = self.orb_replicas.add(target, now_ns());
+        let after = shown.map_or(0, |shown| shown.sequence);
+        let opened = self.ask_for_channel(name, qos, server, (0, [0; 2]), &channel, after);
+        let handle = opened.inspect_err(|_| {
+            self.remove_receive(0, channel.id, false);
+        })?;
         Ok(Opened { dispatcher: 0, datagrams: false, channel: channel.id, group: None, handle })
     }
 
     /// Joins what the writer's node sends to several.
     fn open_group(&self, opening: Opening<'_>) -> Result<Opened, Error> {
-        let Opening { name, qos, server, channel, target, fresh_ns, deadline_ns } = opening;
+        let Opening { name, qos, server, channel, target, fresh_ns, deadline_ns, shown } = opening;
         let dispatcher = self.least_used();
         let groups = self.dispatchers[dispatcher].groups().ok_or_else(no_multicast)?;
         let group = server.call(|server| {
@@ -164,11 +182,15 @@ impl Shared {
             let silence_ns = self.config.silence.as_nanos() as u64;
             let second = None;
             let spec = ReceiveSpec { channel, peer, target, fresh_ns, silence_ns, second, deadline_ns };
-            let agent = ReceiveAgent::new(spec)
-                .map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
-            groups.join(to)?;
-            let joined = self.dispatchers[dispatcher].join(agent, None);
-            let channel = joined.inspect_err(|_| groups.leave(to.ip()))?;
+            let agent = agent(spec, shown)?;
+            let place = &self.dispatchers[dispatcher];
+            let channel = if deadline_ns.is_some() {
+                place.join(agent, Some(Inlet::of(groups.own(to)?)))?
+            } else {
+                groups.join(to)?;
+                place.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
+            };
+            step(Step::GroupJoined);
             step(Step::ReplicaReady);
             Ok((channel, to.ip()))
         })();
@@ -194,6 +216,7 @@ impl Shared {
         server: &Ways<CRM_CommRef>,
         (dispatcher, [own_port, second_own_port]): (usize, [u16; 2]),
         channel: &Channel,
+        after: u64,
     ) -> Result<u64, Error> {
         let to = self.published(dispatcher);
         let (second_host, second_port) = self.published_second(dispatcher);
@@ -210,6 +233,7 @@ impl Shared {
             second_port,
             own_port,
             second_own_port,
+            after,
         };
         step(Step::ReplicaReady);
         server.call(|server| server.open_channel(name, qos, &offer, self.me.get()))
@@ -229,11 +253,14 @@ impl Shared {
         Ok(self.ways(&node.name, &server.ok_or_else(|| Error::unknown_area(name))?))
     }
 
-    /// A replica of this area with these wishes that another reader of this node has.
+    /// A replica of this area with these wishes that another reader of this node has. It stays until the caller has entered a ticket for it.
     pub(super) fn shared_replica(&self, name: &str, qos: &ReaderQoS) -> Option<Arc<Replica>> {
         let tables = self.tables.lock();
         tables.tickets.values().filter(|ticket| ticket.area == name).find_map(|ticket| match &ticket.what {
-            What::Replica(replica) if replica.qos == *qos => Some(replica.clone()),
+            What::Replica(replica) if replica.qos == *qos => {
+                replica.entering.fetch_add(1, Ordering::AcqRel);
+                Some(replica.clone())
+            }
             _ => None,
         })
     }
@@ -242,8 +269,8 @@ impl Shared {
     pub(super) fn close_unused(&self, replica: Arc<Replica>) {
         let used = {
             let tables = self.tables.lock();
-            // Somebody who is about to enter a ticket for it holds it, too.
-            Arc::strong_count(&replica) > 1 || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
+            replica.entering.load(Ordering::Acquire) > 0
+                || tables.tickets.values().any(|ticket| ticket.is_for(&replica))
         };
         if !used {
             self.close_replica(&replica);
@@ -266,11 +293,12 @@ impl Shared {
                 && let Some(replica) = self.reopen(&name, &before)
             {
                 let replica = Arc::new(replica);
-                for ticket in self.tables.lock().tickets.values_mut() {
-                    if ticket.is_for(&before) {
-                        ticket.what = What::Replica(replica.clone());
-                    }
+                let mut tables = self.tables.lock();
+                for ticket in tables.tickets.values_mut().filter(|ticket| ticket.is_for(&before)) {
+                    ticket.what = What::Replica(replica.clone());
                 }
+                replica.entering.fetch_sub(1, Ordering::AcqRel);
+                drop(tables);
                 self.close_unused(replica);
             }
             self.close_unused(before);
@@ -279,10 +307,14 @@ impl Shared {
 
     /// What was counted at this end.
     pub(super) fn receive_stats(&self, replica: &Replica) -> Option<ReceiveStats> {
-        match replica.datagrams {
+        if replica.closed.load(Ordering::Acquire) {
+            return replica.ended.get().copied();
+        }
+        let now = match replica.datagrams {
             true => self.dispatchers[replica.dispatcher].receive_stats(replica.channel),
             false => self.orb_replicas.stats(replica.channel),
-        }
+        };
+        now.map(|now| with_earlier(replica, now))
     }
 
     pub(super) fn is_silent(&self, replica: &Replica) -> bool {
@@ -295,6 +327,7 @@ impl Shared {
         let server = self.locate(name).ok()?;
         server.call(|server| server.describe(name, 0)).ok()?;
         self.forget(before);
+        before.unseen.get_or_init(|| unseen(before, &server));
         self.open_replica(name, before.qos, server, Some(before)).ok()
     }
 
@@ -312,20 +345,76 @@ impl Shared {
             return false;
         }
         step(Step::ReplicaForgotten);
-        self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams);
-        if let (Some(group), Some(groups)) = (replica.group, self.dispatchers[replica.dispatcher].groups()) {
+        if let Some(last) = self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams) {
+            let _ = replica.ended.set(with_earlier(replica, last));
+        }
+        // A guaranteed channel has left its group with its socket.
+        if let (Some(group), None, Some(groups)) =
+            (replica.group, replica.grant, self.dispatchers[replica.dispatcher].groups())
+        {
             groups.leave(group);
+        }
+        if replica.group.is_some() {
+            step(Step::GroupForgotten);
         }
         self.give_back(replica.grant.as_ref());
         true
     }
 
-    pub(super) fn remove_receive(&self, dispatcher: usize, channel: u32, datagrams: bool) {
-        if datagrams {
-            self.dispatchers[dispatcher].remove_receive(channel);
-        } else {
-            self.orb_replicas.remove(channel);
+    pub(super) fn remove_receive(
+        &self,
+        dispatcher: usize,
+        channel: u32,
+        datagrams: bool,
+    ) -> Option<ReceiveStats> {
+        match datagrams {
+            true => self.dispatchers[dispatcher].remove_receive(channel),
+            false => self.orb_replicas.remove(channel),
         }
+    }
+}
+
+fn agent(spec: ReceiveSpec, shown: Option<Shown>) -> Result<ReceiveAgent, Error> {
+    let agent =
+        ReceiveAgent::new(spec).map_err(|error| Error::wrong_size(error.what, error.asked, error.limit))?;
+    Ok(match shown {
+        Some(shown) => agent.goes_on_from(shown),
+        None => agent,
+    })
+}
+
+/// The value that a replica has.
+fn latest(segment: &Segment) -> Option<Shown> {
+    let ((), sample) = segment.reader().ok()?.read_with(|_| ()).ok()?;
+    Some(Shown { sequence: sample.source, epoch: sample.epoch, written_ns: sample.written_ns })
+}
+
+fn with_earlier(replica: &Replica, now: ReceiveStats) -> ReceiveStats {
+    match &replica.earlier {
+        Some(earlier) => now.after(earlier),
+        None => now,
+    }
+}
+
+/// What a replica that is closed counted, and what it did not see.
+fn all_counted(replica: &Replica) -> Option<ReceiveStats> {
+    let mut all = *replica.ended.get()?;
+    let unseen = replica.unseen.get().copied().unwrap_or(0);
+    all.counters.lost = all.counters.lost.saturating_add(unseen);
+    Some(all)
+}
+
+/// Closes the writer's end of a channel that fell silent, where it is still there; gives how many of its pushes did not come.
+fn unseen(before: &Replica, server: &Ways<CRM_CommRef>) -> u64 {
+    // Another server knows nothing of it, and the one that does may never answer.
+    if !server.is_of_same(&before.server) {
+        return 0;
+    }
+    let begun = server.call(|server| server.close_channel(before.handle));
+    let newest = before.ended.get().and_then(|ended| ended.newest);
+    match (begun, newest) {
+        (Ok(begun), Some(newest)) => begun.saturating_sub(newest),
+        _ => 0,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::idl::{
     crm_comm, lib_comm,
 };
 use isorb::{Result, Upcall};
+use isorb_rt::time::now_ns;
 use std::sync::Arc;
 
 /// Both interfaces of a server.
@@ -19,14 +20,19 @@ impl Lib_Comm for Servant {
     fn create_area(
         &self,
         _: Upcall<'_>,
-        _: u64,
+        session: u64,
         what: AreaView<'_>,
     ) -> Result<(), lib_comm::CreateAreaError> {
-        Ok(self.shared.create_area(owned(&what))?)
+        Ok(self.shared.create_area(session, owned(&what))?)
     }
 
-    fn destroy_area(&self, _: Upcall<'_>, _: u64, name: &str) -> Result<(), lib_comm::DestroyAreaError> {
-        Ok(self.shared.destroy_area(name)?)
+    fn destroy_area(
+        &self,
+        _: Upcall<'_>,
+        session: u64,
+        name: &str,
+    ) -> Result<(), lib_comm::DestroyAreaError> {
+        Ok(self.shared.destroy_area(session, name)?)
     }
 
     fn map_writer(
@@ -95,9 +101,10 @@ impl CRM_Comm for Servant {
         channel: u32,
     ) -> Result<DescriptionView<'u>, crm_comm::DescribeError> {
         let description: &'u Description = cx.keep(self.shared.describe(name, channel)?)?;
-        let Description { what, writer, host, port, second_host, second_port } = description;
+        let Description { what, identity, writer, host, port, second_host, second_port } = description;
+        let (what, identity, writer) = (view(what), *identity, *writer);
         let (port, second_port) = (*port, *second_port);
-        Ok(DescriptionView { what: view(what), writer: *writer, host, port, second_host, second_port })
+        Ok(DescriptionView { what, identity, writer, host, port, second_host, second_port })
     }
 
     fn open_channel(
@@ -126,7 +133,7 @@ impl CRM_Comm for Servant {
         Ok(GroupView { which, host, port, group_host, group_port, channel, epoch, token, fragment })
     }
 
-    fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<(), crm_comm::CloseChannelError> {
+    fn close_channel(&self, _: Upcall<'_>, which: u64) -> Result<u64, crm_comm::CloseChannelError> {
         Ok(self.shared.close_channel(which)?)
     }
 
@@ -139,13 +146,14 @@ impl CRM_Comm for Servant {
         _: Upcall<'_>,
         channel: u32,
         token: u64,
+        number: u64,
         source: u64,
         writer: u64,
         age: u64,
         data: OctetsView<'_>,
     ) -> Result<bool> {
-        let arrival = Arrival { channel, token, number: None, source, epoch: writer, age_ns: age, data };
-        Ok(self.shared.orb_replicas.push(&arrival))
+        let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
+        Ok(self.shared.orb_replicas.push(&arrival, now_ns()))
     }
 
     fn push_oneway(
@@ -159,15 +167,14 @@ impl CRM_Comm for Servant {
         age: u64,
         data: OctetsView<'_>,
     ) -> Result<()> {
-        let number = Some(number);
         let arrival = Arrival { channel, token, number, source, epoch: writer, age_ns: age, data };
-        self.shared.orb_replicas.push(&arrival);
+        self.shared.orb_replicas.push(&arrival, now_ns());
         Ok(())
     }
 
     fn beat(&self, _: Upcall<'_>, channel: u32, token: u64, now: State) -> Result<u64, crm_comm::BeatError> {
         let far = super::setup::memory_state(now);
-        let taken = self.shared.orb_replicas.beat(channel, token, far);
+        let taken = self.shared.orb_replicas.beat(channel, token, far, now_ns());
         Ok(taken.ok_or(UnknownHandle { which: channel.into() })?)
     }
 

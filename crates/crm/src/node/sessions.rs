@@ -1,6 +1,7 @@
 //! Sessions: one local socket a process. Its end is the end of what the process had.
 
 use super::Shared;
+use super::bells::Bell;
 use super::setup::geometry_of;
 use super::tables::{AreaEntry, Session, Ticket, What};
 use crate::idl::{Area, WriterQoS};
@@ -10,7 +11,6 @@ use crate::steps::{Step, step};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::time::Deadline;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::socket_peercred;
 use std::sync::Arc;
@@ -46,37 +46,27 @@ impl Shared {
         if peer != rustix::process::geteuid() && !peer.is_root() {
             return Err(Errno::ACCESS);
         }
-        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let socket = Arc::new(socket);
         let number = {
             let mut tables = self.tables.lock();
             if tables.sessions.len() >= self.config.limits.sessions {
                 return Err(Errno::MFILE);
             }
-            let number = tables.number();
-            tables.sessions.insert(number, Session { socket: socket.clone(), bell: bell.clone() });
+            let number = tables.session_number();
+            tables.sessions.insert(number, Session { socket: socket.clone() });
             number
         };
         let greet = || {
-            for dispatcher in &self.dispatchers {
-                dispatcher.watch(number, &*bell)?;
-            }
             self.poller.add(&*socket, number, Interest::READ, Trigger::Level)?;
             let reference = self.lib_comm.get().map_or("", String::as_str);
             step(Step::Welcomed);
-            passing::send(&*socket, Kind::Hello, number, reference, Some(bell.as_fd()))
+            passing::send(&*socket, Kind::Hello, number, reference, &[])
         };
         let greeted = greet();
         if greeted.is_err() {
             self.tables.lock().sessions.remove(&number);
-            self.unwatch(&bell);
         }
         greeted
-    }
-
-    /// The process may keep its end of the bell, and as long as it does the kernel would let it ring.
-    fn unwatch(&self, bell: &OwnedFd) {
-        self.dispatchers.iter().for_each(|dispatcher| dispatcher.unwatch(bell));
     }
 
     fn heard(self: &Arc<Self>, session: u64) {
@@ -86,8 +76,9 @@ impl Shared {
         };
         match passing::receive(&*socket) {
             Ok(Some(message)) if message.kind == Kind::HandBack => {
-                let ticket = self.adopt(session, message).unwrap_or(0);
-                let _ = passing::send(&*socket, Kind::Adopted, ticket, "", None);
+                let (ticket, bell) = self.adopt(session, message).unzip();
+                let bell = bell.as_ref().map(AsFd::as_fd);
+                let _ = passing::send(&*socket, Kind::Adopted, ticket.unwrap_or(0), "", bell.as_slice());
             }
             // Anything else is the end: of the process, or of our patience with it.
             _ => {
@@ -101,9 +92,7 @@ impl Shared {
         step(Step::SessionLeft);
         let ended: Vec<(u64, Ticket)> = {
             let mut tables = self.tables.lock();
-            if let Some(session) = tables.sessions.remove(&session) {
-                self.unwatch(&session.bell);
-            }
+            tables.sessions.remove(&session);
             let tickets: Vec<u64> = tables
                 .tickets
                 .iter()
@@ -123,8 +112,8 @@ impl Shared {
         }
     }
 
-    /// Takes an area back that a server before us made. Gives the writer's new ticket; 0 to those who only read.
-    fn adopt(&self, session: u64, message: Message) -> Option<u64> {
+    /// Takes an area back that a server before us made. Gives the writer's new ticket and bell; none to those who only read.
+    fn adopt(&self, session: u64, message: Message) -> Option<(u64, Bell)> {
         step(Step::AdoptBegun);
         let mut segment = Segment::attach(message.descriptor?).ok()?;
         // A reader's descriptor is for reading; this process is of the same user and may open the file anew.
@@ -152,7 +141,7 @@ impl Shared {
             match tables.areas.get(&what.name) {
                 Some(entry) if entry.segment.same_file(&segment) => true,
                 Some(_) => return None,
-                None if fits => false,
+                None if fits && !tables.making.contains_key(&what.name) => false,
                 None => return None,
             }
         };
@@ -167,9 +156,18 @@ impl Shared {
         step(Step::AdoptRegistered);
         let mut tables = self.tables.lock();
         let ticket = tables.number();
+        let bell = Bell::new(tables.number()).ok()?;
         let name = what.name.clone();
-        if !known {
-            tables.bytes += geometry.total_bytes();
+        // Another may have made one of this name meanwhile.
+        let is_same = tables.areas.get(&name).map(|entry| entry.segment.same_file(&segment));
+        match is_same {
+            Some(true) => {}
+            None if !tables.making.contains_key(&name) => {
+                tables.bytes += geometry.total_bytes();
+                // The pushes for which its writer rang ended with that server.
+                let _ = segment.set_bell(false);
+            }
+            Some(false) | None => return None,
         }
         let entry = tables.areas.entry(name.clone()).or_insert(AreaEntry {
             what,
@@ -179,7 +177,7 @@ impl Shared {
             adopted: true,
         });
         if message.number == ONLY_READ {
-            return Some(0);
+            return None;
         }
         if entry.writer.is_some() {
             return None;
@@ -187,10 +185,12 @@ impl Shared {
         entry.writer = Some(ticket);
         entry.promised = WriterQoS { period: message.number, size };
         let _ = entry.segment.set_period(message.number);
-        tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what: What::Writer });
-        self.move_bells(&tables, &name, session);
+        let what = What::Writer(bell.clone());
+        tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what });
+        // Who cannot hear it hears of the values when they are pushed again.
+        let _ = self.move_bells(&tables, &name, &bell);
         step(Step::Adopted);
-        Some(ticket)
+        Some((ticket, bell))
     }
 
     /// Areas that were handed back by readers, and whose writer ended while there was no server to notice it.

@@ -1,36 +1,63 @@
 //! Areas and tickets: what the servants do.
 
 use super::Shared;
-use super::tables::{Agent, AreaEntry, Channel as Outgoing, Ticket, What};
+use super::bells::Bell;
+use super::tables::{Agent, AreaEntry, Channel as Outgoing, Replica, Ticket, What};
 use crate::Error;
 use crate::idl::{Area, Description, ReaderQoS, State as IdlState, Statistics, WriterQoS};
 use crate::memory::{Geometry, Segment, State};
 use crate::passing::{self, Kind};
 use crate::steps::{Step, step};
+use isorb_rt::Errno;
 use rustix::fd::AsFd;
 use rustix::net::RecvFlags;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Shared {
-    pub fn create_area(&self, what: Area) -> Result<(), Error> {
+    pub fn create_area(&self, session: u64, what: Area) -> Result<(), Error> {
         let geometry = geometry_of(&what)?;
         let limits = &self.config.limits;
         {
-            let tables = self.tables.lock();
-            if let Some(entry) = tables.areas.get(&what.name) {
-                return Err(Error::AreaExists(crate::idl::AreaExists { what: entry.what.clone() }));
+            let mut tables = self.tables.lock();
+            tables.is_session(session)?;
+            if let Some(there) = tables.area_called(&what.name) {
+                return Err(Error::AreaExists(crate::idl::AreaExists { what: there.clone() }));
             }
-            if tables.areas.len() >= limits.areas {
-                return Err(Error::wrong_size("the number of areas", tables.areas.len() + 1, limits.areas));
+            let areas = tables.areas.len() + tables.making.len();
+            if areas >= limits.areas {
+                return Err(Error::wrong_size("the number of areas", areas + 1, limits.areas));
             }
             let bytes = tables.bytes.saturating_add(geometry.total_bytes());
             if bytes > limits.bytes {
                 return Err(Error::wrong_size("the memory of this node", bytes, limits.bytes));
             }
+            // Whoever asks for the same name while the coordinator takes its time comes too late.
+            tables.making.insert(what.name.clone(), what.clone());
+            tables.bytes = bytes;
         }
         step(Step::CreateAsked);
+        let made = self.register_and_make(&what, geometry);
+        let mut tables = self.tables.lock();
+        tables.making.remove(&what.name);
+        match made {
+            Ok(segment) => {
+                let promised = WriterQoS::default();
+                let entry = AreaEntry { what, segment, writer: None, promised, adopted: false };
+                tables.areas.insert(entry.what.name.clone(), entry);
+            }
+            Err(error) => {
+                tables.bytes = tables.bytes.saturating_sub(geometry.total_bytes());
+                return Err(error);
+            }
+        }
+        step(Step::Created);
+        Ok(())
+    }
+
+    fn register_and_make(&self, what: &Area, geometry: Geometry) -> Result<Segment, Error> {
         if let Some(coordinator) = &self.coordinator {
-            coordinator.call(|glob| glob.register_area(&self.config.name, &what)).map_err(
+            coordinator.call(|glob| glob.register_area(&self.config.name, what)).map_err(
                 |error| match self.unanswered("the coordinator", error) {
                     Error::UnknownNode(_) => {
                         Error::unavailable("the coordinator has just been restarted; try again")
@@ -40,20 +67,18 @@ impl Shared {
             )?;
         }
         step(Step::CreateRegistered);
-        let segment = Segment::create(&what.name, geometry)?;
-        let mut tables = self.tables.lock();
-        tables.bytes += geometry.total_bytes();
-        tables.areas.insert(
-            what.name.clone(),
-            AreaEntry { what, segment, writer: None, promised: WriterQoS::default(), adopted: false },
-        );
-        step(Step::Created);
-        Ok(())
+        Segment::create(&what.name, geometry).map_err(|error| {
+            if let Some(coordinator) = &self.coordinator {
+                let _ = coordinator.call(|glob| glob.unregister_area(&self.config.name, &what.name));
+            }
+            error.into()
+        })
     }
 
-    pub fn destroy_area(&self, name: &str) -> Result<(), Error> {
+    pub fn destroy_area(&self, session: u64, name: &str) -> Result<(), Error> {
         let (entry, channels) = {
             let mut tables = self.tables.lock();
+            tables.is_session(session)?;
             let entry = tables.areas.remove(name).ok_or_else(|| Error::unknown_area(name))?;
             tables.bytes = tables.bytes.saturating_sub(entry.segment.geometry().total_bytes());
             let of_it: Vec<u64> =
@@ -70,7 +95,9 @@ impl Shared {
         std::thread::sleep(std::time::Duration::from_nanos(
             self.config.dispatcher.plane.heartbeat_ns * 3 / 2,
         ));
-        channels.into_iter().for_each(|channel| self.end(channel));
+        for channel in channels {
+            self.end(channel);
+        }
         if let Some(coordinator) = &self.coordinator {
             coordinator.call(|glob| glob.unregister_area(&self.config.name, name))?;
         }
@@ -99,17 +126,33 @@ impl Shared {
             if !gone {
                 return Err(Error::WriterExists(crate::idl::WriterExists { name: name.into() }));
             }
-            tables.tickets.remove(&ticket);
+            if let Some(Ticket { what: What::Writer(bell), .. }) = tables.tickets.remove(&ticket) {
+                self.forget_bell(bell.number());
+            }
         }
-        let ticket = self.ticket(&mut tables, session, name, What::Writer)?;
+        let bell = Bell::new(tables.number())?;
+        let ticket = self.ticket(&mut tables, session, name, What::Writer(bell.clone()))?;
         let Some(entry) = tables.areas.get_mut(name) else { return Err(Error::unknown_area(name)) };
         entry.writer = Some(ticket);
         entry.promised = qos;
         step(Step::WriterEntered);
-        entry.segment.set_period(qos.period)?;
-        let descriptor = entry.segment.writable_fd()?;
-        self.hand_over(&tables, session, ticket, name, Kind::Segment, descriptor.as_fd())?;
-        self.move_bells(&tables, name, session);
+        let segment = entry.segment.clone();
+        let welcome = || {
+            segment.set_period(qos.period)?;
+            let descriptor = segment.writable_fd()?;
+            // Before it can write.
+            self.move_bells(&tables, name, &bell)?;
+            let descriptors = [descriptor.as_fd(), bell.as_fd()];
+            self.hand_over(&tables, session, ticket, name, Kind::Segment, &descriptors)
+        };
+        if let Err(error) = welcome() {
+            tables.tickets.remove(&ticket);
+            if let Some(entry) = tables.areas.get_mut(name) {
+                entry.writer = None;
+            }
+            self.forget_bell(bell.number());
+            return Err(error);
+        }
         step(Step::WriterHandedOver);
         Ok(ticket)
     }
@@ -140,10 +183,13 @@ impl Shared {
                         histories,
                     ));
                 }
-                let ticket = self.ticket(&mut tables, session, name, What::Local)?;
+                // Nothing to be admitted: what is written is there.
                 let descriptor = segment.read_only_fd()?;
+                let ticket = self.ticket(&mut tables, session, name, What::Local)?;
                 step(Step::ReaderEntered);
-                self.hand_over(&tables, session, ticket, name, Kind::Segment, descriptor.as_fd())?;
+                let given =
+                    self.hand_over(&tables, session, ticket, name, Kind::Segment, &[descriptor.as_fd()]);
+                given.inspect_err(|_| drop(tables.tickets.remove(&ticket)))?;
                 step(Step::ReaderHandedOver);
                 return Ok(ticket);
             }
@@ -153,17 +199,21 @@ impl Shared {
             Some(replica) => replica,
             None => Arc::new(self.open_replica(name, qos, self.locate(name)?, None)?),
         };
+        let entered = self.enter_replica(session, name, &replica);
+        if entered.is_err() {
+            self.close_unused(replica);
+        }
+        entered
+    }
+
+    /// A ticket for a replica that is kept until here.
+    fn enter_replica(&self, session: u64, name: &str, replica: &Arc<Replica>) -> Result<u64, Error> {
         let mut tables = self.tables.lock();
+        replica.entering.fetch_sub(1, Ordering::AcqRel);
         let descriptor = replica.segment.read_only_fd()?;
-        let ticket = match self.ticket(&mut tables, session, name, What::Replica(replica.clone())) {
-            Ok(ticket) => ticket,
-            Err(error) => {
-                drop(tables);
-                self.close_unused(replica);
-                return Err(error);
-            }
-        };
-        self.hand_over(&tables, session, ticket, name, Kind::Replica, descriptor.as_fd())?;
+        let ticket = self.ticket(&mut tables, session, name, What::Replica(replica.clone()))?;
+        let given = self.hand_over(&tables, session, ticket, name, Kind::Replica, &[descriptor.as_fd()]);
+        given.inspect_err(|_| drop(tables.tickets.remove(&ticket)))?;
         step(Step::ReplicaHandedOver);
         Ok(ticket)
     }
@@ -182,7 +232,8 @@ impl Shared {
     /// A writer or reader is gone.
     pub(super) fn ended(&self, number: u64, ticket: Ticket) {
         match ticket.what {
-            What::Writer => {
+            What::Writer(bell) => {
+                self.forget_bell(bell.number());
                 let mut tables = self.tables.lock();
                 if let Some(entry) =
                     tables.areas.get_mut(&ticket.area).filter(|entry| entry.writer == Some(number))
@@ -259,6 +310,7 @@ impl Shared {
             (self.published(dispatcher), self.published_second(dispatcher));
         Ok(Description {
             what: entry.what.clone(),
+            identity: entry.segment.identity(),
             writer: entry.promised,
             host: address.ip().to_string(),
             port: address.port(),
@@ -274,9 +326,7 @@ impl Shared {
         area: &str,
         what: What,
     ) -> Result<u64, Error> {
-        if !tables.sessions.contains_key(&session) {
-            return Err(Error::unavailable("there is no such session"));
-        }
+        tables.is_session(session)?;
         let limit = self.config.limits.attachments;
         if tables.tickets.len() >= limit {
             return Err(Error::unavailable(format_args!(
@@ -302,30 +352,27 @@ impl Shared {
         ticket: u64,
         name: &str,
         kind: Kind,
-        descriptor: rustix::fd::BorrowedFd<'_>,
+        descriptors: &[rustix::fd::BorrowedFd<'_>],
     ) -> Result<(), Error> {
         let Some(session) = tables.sessions.get(&session) else {
             return Err(Error::unavailable("there is no such session"));
         };
-        Ok(passing::send(&*session.socket, kind, ticket, name, Some(descriptor))?)
+        Ok(passing::send(&*session.socket, kind, ticket, name, descriptors)?)
     }
 
-    /// The bell of this session rings for all pushes of an area.
-    pub(super) fn move_bells(&self, tables: &super::Tables, name: &str, session: u64) {
-        for (index, dispatcher) in self.dispatchers.iter().enumerate() {
-            let keys: Vec<_> = tables
-                .channels
-                .values()
-                .filter(|channel| channel.area == name)
-                .filter_map(|channel| match channel.agent {
-                    Agent::Datagrams { dispatcher, key } if dispatcher == index => Some(key),
-                    _ => None,
-                })
-                .collect();
-            if !keys.is_empty() {
-                dispatcher.move_bell(&keys, session);
+    /// This bell rings for all pushes of an area.
+    pub(super) fn move_bells(&self, tables: &super::Tables, name: &str, bell: &Bell) -> Result<(), Errno> {
+        for channel in tables.channels.values().filter(|channel| channel.area == name) {
+            if let Agent::Datagrams { dispatcher, key } = channel.agent {
+                self.dispatchers[dispatcher].hear(key, bell)?;
             }
         }
+        Ok(())
+    }
+
+    /// Its writer is gone. The process may keep its end, and as long as it does the kernel would let it ring.
+    pub(super) fn forget_bell(&self, number: u64) {
+        self.dispatchers.iter().for_each(|dispatcher| dispatcher.forget_bell(number));
     }
 
     pub(super) fn least_used(&self) -> usize {

@@ -1,5 +1,6 @@
 //! What a server knows and counts, for tools.
 
+use super::dispatcher::Dispatcher;
 use super::tables::{Agent, Channel, Replica, What};
 use super::{NodeServer, Shared};
 use crate::memory::{Segment, State};
@@ -22,6 +23,8 @@ pub struct NodeStatus {
     pub cpu: (f64, f64),
     /// See `cpu`.
     pub link: (f64, f64),
+    /// How often a push agent looked for a value because its area's writer rang.
+    pub looks: u64,
     /// The areas of this node, by name.
     pub areas: Vec<AreaStatus>,
     /// The areas of other nodes that are read here, by name.
@@ -190,7 +193,7 @@ impl Shared {
             let mut remote: HashMap<*const Replica, (&str, &Arc<Replica>, usize)> = HashMap::new();
             for ticket in tables.tickets.values() {
                 match &ticket.what {
-                    What::Writer => {}
+                    What::Writer(_) => {}
                     What::Local => *readers.entry(&ticket.area).or_default() += 1,
                     What::Replica(replica) => {
                         remote.entry(Arc::as_ptr(replica)).or_insert((&ticket.area, replica, 0)).2 += 1;
@@ -243,6 +246,7 @@ impl Shared {
             guaranteed,
             cpu: (cpu, config.admission.cpu_share),
             link: (link, config.admission.link_share),
+            looks: shared.dispatchers.iter().map(Dispatcher::looks).sum(),
             areas,
             replicas,
         };

@@ -1,19 +1,23 @@
 //! What a server knows.
 
+use super::bells::Bell;
 use super::ways::Ways;
+use crate::Error;
 use crate::admission::Grant;
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
-use crate::plane::PushKey;
+use crate::plane::{PushKey, ReceiveStats};
 use rustix::fd::OwnedFd;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub areas: HashMap<String, AreaEntry>,
+    /// Areas that are being made: the coordinator is asked, and the name is taken.
+    pub making: HashMap<String, Area>,
     pub sessions: HashMap<u64, Session>,
     /// Writers and readers of libraries, by ticket.
     pub tickets: HashMap<u64, Ticket>,
@@ -45,8 +49,6 @@ pub(super) struct AreaEntry {
 #[derive(Debug)]
 pub(super) struct Session {
     pub socket: Arc<OwnedFd>,
-    /// Watched by the pollers of the dispatchers.
-    pub bell: Arc<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,8 @@ pub(super) struct Ticket {
 
 #[derive(Debug)]
 pub(super) enum What {
-    Writer,
+    /// Rings this bell.
+    Writer(Bell),
     /// Reads the writer's own segment.
     Local,
     /// Shared by all readers of this node that ask for the same.
@@ -70,6 +73,8 @@ pub(super) enum What {
 pub(super) struct Replica {
     pub qos: ReaderQoS,
     pub segment: Segment,
+    /// Of the writer's area.
+    pub identity: u64,
     pub dispatcher: usize,
     /// None on the ORB's path.
     pub datagrams: bool,
@@ -82,6 +87,14 @@ pub(super) struct Replica {
     pub grant: Option<Grant>,
     /// Its channel's number may be another's by now.
     pub closed: AtomicBool,
+    /// What was counted for the same readers before this was opened.
+    pub earlier: Option<ReceiveStats>,
+    /// What was counted when it was closed.
+    pub ended: OnceLock<ReceiveStats>,
+    /// Pushes that its writer's node made and it did not see.
+    pub unseen: OnceLock<u64>,
+    /// Readers that are about to have a ticket for it. Changed under the tables' lock once others can find it.
+    pub entering: AtomicUsize,
 }
 
 /// The writer's end of a channel.
@@ -142,6 +155,15 @@ impl Channel {
 }
 
 impl Tables {
+    /// What the writer of an area rings, if it has one.
+    pub fn bell_of(&self, area: &str) -> Option<&Bell> {
+        let ticket = self.areas.get(area)?.writer?;
+        match &self.tickets.get(&ticket)?.what {
+            What::Writer(bell) => Some(bell),
+            _ => None,
+        }
+    }
+
     /// Its name is wanted for as long as there may be records of it.
     pub fn keep_name(&mut self, channel: &Channel) {
         if let Agent::Datagrams { dispatcher, key } = channel.agent {
@@ -149,6 +171,41 @@ impl Tables {
                 self.closed.pop_front();
             }
             self.closed.push_back((dispatcher, key.number(), channel.name()));
+        }
+    }
+
+    /// A push of this area has ended; without another by datagrams, a write costs its writer no system call.
+    pub fn ring_no_more(&self, area: &str) {
+        let by_datagrams =
+            |other: &Channel| other.area == area && matches!(other.agent, Agent::Datagrams { .. });
+        if let Some(entry) = self.areas.get(area)
+            && !self.channels.values().any(by_datagrams)
+        {
+            // What was mapped for writing can be written.
+            let _ = entry.segment.set_bell(false);
+        }
+    }
+
+    /// Who has that name, or is about to.
+    pub fn area_called(&self, name: &str) -> Option<&Area> {
+        self.areas.get(name).map(|entry| &entry.what).or_else(|| self.making.get(name))
+    }
+
+    /// Is it one of ours?
+    pub fn is_session(&self, session: u64) -> Result<(), Error> {
+        match self.sessions.contains_key(&session) {
+            true => Ok(()),
+            false => Err(Error::unavailable("there is no such session")),
+        }
+    }
+
+    /// A number for a session that nobody can guess: who knows it may act for the process.
+    pub fn session_number(&self) -> u64 {
+        loop {
+            let number = super::secret();
+            if (1..u64::MAX).contains(&number) && !self.sessions.contains_key(&number) {
+                return number;
+            }
         }
     }
 

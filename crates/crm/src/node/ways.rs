@@ -35,6 +35,11 @@ impl<T: Reference> Ways<T> {
         Ways { ways, best: self.best.clone() }
     }
 
+    /// Do both lead to the same object?
+    pub fn is_of_same(&self, other: &Ways<T>) -> bool {
+        self.ways[0].object() == other.ways[0].object()
+    }
+
     /// Is there more than one?
     pub fn are_several(&self) -> bool {
         self.ways.len() > 1

@@ -2,6 +2,7 @@
 
 use super::config::Via;
 use super::{Choice, Plane, PlaneError, Push, ReceiveAgent, Step};
+use crate::steps::{Step as Progress, step};
 use crate::wire::{ChannelError, Datagram, HEADER};
 use std::net::SocketAddr;
 
@@ -57,8 +58,11 @@ impl Plane {
         }
         let via = if datagram.index == Via::Second as u32 { Via::Second } else { Via::First };
         // What was sent on the path that failed may not have come.
-        if push.choose(via) && push.refreshed() {
-            self.requeue(index);
+        if push.choose(via) {
+            if push.refreshed() {
+                self.requeue(index);
+            }
+            step(Progress::ChoiceCame);
         }
         true
     }

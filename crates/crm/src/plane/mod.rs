@@ -38,7 +38,7 @@ pub use groups::GROUP;
 pub(crate) use health::Health;
 pub use push::PushStats;
 pub use queue::Band;
-pub use receive::ReceiveStats;
+pub use receive::{ReceiveStats, Shown};
 pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
@@ -105,6 +105,12 @@ impl ReceiveAgent {
     /// When the channel cannot be.
     pub fn new(spec: ReceiveSpec) -> Result<ReceiveAgent, ChannelError> {
         Receive::new(spec, 0).map(ReceiveAgent)
+    }
+
+    /// The replica shows this already, from an agent that was there before: coming again, it is not shown again.
+    pub fn goes_on_from(mut self, shown: Shown) -> ReceiveAgent {
+        self.0.goes_on_from(shown);
+        self
     }
 }
 
@@ -301,7 +307,7 @@ impl Plane {
     pub fn remove_receive(&mut self, channel: u32) -> Option<ReceiveStats> {
         let slot = self.receives.get_mut(channel as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
-        let receive = slot.agent.take()?;
+        let mut receive = slot.agent.take()?;
         for via in [Via::First, Via::Second] {
             self.arrivals.remove(channel, via);
         }
@@ -310,6 +316,7 @@ impl Plane {
         if let Some(timer) = receive.watch {
             self.timers.cancel(timer);
         }
+        receive.end();
         Some(receive.stats())
     }
 
@@ -416,6 +423,11 @@ impl Plane {
         if let Some(push) = self.push_mut(key) {
             push.stats.refused += 1;
         }
+    }
+
+    /// Was this push admitted?
+    pub fn is_guaranteed(&self, key: PushKey) -> bool {
+        self.push(key).is_some_and(|push| push.spec.guarantee.is_some())
     }
 
     /// Stops or starts a channel. A stopped one sends heartbeats that say so.

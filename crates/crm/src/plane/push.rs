@@ -12,6 +12,8 @@ use std::net::SocketAddr;
 pub struct PushStats {
     /// Pushes that were sent as a whole.
     pub pushes: u64,
+    /// Pushes that were begun: also those that another ended, and values that went again. What a receiver counts.
+    pub begun: u64,
     /// Values that were sent again because they had not changed for long.
     pub refreshed: u64,
     /// Datagrams, heartbeats too.
@@ -382,6 +384,7 @@ impl Push {
                 written_ns: sample.written_ns,
             })
         })?;
+        self.stats.begun = self.sender.pushes();
         // Numbers of an area can be any that whoever may write it wrote.
         self.stats.skipped = self.stats.skipped.saturating_add(skipped);
         Ok(())

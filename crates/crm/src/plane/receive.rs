@@ -28,6 +28,35 @@ pub struct ReceiveStats {
     pub is_silent: bool,
     /// How often the channel went over to its other path.
     pub switches: u64,
+    /// Up to which push of the channel all are counted; none on the ORB's paths, and before anything of a group has come.
+    pub newest: Option<u64>,
+}
+
+/// The value that a replica has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// Its number at the writer's node.
+    pub sequence: u64,
+    /// Which writer wrote it.
+    pub epoch: u64,
+    /// When, nanoseconds on this node's monotonic clock.
+    pub written_ns: u64,
+}
+
+impl ReceiveStats {
+    /// What an agent has counted for the same readers, which this one replaced, and this one.
+    #[must_use]
+    pub fn after(self, earlier: &ReceiveStats) -> ReceiveStats {
+        ReceiveStats {
+            counters: self.counters.plus(&earlier.counters),
+            shown: self.shown + earlier.shown,
+            stale: self.stale + earlier.stale,
+            silent: self.silent + earlier.silent,
+            worst_age_ns: self.worst_age_ns.max(earlier.worst_age_ns),
+            switches: self.switches + earlier.switches,
+            ..self
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -77,6 +106,16 @@ impl Receive {
 
     pub fn channel(&self) -> &crate::wire::Channel {
         self.receiver.channel()
+    }
+
+    pub fn goes_on_from(&mut self, shown: Shown) {
+        self.receiver.goes_on_from(shown.sequence, shown.epoch as u32);
+        self.target.written_ns = Some(shown.written_ns);
+    }
+
+    /// It is taken out.
+    pub fn end(&mut self) {
+        self.receiver.end();
     }
 
     /// Silence counts from here.
@@ -209,6 +248,7 @@ impl Receive {
             state: self.health.state(),
             is_silent: self.health.is_silent,
             switches: self.paths.as_ref().map_or(0, |paths| paths.switches),
+            newest: self.receiver.counted(),
         }
     }
 }

@@ -69,6 +69,25 @@ pub struct Counters {
     pub malformed: u64,
 }
 
+impl Counters {
+    /// These and those that another receiver of the same readers counted.
+    #[must_use]
+    pub fn plus(&self, other: &Counters) -> Counters {
+        let sum = u64::saturating_add;
+        Counters {
+            complete: sum(self.complete, other.complete),
+            incomplete: sum(self.incomplete, other.incomplete),
+            lost: sum(self.lost, other.lost),
+            recovered: sum(self.recovered, other.recovered),
+            repeated: sum(self.repeated, other.repeated),
+            late: sum(self.late, other.late),
+            forged: sum(self.forged, other.forged),
+            other_epoch: sum(self.other_epoch, other.other_epoch),
+            malformed: sum(self.malformed, other.malformed),
+        }
+    }
+}
+
 /// What a datagram did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -176,6 +195,17 @@ impl Receiver {
         self.ignore(Ignored::Repeated)
     }
 
+    /// This value of this writer was published by another receiver into the same memory.
+    pub fn goes_on_from(&mut self, sequence: u64, writer: u32) {
+        self.shown = Some((sequence, writer));
+    }
+
+    /// No more will come: a push under way stays incomplete.
+    pub fn end(&mut self) {
+        self.leave();
+        self.missing = 0;
+    }
+
     /// When the peer was last heard of, on this node's monotonic clock.
     pub fn heard_ns(&self) -> Option<u64> {
         self.heard_ns
@@ -184,6 +214,11 @@ impl Receiver {
     /// The newest push of which anything came, and whether it is complete.
     pub fn newest(&self) -> (u64, bool) {
         (self.push, self.missing == 0)
+    }
+
+    /// Up to where pushes are counted; none before the first datagram after [`rejoin`](Self::rejoin).
+    pub fn counted(&self) -> Option<u64> {
+        (!self.joining).then_some(self.push)
     }
 
     /// What became of everything.

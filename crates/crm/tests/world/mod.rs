@@ -23,7 +23,11 @@ pub struct Running {
 
 impl Running {
     pub fn new() -> Running {
-        let config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
+        Running::at(vec!["127.0.0.1:0".into()])
+    }
+
+    pub fn at(endpoints: Vec<String>) -> Running {
+        let config = Config { endpoints, ..Config::default() };
         let orb = Orb::with_config(config);
         // The endpoint opens with the root POA.
         orb.root_poa().unwrap();
@@ -61,6 +65,11 @@ impl World {
     }
 
     pub fn configured(configure: Configure) -> World {
+        World::with_far(Running::new(), configure)
+    }
+
+    /// The far node's server is called at this ORB's endpoints.
+    pub fn with_far(far_orb: Running, configure: Configure) -> World {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let socket = |node: &str| {
@@ -72,7 +81,7 @@ impl World {
             near: None,
             far: None,
             near_orb: Running::new(),
-            far_orb: Running::new(),
+            far_orb,
             app: Running::new(),
             coordinator,
             glob: glob.object().object().to_string(),

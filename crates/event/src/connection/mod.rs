@@ -7,6 +7,7 @@ use crate::batch::{Batch, Item, Queued};
 use crate::consumer::PushConsumer;
 use crate::counters::{Counters, Counts, Me, Tally, count, me};
 use crate::dispatch::Dispatch;
+use crate::error::ConnectError;
 use crate::event::{Current, Event, NoCopy};
 use crate::kernel::{Kernel, Leaving};
 use crate::latency::{Counted, Latencies};
@@ -101,9 +102,11 @@ impl Connection {
         consumer: Arc<dyn PushConsumer>,
         own_dispatch: Option<Arc<dyn Dispatch>>,
         kernel: Arc<Kernel>,
-    ) -> Connection {
+    ) -> Result<Connection, ConnectError> {
         let level = kernel.level(placement.priority);
-        Connection {
+        let mut waiting = VecDeque::new();
+        waiting.try_reserve_exact(quality.queue.max(1)).map_err(|_| ConnectError::Memory)?;
+        Ok(Connection {
             id,
             name,
             counters: Counters::default(),
@@ -113,10 +116,7 @@ impl Connection {
             consumer,
             only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,
-            queue: PiMutex::new(Queue {
-                waiting: VecDeque::with_capacity(quality.queue.max(1)),
-                told: false,
-            }),
+            queue: PiMutex::new(Queue { waiting, told: false }),
             room: EventCount::new(),
             busy: AtomicU32::new(0),
             timed: placement.deadline.is_some()
@@ -128,7 +128,7 @@ impl Connection {
             rests_until: AtomicU64::new(0),
             quality,
             kernel,
-        }
+        })
     }
 
     pub(crate) fn priority(&self) -> Priority {

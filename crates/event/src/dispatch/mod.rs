@@ -1,13 +1,11 @@
 //! Dispatching: which thread runs a consumer, and in which order.
 
-mod by_level;
 mod direct;
 mod lane;
 mod queued;
 mod strategy;
 mod upcall;
 
-pub use by_level::ByLevel;
 pub use direct::Direct;
 pub(crate) use lane::MAX_LEVELS;
 pub use queued::Queued;

@@ -35,6 +35,7 @@ impl Queued {
         setup: &ThreadSetup,
         route: Weak<dyn Route>,
     ) -> Result<Option<Queued>, SpawnError> {
+        let setup = setup.clone().for_levels(levels);
         let count = levels.len();
         let top = levels.last().copied().unwrap_or(Priority::MIN);
         // (lane, its thread's priority, how many threads)

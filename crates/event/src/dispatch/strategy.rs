@@ -1,6 +1,6 @@
 //! Which dispatcher, and what its threads are.
 
-use isorb_rt::priority::{Linear, Priority, PriorityMapping};
+use isorb_rt::priority::{Levels, Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{Cpus, NativeRange, SpawnError};
 #[cfg(not(loom))]
 use isorb_rt::sched::{SchedClass, ThreadSpec};
@@ -49,9 +49,33 @@ pub struct ThreadSetup {
 }
 
 impl ThreadSetup {
-    /// Threads of class `SCHED_FIFO`, CORBA priorities spread over the native ones.
+    /// Threads of class `SCHED_FIFO`, CORBA priorities spread over the native ones; where levels would fall together by that, they get
+    /// different ones ([`for_levels`](Self::for_levels)).
     pub fn fifo() -> ThreadSetup {
         ThreadSetup { mapping: Some(Arc::new(Linear(NativeRange::system()))), ..ThreadSetup::default() }
+    }
+
+    /// The same, with a native priority of its own for each of these levels: levels of a schedule mostly are next to each other, where
+    /// [`Linear`] gives them one. A mapping under which they differ is kept, and so is one that leaves levels to ordinary threads. Channels do
+    /// this for theirs.
+    ///
+    /// A program whose ORB pushes at these priorities (`RTCurrent`, remote consumers) gives the ORB the same mapping.
+    #[must_use]
+    pub fn for_levels(mut self, levels: &[Priority]) -> ThreadSetup {
+        let Some(mapping) = &self.mapping else { return self };
+        let natives: Vec<Option<u8>> = levels.iter().map(|level| mapping.to_native(*level)).collect();
+        let is_real_time = natives.iter().all(Option::is_some);
+        if is_real_time && natives.windows(2).any(|pair| pair[0] >= pair[1]) {
+            let system = NativeRange::system();
+            let range = NativeRange {
+                min: mapping.to_native(Priority::MIN).unwrap_or(system.min),
+                max: mapping.to_native(Priority::MAX).unwrap_or(system.max),
+            };
+            if let Some(levels) = Levels::new(range, levels) {
+                self.mapping = Some(Arc::new(levels));
+            }
+        }
+        self
     }
 
     /// Only on these processors.
@@ -110,5 +134,42 @@ impl fmt::Debug for ThreadSetup {
             .field("cpus", &self.cpus)
             .field("stack", &self.stack)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Those from 1,000 on are real-time threads.
+    struct Upper;
+
+    impl PriorityMapping for Upper {
+        fn to_native(&self, corba: Priority) -> Option<u8> {
+            (corba.get() >= 1_000).then_some(7)
+        }
+
+        fn to_corba(&self, _: u8) -> Option<Priority> {
+            None
+        }
+    }
+
+    #[test]
+    fn levels_that_would_fall_together_get_native_priorities_of_their_own() {
+        let natives = |setup: ThreadSetup, levels: &[i16]| -> Vec<Option<u8>> {
+            let levels: Vec<Priority> = levels.iter().filter_map(|level| Priority::new(*level)).collect();
+            let mapping = setup.for_levels(&levels).mapping;
+            levels
+                .iter()
+                .map(|level| mapping.as_ref().and_then(|mapping| mapping.to_native(*level)))
+                .collect()
+        };
+        let fifo = ThreadSetup::fifo;
+        assert_eq!(natives(fifo(), &[0, 98, 99, 100]), [Some(1), Some(2), Some(3), Some(4)]);
+        assert_eq!(natives(fifo(), &[0, 8_192]), [Some(1), Some(25)], "as without levels");
+        assert_eq!(natives(ThreadSetup::default(), &[98, 99]), [None, None]);
+        // What a mapping leaves to ordinary threads stays theirs, whoever else falls together.
+        let upper = || ThreadSetup { mapping: Some(Arc::new(Upper)), ..ThreadSetup::default() };
+        assert_eq!(natives(upper(), &[0, 100, 1_000]), [None, None, Some(7)]);
     }
 }

@@ -9,7 +9,7 @@ use isorb_event::{
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec, current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until, thread_cpu_ns};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
@@ -33,6 +33,8 @@ const fn task(name: &'static str, cost: u64, period: u64, deadline: u64) -> Task
 
 /// 61 % of the processor; with 3 ms to spare for each whichever runs first, and without pre-emption.
 const GOOD: [Task; 3] = [task("fast", 10, 40, 40), task("middle", 15, 70, 60), task("slow", 10, 140, 120)];
+/// In time where the fast one pre-empts the slow one, and late where not.
+const PREEMPTING: [Task; 2] = [task("fast", 4, 30, 16), task("slow", 40, 140, 130)];
 /// 110 %.
 const BAD: [Task; 2] = [task("fast", 20, 40, 40), task("slow", 33, 55, 55)];
 
@@ -72,6 +74,8 @@ struct Seen {
     served: u64,
     missed: u64,
     worst_ns: u64,
+    /// The native priority that served it last.
+    native: Option<u8>,
 }
 
 /// Pushes to the tasks' consumers at their periods, all released together.
@@ -79,10 +83,10 @@ fn run(
     tasks: &[Task],
     levels: Vec<isorb_event::Priority>,
     scheduler: Arc<dyn RunTimeScheduler>,
+    strategy: Strategy,
 ) -> Vec<Seen> {
     let cpu = current_cpus().unwrap().iter().last().unwrap();
     let threads = ThreadSetup::fifo().on(Cpus::one(cpu));
-    let strategy = Strategy::Threads { per_level: 1 };
     let channel = Channel::new(Config { levels, threads, scheduler, ..Config::with(strategy) }).unwrap();
     let seen: Arc<Mutex<Vec<Seen>>> = Arc::new(Mutex::new(vec![Seen::default(); tasks.len()]));
     let _proxies: Vec<_> = (tasks.iter().enumerate())
@@ -96,6 +100,7 @@ fn run(
                 seen[i].served += 1;
                 seen[i].missed += u64::from(response > task.deadline);
                 seen[i].worst_ns = seen[i].worst_ns.max(response);
+                seen[i].native = SchedClass::current().unwrap().native_priority();
             };
             let qos = isorb_event::ConsumerQos::of(task.name, Filter::of(20 + i as i32, 0));
             channel.for_consumers().connect(Arc::new(consumer), qos.quality(quality(task))).unwrap()
@@ -158,13 +163,70 @@ fn noise() -> u64 {
         .unwrap()
 }
 
-#[test]
-fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
+/// The right to real-time threads, and the processor: these tests run one after the other.
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    static PROCESSOR: Mutex<()> = Mutex::new(());
     let may = std::thread::spawn(|| SchedClass::Fifo(99).set_current().is_ok()).join().unwrap();
     if !may {
         println!("SKIPPED: no right to real-time scheduling here");
-        return;
+        return None;
     }
+    Some(PROCESSOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// Runs an admitted set until all are in time, at most eight times. A machine that is too noisy for any bound is said to be.
+fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
+    let mut told = Vec::new();
+    for _ in 0..8 {
+        let scheduled = scheduled(policy);
+        let before = noise();
+        let seen = run(tasks, scheduled.levels(), Arc::new(scheduled), strategy);
+        let served = |task: &Task| SPAN.div_ceil(task.period);
+        assert!(tasks.iter().zip(&seen).all(|(task, seen)| seen.served == served(task)), "{seen:?}");
+        let late = tasks.iter().zip(&seen).any(|(task, seen)| seen.worst_ns > task.deadline);
+        told.push((before.max(noise()), late, seen));
+        if !late {
+            break;
+        }
+    }
+    let quiet = told.iter().filter(|(noise, ..)| *noise < NOISE).count();
+    let held = told.iter().any(|(_, late, _)| !late);
+    if !held && quiet < 3 {
+        println!("SKIPPED: the machine is too noisy for any bound: {told:?}");
+    } else {
+        assert!(held, "{policy:?}, {strategy:?}: admitted, and late: {told:?}");
+    }
+    told.pop().map(|(_, _, seen)| seen).unwrap_or_default()
+}
+
+/// Levels that are next to each other have native priorities of their own, so that the fast one pre-empts; and one thread for both, which does
+/// not, is late.
+#[test]
+fn neighbouring_levels_pre_empt_each_other() {
+    let Some(_alone) = alone() else { return };
+    for policy in [Policy::RateMonotonic, Policy::DeadlineMonotonic] {
+        for per_level in [1, 2] {
+            let seen = admitted(policy, &PREEMPTING, Strategy::Threads { per_level });
+            assert!(seen[0].native > seen[1].native, "{policy:?}: {seen:?}");
+        }
+        let scheduled = scheduled(policy);
+        let seen = run(&PREEMPTING, scheduled.levels(), Arc::new(scheduled), Strategy::SingleThreaded);
+        assert!(seen[0].missed > 0, "nobody pre-empts on one thread: {seen:?}");
+    }
+}
+
+/// Where a level has two threads, they take turns on one processor: the verdict holds as for one.
+#[test]
+fn a_second_thread_of_a_level_takes_nothing_from_the_verdict() {
+    let Some(_alone) = alone() else { return };
+    for policy in [Policy::EarliestDeadline, Policy::MinimumLaxity] {
+        admitted(policy, &GOOD, Strategy::Threads { per_level: 2 });
+    }
+}
+
+#[test]
+fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
+    let Some(_alone) = alone() else { return };
     for policy in [
         Policy::RateMonotonic,
         Policy::DeadlineMonotonic,
@@ -172,25 +234,7 @@ fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
         Policy::MinimumLaxity,
         Policy::MaximumUrgency,
     ] {
-        // Admitted, and in time.
-        let mut told = Vec::new();
-        let held = (0..8).any(|_| {
-            let scheduled = scheduled(policy);
-            let before = noise();
-            let seen = run(&GOOD, scheduled.levels(), Arc::new(scheduled));
-            let served: Vec<u64> = seen.iter().map(|seen| seen.served).collect();
-            assert_eq!(served, [14, 8, 4], "{policy:?}");
-            let noise = before.max(noise());
-            let late = GOOD.iter().zip(&seen).any(|(task, seen)| seen.worst_ns > task.deadline);
-            told.push((noise, late, seen));
-            !late
-        });
-        let quiet = told.iter().filter(|(noise, ..)| *noise < NOISE).count();
-        if !held && quiet < 3 {
-            println!("SKIPPED: the machine is too noisy for any bound: {told:?}");
-        } else {
-            assert!(held, "{policy:?}: admitted, and late: {told:?}");
-        }
+        admitted(policy, &GOOD, Strategy::Threads { per_level: 1 });
         // Refused, and right so.
         let refusing = scheduled(policy);
         let (levels, refusing) = (refusing.levels(), Arc::new(refusing));
@@ -208,7 +252,7 @@ fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
         let _first = connect(BAD[0]).unwrap();
         let Err(ConnectError::NotAdmitted(why)) = connect(BAD[1]) else { panic!("{policy:?}: admitted") };
         assert!(why.to_string().contains("slow cannot be admitted"), "{why}");
-        let seen = run(&BAD, levels, Arc::new(Forced(scheduled(policy))));
+        let seen = run(&BAD, levels, Arc::new(Forced(scheduled(policy))), Strategy::Threads { per_level: 1 });
         assert!(
             seen.iter().any(|seen| seen.missed > 0),
             "{policy:?}: more than all of the processor, and in time: {seen:?}"

@@ -72,6 +72,51 @@ fn look_ups_are_as_many_as_kinds_of_subscription() {
     assert_eq!(channel.lookups(), 1);
 }
 
+/// By bits it is one look-up for each distinct pair of masks, however many consumers have it; and who has it gets what is his.
+#[test]
+fn look_ups_by_bits_are_as_many_as_distinct_masks() {
+    let limits = Limits { consumers: 3_000, ..Limits::default() };
+    let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
+    let admin = channel.for_consumers();
+    let count = Arc::new(AtomicU32::new(0));
+    let counting = count.clone();
+    let consumer: Arc<dyn PushConsumer> = Arc::new(move |_: &[Event<'_>]| {
+        counting.fetch_add(1, Ordering::Relaxed);
+    });
+    let connect = |filter| admin.connect(consumer.clone(), wants(filter)).unwrap();
+    // Of eight bits of the type; of four of the source; of those together. 100 values each, as far as there are so many.
+    let masks = [(0xff, 0), (0, 0xf), (0xff, 0xf)];
+    let mut connected: Vec<Vec<_>> = Vec::new();
+    for (distinct, (type_mask, source_mask)) in masks.into_iter().enumerate() {
+        connected.push(
+            (0..100_u32)
+                .map(|i| {
+                    let (event_type, source) = (i & type_mask, (i / 7) & source_mask);
+                    connect(Filter::Masked { source_mask, type_mask, source, event_type })
+                })
+                .collect(),
+        );
+        assert_eq!(channel.lookups(), distinct + 1);
+    }
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let wanted = |event_type: u32, source: u32| {
+        let wants = |(type_mask, source_mask): (u32, u32), i: u32| {
+            (event_type & type_mask, source & source_mask) == (i & type_mask, (i / 7) & source_mask)
+        };
+        masks.iter().map(|masks| (0..100).filter(|i| wants(*masks, *i)).count()).sum::<usize>() as u32
+    };
+    for (event_type, source) in [(0x120, 3), (0x163, 14), (0x1f0, 9), (0x150, 11)] {
+        let taken = supplier.push(&event(event_type, source, 0)).taken;
+        assert_eq!(taken, wanted(event_type as u32, source as u32), "{event_type:#x} of {source}");
+        assert_eq!(taken, count.swap(0, Ordering::Relaxed));
+    }
+    // A mask costs as long as somebody has it.
+    for left in (0..masks.len()).rev() {
+        connected.pop();
+        assert_eq!(channel.lookups(), left);
+    }
+}
+
 #[test]
 fn the_suspended_cost_nothing_and_come_back() {
     let channel = Channel::new(Config::default()).unwrap();

@@ -1,5 +1,6 @@
 //! The channel through its Rust interface.
 
+mod bad_input;
 mod chains;
 mod common;
 mod dispatching;
@@ -14,6 +15,7 @@ mod oversize;
 mod priorities;
 mod publications;
 mod swapping;
+mod swapping_threads;
 mod timers;
 mod tracing;
 

@@ -7,6 +7,32 @@ use isorb_event::{Config, Strategy};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Lists of type and source that are no filters: groups without members or with fewer than they say, nested ones among them; a negation or
+/// masks alone; time-outs of zero; what designates nothing; conjunctions and time-outs where one event is asked about; too much of it.
+const MALFORMED: [&[(i32, i32)]; 21] = [
+    &[(8, 0)],
+    &[(9, 0)],
+    &[(11, 0)],
+    &[(8, -1), (20, 0)],
+    &[(8, 9), (20, 0)],
+    &[(8, 2), (20, 0), (9, 1)],
+    &[(8, 2), (20, 0), (8, 3), (21, 0)],
+    &[(20, 0), (8, 0), (9, 0), (21, 0)],
+    &[(10, 0)],
+    &[(20, 0), (10, 0)],
+    &[(12, 0)],
+    &[(12, 0), (1, 1)],
+    &[(13, 0), (1, 1)],
+    &[(13, 0), (1, 1), (2, 0)],
+    &[(4, 0)],
+    &[(5, 0)],
+    &[(20, 0), (6, 0)],
+    &[(15, 0)],
+    &[(10, 0), (8, 2), (20, 0), (21, 0)],
+    &[(10, 0); 40],
+    &[(20, 0); 40],
+];
+
 macro_rules! layout {
     ($module:ident, $layout:expr, $header:expr) => {
         mod $module {
@@ -132,9 +158,10 @@ macro_rules! layout {
                     here.root_poa().unwrap().activate(Arc::new(Consumer::default())).unwrap();
                 let proxy = far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
                 use admin::proxy_push_supplier::ConnectPushConsumerError::{System, TypeError};
-                for list in [&[(8, 0)][..], &[(10, 0)], &[(5, 0)], &[(8, 9), (20, 0)], &[(15, 0)]] {
+                for list in MALFORMED {
                     let error = proxy.connect_push_consumer(&reference, &qos(list)).unwrap_err();
                     assert!(matches!(error, TypeError(_)), "{list:?}: {error}");
+                    assert!(channel.consumers().is_empty(), "{list:?}: nobody is connected by half");
                 }
                 let nil = proxy.connect_push_consumer(None::<&comm::PushConsumerRef>, &qos(&[(20, 0)]));
                 assert!(matches!(nil.unwrap_err(), System(e) if e.kind == isorb::Kind::BadParam));

@@ -5,7 +5,7 @@ use super::{
     ClientChain, ClientRequestInterceptor, Interceptors, IorInterceptor, ServerChain,
     ServerRequestInterceptor,
 };
-use crate::transports::Transports;
+use crate::transports::{ADDED, Transports, check_order};
 use crate::{Config, Object, SystemException};
 use isorb_giop::Kind;
 use isorb_transport::Transport;
@@ -116,10 +116,11 @@ impl OrbInitInfo {
     /// before TCP unless the configuration's order says otherwise.
     ///
     /// # Errors
-    /// [`InitError::DuplicateName`] when a transport has this name or this profile tag.
+    /// [`InitError::DuplicateName`] when a transport has this name or this profile tag, and for the name `added`, which stands for all of them.
     pub fn add_transport(&mut self, transport: Arc<dyn Transport>) -> Result<(), InitError> {
         let own = Transports::new(&self.config.transport, self.transports.clone());
-        if own.by_name(transport.name()).is_some() || own.by_tag(transport.profile_tag()).is_some() {
+        let taken = transport.name() == ADDED || own.by_name(transport.name()).is_some();
+        if taken || own.by_tag(transport.profile_tag()).is_some() {
             return Err(InitError::DuplicateName);
         }
         self.transports.push(transport);
@@ -130,6 +131,14 @@ impl OrbInitInfo {
     pub fn allocate_slot_id(&mut self) -> SlotId {
         self.slots += 1;
         SlotId(self.slots - 1)
+    }
+
+    /// Looks at what can only be known when everything was added.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        check_order(&self.config.transport.protocols, &self.transports)
     }
 
     pub(crate) fn finish(self) -> (Config, Vec<String>, Initial) {

@@ -1,5 +1,6 @@
 //! The table `[transport]` of the configuration.
 
+use super::ADDED;
 #[cfg(feature = "segments")]
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use std::time::Duration;
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct TransportConfig {
     /// By which of a reference's addresses to call, most wanted first; a transport of this ORB that is not in the list is not
-    /// used for calls. Addresses that mean nothing on this host are passed over.
+    /// used for calls. `added` stands for those that were added to the ORB and are not named. Addresses that mean nothing on this
+    /// host are passed over.
     pub protocols: Vec<String>,
     /// Permissions of the unix sockets that are listened at, those of segments included: `0o600` lets the own user in.
     pub socket_mode: u32,
@@ -48,9 +50,9 @@ impl Default for TransportConfig {
     fn default() -> TransportConfig {
         TransportConfig {
             #[cfg(feature = "miop")]
-            protocols: ["segment", "unix", "tcp", "udp", "miop"].map(String::from).into(),
+            protocols: ["segment", "unix", ADDED, "tcp", "udp", "miop"].map(String::from).into(),
             #[cfg(not(feature = "miop"))]
-            protocols: ["segment", "unix", "tcp", "udp"].map(String::from).into(),
+            protocols: ["segment", "unix", ADDED, "tcp", "udp"].map(String::from).into(),
             socket_mode: 0o600,
             segment_bytes: 64 << 10,
             segment_spin_us: 20,

@@ -122,14 +122,40 @@ impl Transports {
     }
 }
 
-/// The tags of the named transports; those that nobody named come before TCP, which goes everywhere.
+/// The transports that an ORB may have of its own; some builds leave some out.
+const OWN: [&str; 5] = ["segment", "unix", "tcp", "udp", "miop"];
+
+/// Stands in the order of protocols for all transports that were added and that it does not name.
+pub(crate) const ADDED: &str = "added";
+
+/// The tags of the transports in the order of `names`; what is not named is not used.
 fn order(all: &[Arc<dyn Transport>], names: &[String]) -> Vec<u32> {
-    let tag = |name: &String| all.iter().find(|t| t.name() == name).map(|t| t.profile_tag());
-    let mut order: Vec<u32> = names.iter().filter_map(tag).collect();
-    let own = ["segment", "unix", "tcp", "udp", "miop"];
-    let unnamed =
-        all.iter().filter(|t| !own.contains(&t.name()) && !names.iter().any(|name| name == t.name()));
-    let tcp = order.iter().position(|tag| *tag == TAG_TCP).unwrap_or(order.len());
-    order.splice(tcp..tcp, unnamed.map(|t| t.profile_tag()));
+    let named = |name: &str| names.iter().any(|other| other == name);
+    let mut order = Vec::new();
+    for name in names {
+        let meant = all.iter().filter(|transport| match name.as_str() {
+            ADDED => !OWN.contains(&transport.name()) && !named(transport.name()),
+            name => transport.name() == name,
+        });
+        order.extend(meant.map(|transport| transport.profile_tag()));
+    }
     order
+}
+
+/// Looks whether an order of protocols means what it says. The built-in names are good in every build, so that one file of settings serves all.
+///
+/// # Errors
+/// A sentence with the name that is of no transport.
+pub(crate) fn check_order(names: &[String], added: &[Arc<dyn Transport>]) -> Result<(), String> {
+    let known = |name: &str| {
+        name == ADDED || OWN.contains(&name) || added.iter().any(|transport| transport.name() == name)
+    };
+    match names.iter().find(|name| !known(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "protocols names {name}, which is no transport of this ORB; there are {}, {ADDED} and those that were added with \
+             OrbInitInfo::add_transport",
+            OWN.join(", ")
+        )),
+    }
 }

@@ -1,14 +1,16 @@
 //! CORBA priorities, and how they become native ones.
 //!
 //! A [`Priority`] means the same on every machine (Real-Time CORBA, "CORBA Priority"); a
-//! [`PriorityMapping`] turns it into what this machine's scheduler knows, and the user can replace it. Three come
-//! with the crate: [`Linear`] spreads all CORBA priorities over the native range, [`Continuous`] counts up from its
-//! lower end, [`Direct`] takes the number as it is. What it means to the network, a [`NetworkPriorityMapping`] says.
+//! [`PriorityMapping`] turns it into what this machine's scheduler knows, and the user can replace it. Four come
+//! with the crate: [`Linear`] spreads all CORBA priorities over the native range, [`Levels`] does so but for some that must differ,
+//! [`Continuous`] counts up from its lower end, [`Direct`] takes the number as it is. What it means to the network, a [`NetworkPriorityMapping`] says.
 
+mod levels;
 mod network;
 
 use core::fmt;
 
+pub use levels::Levels;
 pub use network::{ClassSelectors, NetworkPriority, NetworkPriorityMapping, Unmarked};
 
 use crate::sched::NativeRange;
@@ -164,7 +166,7 @@ mod tests {
     }
 
     /// What the trait asks of every mapping, over all inputs.
-    fn conforms(mapping: &dyn PriorityMapping, range: NativeRange) {
+    pub(super) fn conforms(mapping: &dyn PriorityMapping, range: NativeRange) {
         let mut last = None;
         for value in 0..=i16::MAX {
             if let Some(native) = mapping.to_native(p(value)) {

@@ -12,11 +12,13 @@
 
 mod bytes;
 mod closing;
+mod death;
 mod many;
 mod waiting;
 
 pub use bytes::*;
 pub use closing::*;
+pub use death::*;
 pub use many::*;
 pub use waiting::*;
 
@@ -34,26 +36,42 @@ pub type Make<'a> = &'a dyn Fn() -> Subject;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a module of tests, one for each rule.
+///
+/// Where a machine may be without what the transport needs, `unless` and a function come third: what the function gives, if it gives
+/// something, is why all tests are skipped.
 #[macro_export]
 macro_rules! transport_conformance {
     ($name:ident, $make:expr) => {
+        $crate::transport_conformance!($name, $make, unless || None::<String>);
+    };
+    ($name:ident, $make:expr, unless $missing:expr) => {
         mod $name {
             #[allow(unused_imports)]
             use super::*;
-            $crate::transport_conformance!(@ $make;
+            $crate::transport_conformance!(@ $make, $missing, ();
                 bytes_cross_in_order, tiny_and_huge_messages, both_directions_at_once,
                 nothing_there_does_not_block, a_receive_times_out, back_pressure_and_relief,
                 a_send_times_out, a_poller_hears_of_everything, a_poller_hears_of_room,
                 what_was_sent_before_the_end_arrives, dropping_is_an_end, an_end_is_of_both_directions, a_blocked_receive_ends,
                 a_blocked_send_ends, closing_ends_accept, nobody_listens_there,
                 connections_are_independent, shutdown_under_load, many_connections_one_after_the_other);
+            // With a process of their own, which is this program again.
+            $crate::transport_conformance!(@ $make, $missing, (module_path!());
+                the_peer, a_killed_peer_leaves_exactly_what_it_sent, a_killed_peer_ends_a_blocked_receive,
+                a_killed_peer_ends_a_blocked_send);
         }
     };
-    (@ $make:expr; $($rule:ident),*) => {
-        $(#[test]
+    (@ $make:expr, $missing:expr, $more:tt; $($rule:ident),*) => {
+        $($crate::transport_conformance!(@@ $make, $missing, $more, $rule);)*
+    };
+    (@@ $make:expr, $missing:expr, ($($more:expr)?), $rule:ident) => {
+        #[test]
         fn $rule() {
-            $crate::conformance::$rule(&$make);
-        })*
+            if let Some(missing) = $missing() {
+                return println!("skipped: {missing}");
+            }
+            $crate::conformance::$rule(&$make $(, $more)?);
+        }
     };
 }
 

@@ -1,5 +1,6 @@
 //! What reflective memory costs, each beside a program that does the same hand-overs and nothing else.
 
+mod among;
 mod attach;
 mod flow;
 mod local;
@@ -19,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "What reflective memory costs beside bare hand-overs: within a node, to another, attaching, refusing",
     source: "ours",
     paper: PAPER,
-    seconds: (40, 150),
+    seconds: (50, 170),
     run,
 };
 
@@ -43,6 +44,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     local::blocking(cx, &mut rows)?;
     local::looking(cx, &mut rows)?;
     remote::measure(cx, &mut rows)?;
+    among::measure(cx, &mut rows)?;
     attach::measure(cx, &mut rows)?;
     let (bytes, micro) = ("octets of a value", "microseconds");
     let figure = |id, title, x, y, draw, divide| Figure { id, title, x, y, draw, divide, log: true };
@@ -81,6 +83,14 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             "admitted channels",
             micro,
             &["p50_ns", "p99_ns"],
+            1000.0,
+        ),
+        figure(
+            "among",
+            "From write to visible on another node, by the areas of the writer's process",
+            "areas",
+            micro,
+            p50,
             1000.0,
         ),
         figure("many", "A write, by the readers that are attached", "readers", "nanoseconds", p50, 1.0),
@@ -163,6 +173,16 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         refused < 100e6,
         format!("the longest refusal among 1,000 channels took {:.1} ms (under 100)", refused / 1e6),
     ));
+    let (one, among) = ends(&series(rows, "among", MEMORY, "p50_ns"));
+    claims.push(Claim::paper(
+        among <= 1.2 * one,
+        format!("to another node, one of 1,000 areas of a process takes {:.2} times as long as the only one (at most 1.2)", among / one),
+    ));
+    let busy = first("among", among::BUSY);
+    claims.push(Claim::control(
+        busy > 1.2 * one,
+        format!("where all the others are written just before, {:.1} times (more than 1.2)", busy / one),
+    ));
     let (few, many) = ends(&series(rows, "many", MEMORY, "p50_ns"));
     claims.push(Claim::aim(
         many <= 1.5 * few,
@@ -217,7 +237,7 @@ mod tests {
 
     fn holds(ns: impl Fn(&str, &str) -> f64) -> bool {
         let mut rows = Vec::new();
-        for figure in ["spin", "block", "look", "remote", "attach", "refuse", "flow", "many"] {
+        for figure in ["spin", "block", "look", "remote", "among", "attach", "refuse", "flow", "many"] {
             for subject in [MEMORY, BARE, AGAIN, attach::WITHIN, attach::BETWEEN, attach::GUARANTEED] {
                 for x in [1.0, 2.0] {
                     let ns = ns(figure, subject);
@@ -250,6 +270,7 @@ mod tests {
             ("attach", attach::GUARANTEED, 11e6),
             ("spin", MEMORY, f64::NAN),
             ("flow", MEMORY, 1_170.0),
+            ("among", MEMORY, f64::NAN),
         ] {
             let bad = |f: &str, s: &str| if (f, s) == (figure, subject) { ns } else { good(f, s) };
             assert!(!holds(bad), "{figure} {subject}");

@@ -51,6 +51,11 @@ impl Drop for Nodes {
 
 impl Nodes {
     pub fn start(cx: &Context<'_>) -> Result<Nodes, BenchError> {
+        Nodes::with_heartbeat(cx, Duration::from_millis(100))
+    }
+
+    /// Agents that push nothing else say after so long that they live.
+    pub fn with_heartbeat(cx: &Context<'_>, heartbeat: Duration) -> Result<Nodes, BenchError> {
         let first = orb()?;
         let coordinator = Coordinator::start(&first, Arc::new(MemoryStore::default())).map_err(refused)?;
         let glob = coordinator.object().object().to_string();
@@ -58,7 +63,8 @@ impl Nodes {
         let mut start = |name: &'static str, cpu: usize| {
             let glob = glob.clone();
             // Its threads inherit the processor.
-            let (orb, node) = joined(thread(cx, cpu, SchedClass::Other, move || node(name, &glob))?)??;
+            let (orb, node) =
+                joined(thread(cx, cpu, SchedClass::Other, move || node(name, &glob, heartbeat))?)??;
             orbs.push(orb);
             Ok::<_, BenchError>(node)
         };
@@ -75,7 +81,7 @@ fn orb() -> Result<Orb, BenchError> {
     Ok(orb)
 }
 
-fn node(name: &str, glob: &str) -> Result<(Orb, (NodeServer, Library)), BenchError> {
+fn node(name: &str, glob: &str, heartbeat: Duration) -> Result<(Orb, (NodeServer, Library)), BenchError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (orb, number) = (orb()?, NEXT.fetch_add(1, Ordering::Relaxed));
     let socket =
@@ -84,6 +90,7 @@ fn node(name: &str, glob: &str) -> Result<(Orb, (NodeServer, Library)), BenchErr
     // Loopback is no slow link, and the machine may be busy for long.
     config.admission.link_bits_per_s = 100_000_000_000;
     config.silence = Duration::from_secs(30);
+    config.dispatcher.plane.heartbeat_ns = heartbeat.as_nanos() as u64;
     let server =
         NodeServer::start(&orb, config, Some(orb.resolve::<Glob_CommRef>(glob)?)).map_err(refused)?;
     let library = Library::connect(&orb, &socket).map_err(refused)?;
@@ -107,7 +114,7 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
             for (subject, wish) in [(MEMORY, WISH), (PERIODIC, EACH_MS)] {
                 let reader = far.attach_reader(&name, wish).map_err(refused)?;
                 let samples;
-                (samples, writer, _) = service(cx, writer, reader, size, values)?;
+                (samples, writer, _) = service(cx, writer, reader, size, values, || ())?;
                 turns.add(subject, samples);
             }
             turns.add(BARE, bare(cx, size, values)?);
@@ -149,13 +156,14 @@ impl Seen {
     }
 }
 
-/// Values through reflective memory; gives the ends back.
-fn service(
+/// Values through reflective memory, each written after what comes before; gives the ends back.
+pub fn service(
     cx: &Context<'_>,
     mut writer: AreaWriter,
     mut reader: AreaReader,
     size: usize,
     values: usize,
+    mut before: impl FnMut() + Send + 'static,
 ) -> Result<(Vec<u64>, AreaWriter, AreaReader), BenchError> {
     let (seen, stop) = (Seen::new(), Arc::new(AtomicBool::new(false)));
     let first = writer.sequence();
@@ -176,6 +184,7 @@ fn service(
         let value = vec![7; size];
         let mut samples = Vec::with_capacity(values);
         for number in 1..=values as u32 {
+            before();
             let at = now_ns();
             let _ = writer.write(&value);
             samples.extend(seen.took(number, at));

@@ -8,6 +8,7 @@ mod remote;
 pub mod spacing;
 pub mod timeline;
 pub mod utilisation;
+mod watch;
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ use super::super::{BenchError, Context};
 use super::pairs::{Ages, Pair, bare, count, supply, through_channel};
 use super::refused;
 use super::remote::{self, Remote};
+use super::watch::Watch;
 use crate::contention::calibrate_work;
 use crate::figure::{Claim, Figure, Outcome, Row, Verdict, at, series};
 
@@ -20,7 +21,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Laxity of a high and a low consumer as the processor fills up: one channel, two federated processes, two bare threads",
     source: "Harrison, O'Ryan, Levine, Schmidt (TAO's event service): figures 15 and 16",
     paper: PAPER,
-    seconds: (55, 235),
+    seconds: (80, 270),
     run,
 };
 
@@ -51,6 +52,7 @@ const CONTROL: [&str; 2] = ["single-threaded-high", "single-threaded-low"];
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     let percents: &[u32] = cx.pick(&QUICK_PERCENT, &PERCENT);
     let (ms, repeated) = (cx.ms(1_200, 1_400), cx.pick(1_usize, 3));
+    let mut more = More { spare: cx.pick(24, 40), disturbed: 0, doubtful: 0 };
     let unit = calibrate_work(cx)?;
     let units = |ms: f64| (ms * unit).round() as i32;
     let mut rows = Vec::new();
@@ -68,11 +70,18 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         for turn in 0..if fine { repeated } else { 1 } {
             for i in 0..subjects.len() {
                 let (subject, seen) = &mut subjects[(i + turn) % subjects.len()];
-                seen.push(match *subject {
-                    CHANNEL => through_channel(cx, Strategy::Threads { per_level: 1 }, &pairs, ms)?,
-                    FEDERATED => federated(cx, &pairs, ms)?,
-                    _ => bare(cx, &pairs, ms)?,
-                });
+                seen.push(more.run(cx, percent, &pairs, ms, || once(cx, *subject, &pairs, ms))?);
+            }
+        }
+        // Where the only run has a miss, two more decide.
+        if fine && repeated == 1 {
+            for _ in 0..2 {
+                for (subject, seen) in subjects.iter_mut().filter(|(_, seen)| !is_clean(&pairs, ms, &seen[0]))
+                {
+                    if more.doubts() {
+                        seen.push(more.run(cx, percent, &pairs, ms, || once(cx, *subject, &pairs, ms))?);
+                    }
+                }
             }
         }
         for (subject, seen) in &subjects {
@@ -92,11 +101,77 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
         divide: 1.0,
         log: false,
     }];
-    let notes = vec![format!(
-        "High: {HIGH_HZ} Hz; low: {LOW_HZ} Hz with {LOW_WORK_MS} ms of work, in the ordinary class. 'federated': the suppliers' channel is in one process, the consumers' in another, with a link over the ORB between. A consumer is in time at a point where most of its runs ({repeated} from {FINE} % on, of {ms} ms each) end without a missed deadline."
-    )];
+    let again = format!(
+        "{} runs with a miss were thrown away and repeated, since meanwhile a thread above all others was kept from the processor for longer than half of what the load leaves of a tenth of a second; {} runs were added at points whose first one had a miss (at most {} of both)",
+        more.disturbed,
+        more.doubtful,
+        cx.pick(24, 40)
+    );
+    let notes = vec![
+        again,
+        format!(
+            "High: {HIGH_HZ} Hz; low: {LOW_HZ} Hz with {LOW_WORK_MS} ms of work, in the ordinary class. 'federated': the suppliers' channel is in one process, the consumers' in another, with a link over the ORB between. A consumer is in time at a point where most of its runs ({repeated} from {FINE} % on, of {ms} ms each) end without a missed deadline."
+        ),
+    ];
     let verdict = Verdict::new(NAME, PAPER, judge(&rows));
     Ok(Outcome { figures, rows, notes, verdict })
+}
+
+/// One run of a subject.
+fn once(cx: &Context<'_>, subject: [&str; 2], pairs: &[Pair], ms: u32) -> Result<Ages, BenchError> {
+    match subject {
+        CHANNEL => through_channel(cx, Strategy::Threads { per_level: 1 }, pairs, ms),
+        FEDERATED => federated(cx, pairs, ms),
+        _ => bare(cx, pairs, ms),
+    }
+}
+
+/// Runs beyond those that are planned: so many are left, and what they were for.
+struct More {
+    spare: usize,
+    disturbed: usize,
+    doubtful: usize,
+}
+
+impl More {
+    /// A run; again, where it has a miss that need not be its own. All subjects are treated alike.
+    fn run(
+        &mut self,
+        cx: &Context<'_>,
+        percent: u32,
+        pairs: &[Pair],
+        ms: u32,
+        mut once: impl FnMut() -> Result<Ages, BenchError>,
+    ) -> Result<Ages, BenchError> {
+        loop {
+            let watch = Watch::start(cx)?;
+            let ages = once()?;
+            let taken = watch.map_or(0, Watch::end);
+            // Of a tenth of a second, in nanoseconds.
+            let left = 1_000_000 * u64::from(100_u32.saturating_sub(percent));
+            if left == 0 || taken <= left / 2 || self.spare == 0 || is_clean(pairs, ms, &ages) {
+                return Ok(ages);
+            }
+            self.spare -= 1;
+            self.disturbed += 1;
+        }
+    }
+
+    /// May a run be added where one alone leaves doubts?
+    fn doubts(&mut self) -> bool {
+        let may = self.spare > 0;
+        self.spare -= usize::from(may);
+        self.doubtful += usize::from(may);
+        may
+    }
+}
+
+/// Is every event there, and in time?
+fn is_clean(pairs: &[Pair], ms: u32, ages: &Ages) -> bool {
+    pairs.iter().zip(ages).all(|(pair, ages)| {
+        let period = 1_000_000_000 / u64::from(pair.hz);
+        ages.iter().filter(|age| **age <= period).count() >= count(pair, ms)
+    })
 }
 
 /// From a channel in this process to one in another, where the consumers are; all on one processor.

@@ -21,12 +21,15 @@ impl Shared {
         let mut incoming = [false; 3];
         let mut wait = until;
         // What does not fit is reported by the next wait, those that were there before after it.
-        let sockets = self.inlets.load(Ordering::Relaxed);
-        for _ in 0..=sockets / ROOM {
-            if self.hear(events, wait, &mut incoming) < ROOM {
+        let (watched, mut urgent) = (self.watched.load(Ordering::Relaxed), false);
+        for _ in 0..=watched / ROOM {
+            if self.hear(events, wait, &mut incoming, &mut urgent) < ROOM {
                 break;
             }
             wait = Deadline::PAST;
+        }
+        if !urgent {
+            self.settle();
         }
         let mut room = {
             let mut work = self.work.lock();
@@ -45,8 +48,15 @@ impl Shared {
         }
     }
 
-    /// One wait: who rang, whose datagrams came, and at which of the common sockets. Gives the number of events.
-    fn hear(&self, events: &mut Events<ROOM>, until: Deadline, incoming: &mut [bool; 3]) -> usize {
+    /// One wait: who rang, whether one who is admitted has a push now, whose datagrams came, and at which of the common sockets. Gives the number of
+    /// events.
+    fn hear(
+        &self,
+        events: &mut Events<ROOM>,
+        until: Deadline,
+        incoming: &mut [bool; 3],
+        urgent: &mut bool,
+    ) -> usize {
         let Ok(ready) = self.poller.wait(events, until) else { return 0 };
         let mut count = 0;
         for event in ready {
@@ -58,7 +68,7 @@ impl Shared {
                 Poller::WAKE => {}
                 token => match of_token(token) {
                     Some((receive, via)) => self.work.lock().plane.arrived(receive, via),
-                    None => self.rung(token),
+                    None => *urgent |= self.rung(token),
                 },
             }
         }

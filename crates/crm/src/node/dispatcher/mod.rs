@@ -4,7 +4,7 @@ mod intake;
 #[cfg(test)]
 mod tests;
 
-use super::bells::Bells;
+use super::bells::{Bell, Bells};
 use super::inlets::Inlet;
 use super::multicast::Groups;
 use crate::Error;
@@ -20,13 +20,12 @@ use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
-use rustix::fd::AsFd;
 use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The tokens of the sockets; sessions have theirs from 1 on, and never get that far.
+/// The tokens of the sockets; bells have theirs from 1 on, and never get that far.
 const SOCKET: u64 = 0;
 const SECOND: u64 = u64::MAX - 8;
 const GROUPS: u64 = u64::MAX - 9;
@@ -67,8 +66,8 @@ struct Shared {
     stop: AtomicBool,
     /// Was there ever a push with a guarantee?
     accounts: AtomicBool,
-    /// Sockets of guaranteed channels.
-    inlets: AtomicUsize,
+    /// Bells, and sockets of guaranteed channels.
+    watched: AtomicUsize,
 }
 
 struct Work {
@@ -124,7 +123,7 @@ impl Dispatcher {
             groups,
             stop: AtomicBool::new(false),
             accounts: AtomicBool::new(false),
-            inlets: AtomicUsize::new(0),
+            watched: AtomicUsize::new(0),
         });
         let background = shared.clone();
         let thread = ThreadSpec::new(format!("crm-{number}"))
@@ -172,40 +171,62 @@ impl Dispatcher {
         self.shared.poller.wake();
     }
 
-    /// Adds a push agent that is rung for by session `bell`.
-    pub fn add_push(&self, agent: PushAgent, bell: u64) -> Result<PushKey, PlaneError> {
-        let is_guaranteed = agent.is_guaranteed();
-        if is_guaranteed {
+    /// Adds a push agent, which pushes the value that is there.
+    pub fn add_push(&self, agent: PushAgent) -> Result<PushKey, PlaneError> {
+        if agent.is_guaranteed() {
             self.shared.accounts.store(true, Ordering::Relaxed);
         }
-        let mut work = self.shared.work.lock();
-        let key = work.plane.add_push(agent, now_ns())?;
-        work.bells.add(bell, key, is_guaranteed);
-        drop(work);
+        let key = self.shared.work.lock().plane.add_push(agent, now_ns())?;
         self.shared.poller.wake();
         Ok(key)
     }
 
     pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
         let mut work = self.shared.work.lock();
-        work.bells.remove(key);
+        if let Some(bell) = work.bells.remove(key) {
+            self.shared.unwatch(&bell);
+        }
         work.plane.remove_push(key)
     }
 
-    /// From now on session `bell` rings for these agents: its process became their area's writer.
-    pub fn move_bell(&self, keys: &[PushKey], bell: u64) {
-        self.shared.work.lock().bells.hand_over(keys, bell);
+    /// From now on this bell, and no other, rings for this agent, which looks at once: what was written before may have rung for nobody.
+    ///
+    /// # Errors
+    /// NOMEM, NOSPC: the poller cannot watch the bell. No bell rings for the agent then.
+    pub fn hear(&self, key: PushKey, bell: &Bell) -> Result<(), Errno> {
+        let mut work = self.shared.work.lock();
+        if let Some(before) = work.bells.remove(key) {
+            self.shared.unwatch(&before);
+        }
+        let is_guaranteed = work.plane.is_guaranteed(key);
+        if work.bells.add(bell, key, is_guaranteed) {
+            // By edge: nobody reads the bell, so that each dispatching thread hears each ring.
+            let watched = self.shared.poller.add(bell, bell.number(), Interest::READ, Trigger::Edge);
+            watched.inspect_err(|_| drop(work.bells.remove(key)))?;
+            self.shared.watched.fetch_add(1, Ordering::Relaxed);
+        }
+        work.plane.written_to(key, now_ns());
+        drop(work);
+        self.shared.poller.wake();
+        Ok(())
     }
 
-    /// Watches the bell of a session, until [`unwatch`](Self::unwatch).
-    pub fn watch(&self, session: u64, bell: impl AsFd) -> Result<(), Errno> {
-        // By edge: nobody reads the bell, so that each dispatching thread hears each ring.
-        self.shared.poller.add(bell, session, Interest::READ, Trigger::Edge)
+    /// What was written may have rung for nobody.
+    pub fn look(&self, key: PushKey) {
+        self.shared.work.lock().plane.written_to(key, now_ns());
+        self.shared.poller.wake();
     }
 
-    /// The session has ended. A bell that is not watched is no reason to complain.
-    pub fn unwatch(&self, bell: impl AsFd) {
-        let _ = self.shared.poller.delete(bell);
+    /// A bell that rings for nobody any more.
+    pub fn forget_bell(&self, number: u64) {
+        if let Some(bell) = self.shared.work.lock().bells.forget(number) {
+            self.shared.unwatch(&bell);
+        }
+    }
+
+    /// How often an agent looked because a bell rang.
+    pub fn looks(&self) -> u64 {
+        self.shared.work.lock().bells.looks()
     }
 
     /// A number for a channel that is being opened.
@@ -231,7 +252,7 @@ impl Dispatcher {
             work.inlets.resize_with(places, || None);
             work.inlets[channel as usize] = Some(inlet.clone());
             drop(work);
-            self.shared.inlets.fetch_add(inlet.len(), Ordering::Relaxed);
+            self.shared.watched.fetch_add(inlet.len(), Ordering::Relaxed);
             if let Err(error) = inlet.watch(&self.shared.poller, channel) {
                 self.remove_receive(channel);
                 return Err(error.into());
@@ -248,7 +269,7 @@ impl Dispatcher {
         drop(work);
         if let Some(inlet) = inlet {
             inlet.forget(&self.shared.poller);
-            self.shared.inlets.fetch_sub(inlet.len(), Ordering::Relaxed);
+            self.shared.watched.fetch_sub(inlet.len(), Ordering::Relaxed);
         }
         stats
     }
@@ -352,8 +373,10 @@ impl Shared {
                 }
                 Turn::Choose { receive, to, via, len } => {
                     let own = self.work.lock().socket_of(receive, via).cloned();
+                    step(Step::ChoiceMade);
                     // It is said again.
                     let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
+                    step(Step::ChoiceSent);
                     Deadline::PAST
                 }
                 Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
@@ -361,11 +384,19 @@ impl Shared {
         }
     }
 
-    fn rung(&self, session: u64) {
+    /// Says whether somebody who is admitted has a push now.
+    fn rung(&self, bell: u64) -> bool {
         step(Step::Rung);
         let mut work = self.work.lock();
         let Work { plane, bells, .. } = &mut *work;
-        bells.rung(session, plane, now_ns());
+        bells.rung(bell, plane, now_ns())
+    }
+
+    /// Called with the lock: a bell is heard again only after that.
+    fn unwatch(&self, bell: &Bell) {
+        // It was watched, so this cannot fail.
+        let _ = self.poller.delete(bell);
+        self.watched.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn settle(&self) -> bool {

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::memory::{Geometry, Segment};
-use crate::plane::{Mode, PushSpec, ReceiveSpec};
+use crate::plane::{GROUP, Mode, PushSpec, ReceiveSpec};
 use crate::wire::{Channel, Datagram};
-use rustix::event::{EventfdFlags, eventfd};
 use std::time::Duration;
 
 fn config() -> DispatcherConfig {
@@ -43,8 +42,7 @@ fn a_value_crosses_real_sockets() {
         deadline_ns: None,
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-    near.watch(5, &bell).unwrap();
+    let bell = Bell::new(5).unwrap();
     let spec = PushSpec {
         channel,
         to: far.address(),
@@ -55,7 +53,8 @@ fn a_value_crosses_real_sockets() {
         rate: 0,
         burst: 0,
     };
-    let push = near.add_push(PushAgent::new(spec).unwrap(), 5).unwrap();
+    let push = near.add_push(PushAgent::new(spec).unwrap()).unwrap();
+    near.hear(push, &bell).unwrap();
     let mut writer = source.writer().unwrap();
     let mut reader = replica.reader().unwrap();
     let mut value = vec![0; 100_000];
@@ -72,15 +71,23 @@ fn a_value_crosses_real_sockets() {
     assert!(far.receive_stats(id).unwrap().shown >= 20);
 }
 
+/// How datagrams of a guaranteed channel come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// To one node or to a group, at a socket of the channel's own or at the common one.
+    Port,
+    CommonPort,
+    Group,
+    CommonGroup,
+}
+
 /// A replica that keeps as many values as there will be, its agent in a dispatcher, and where datagrams for it go.
-fn replica(
-    far: &Dispatcher,
-    peer: SocketAddr,
-    deadline_ns: u64,
-    own: bool,
-) -> (Segment, Channel, SocketAddr) {
+fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Segment, Channel, SocketAddr) {
     let segment = Segment::create("replica", Geometry::new(64, MANY as usize).unwrap()).unwrap();
-    let id = far.reserve().unwrap();
+    let id = match by {
+        By::Port | By::CommonPort => far.reserve().unwrap(),
+        By::Group | By::CommonGroup => GROUP | deadline_ns as u32,
+    };
     let channel = Channel { id, epoch: 1, token: 77, size: 64, fragment: 64, parity: 0 };
     let spec = ReceiveSpec {
         channel,
@@ -91,21 +98,41 @@ fn replica(
         second: None,
         deadline_ns: Some(deadline_ns),
     };
-    let inlet = own.then(|| far.open_inlet().unwrap());
-    let port = inlet.as_ref().map_or(far.address().port(), |inlet| inlet.ports()[0]);
-    far.add_receive(ReceiveAgent::new(spec).unwrap(), inlet).unwrap();
-    (segment, channel, SocketAddr::new(far.address().ip(), port))
+    let agent = ReceiveAgent::new(spec).unwrap();
+    let to = match by {
+        By::Port | By::CommonPort => {
+            let inlet = (by == By::Port).then(|| far.open_inlet().unwrap());
+            let port = inlet.as_ref().map_or(far.address().port(), |inlet| inlet.ports()[0]);
+            far.add_receive(agent, inlet).unwrap();
+            SocketAddr::new(far.address().ip(), port)
+        }
+        By::Group => {
+            let to = far.groups().unwrap().own_of("area", id);
+            far.join(agent, Some(Inlet::of(far.groups().unwrap().own(to).unwrap()))).unwrap();
+            to
+        }
+        By::CommonGroup => {
+            let to = far.groups().unwrap().of("area");
+            far.groups().unwrap().join(to).unwrap();
+            far.join(agent, None).unwrap();
+            to
+        }
+    };
+    (segment, channel, to)
 }
 
 const MANY: u64 = 100;
 
 /// How many of a hundred values that came before it are shown before the urgent one.
-fn shown_before_the_urgent_one(own: bool) -> usize {
-    let far = Dispatcher::start(&config(), 0).unwrap();
+fn shown_before_the_urgent_one(by: By) -> usize {
+    let free = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+    let multicast = Some(SocketAddr::from(([239, 255, 77, 1], free)));
+    let far = Dispatcher::start(&DispatcherConfig { multicast, ..config() }, 0).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    rustix::net::sockopt::set_ip_multicast_if(&peer, &std::net::Ipv4Addr::LOCALHOST).unwrap();
     let from = peer.local_addr().unwrap();
-    let (plenty, many, many_at) = replica(&far, from, 100_000_000, own);
-    let (alarm, one, one_at) = replica(&far, from, 1_000_000, own);
+    let (plenty, many, many_at) = replica(&far, from, 100_000_000, by);
+    let (alarm, one, one_at) = replica(&far, from, 1_000_000, by);
     let send = |channel: &Channel, to: SocketAddr, push: u64| {
         let mut head = [0; HEADER];
         let (channel, epoch, token) = (channel.id, channel.epoch, channel.token);
@@ -142,8 +169,10 @@ fn shown_before_the_urgent_one(own: bool) -> usize {
 
 #[test]
 fn a_guaranteed_channel_does_not_wait_behind_less_urgent_ones() {
-    let before = shown_before_the_urgent_one(true);
-    assert!(before <= 2 * AT_ONCE, "{before} of {MANY}");
-    let control = shown_before_the_urgent_one(false);
-    assert_eq!(control as u64, MANY, "at one socket they are taken in in order of arrival");
+    for (own, common) in [(By::Port, By::CommonPort), (By::Group, By::CommonGroup)] {
+        let before = shown_before_the_urgent_one(own);
+        assert!(before <= 2 * AT_ONCE, "{before} of {MANY}");
+        let control = shown_before_the_urgent_one(common);
+        assert_eq!(control as u64, MANY, "at one socket they are taken in in order of arrival");
+    }
 }

@@ -6,6 +6,7 @@ use crate::memory::{Reader, Sample, State, WaitError};
 use crate::node::idl_state;
 use crate::node::ways::Ways;
 use crate::plane::Mode;
+use crate::steps::{Step, step};
 use crate::wire::Channel;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::VecDeque;
@@ -163,6 +164,7 @@ impl Work {
         self.pushes += 1;
         kept.push = self.pushes;
         self.under_way.push_back(kept);
+        step(Step::ValueTaken);
         true
     }
 
@@ -171,6 +173,7 @@ impl Work {
         let Some(kept) = self.under_way.back() else { return };
         if self.spec.oneway {
             let _ = self.spec.push_oneway(kept);
+            step(Step::OnewaySent);
             return;
         }
         while !self.stopped() {
@@ -187,6 +190,7 @@ impl Work {
     fn settle(&mut self) {
         while !self.under_way.is_empty() && !self.stopped() {
             let running = self.spec.running.load(Ordering::Acquire);
+            step(Step::Settling);
             let Ok(taken) = self.beat(self.state(running)) else {
                 std::thread::sleep(AGAIN);
                 continue;
@@ -197,6 +201,7 @@ impl Work {
             for kept in &self.under_way {
                 let _ = self.spec.push_oneway(kept);
             }
+            step(Step::Settled);
         }
     }
 
@@ -213,7 +218,7 @@ impl OrbPush {
         let Some(sample) = kept.sample else { return Ok(false) };
         let (Channel { id, token, .. }, value) = (self.channel, &kept.value[..sample.len]);
         let (source, writer) = (sample.source, sample.epoch);
-        self.reader.call(|reader| reader.push(id, token, source, writer, sample.age_ns(), value))
+        self.reader.call(|reader| reader.push(id, token, kept.push, source, writer, sample.age_ns(), value))
     }
 
     fn push_oneway(&self, kept: &Kept) -> Result<(), Error> {

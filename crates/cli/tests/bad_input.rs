@@ -1,0 +1,115 @@
+//! What is wrong in a schedule or among the options is said by name and number before anything runs, at each door of the binary.
+
+mod common;
+
+use common::{Folder, run};
+
+/// Files that cannot be scheduled, and what is said of them.
+const SCHEDULES: [(&str, &str); 8] = [
+    (
+        "[[operation]]\nname = 'radar'\ncost = '1 ms'\nperiod = '5 ms'\nafter = ['sonar']",
+        "s.toml:5: radar: it depends on an operation that does not exist: sonar",
+    ),
+    (
+        "[[operation]]\nname = 'radar'\ncost = '1 ms'\nperiod = '5 ms'\ncalls = ['sonar']",
+        "s.toml:5: radar: it depends on an operation that does not exist: sonar",
+    ),
+    (
+        "[[operation]]\nname = 'a'\ncost = '1 ms'\nafter = ['b']\n[[operation]]\nname = 'b'\ncost = '1 ms'\nafter = ['a']",
+        "s.toml:2: a: it depends on itself: a -> b -> a",
+    ),
+    (
+        "[[operation]]\nname = 'radar'\ncost = '1 ms'\nperiod = '0'",
+        "s.toml:2: radar: its period is zero, and no operation releases or calls it",
+    ),
+    (
+        "[[operation]]\nname = 'radar'\ncost = '0'\nperiod = '5 ms'",
+        "s.toml:2: radar: its worst-case cost is zero",
+    ),
+    (
+        "[[operation]]\nname = 'radar'\ncost = '3 ms'\nperiod = '9 ms'\ndeadline = '2 ms'",
+        "s.toml:2: radar: its deadline of 2 ms is shorter than its cost of 3 ms",
+    ),
+    (
+        "[[operation]]\nname = 'radar'\ncost = '3'\nperiod = '9 ms'",
+        "s.toml:3: a time is a number and a unit of s, ms, us or ns",
+    ),
+    ("[[operation]]\nname = 'radar'\ncots = '3 ms'\nperiod = '9 ms'", "s.toml:3: "),
+];
+
+/// What takes a schedule file, and how it ends where that cannot be scheduled.
+const DOORS: [(&[&str], i32); 4] = [
+    (&["sched", "check"], 2),
+    (&["sched", "plot"], 2),
+    (&["scheduler", "--schedule"], 1),
+    (&["event-channel", "--real-time", "off", "--schedule"], 1),
+];
+
+#[test]
+fn each_door_names_what_is_wrong_in_a_schedule() {
+    let folder = Folder::new("bad-schedules");
+    let file = folder.file("s.toml");
+    for (text, said) in SCHEDULES {
+        std::fs::write(&file, text).unwrap();
+        for (door, wanted) in DOORS {
+            let (code, out, error) = run(&[door, &[&file]].concat());
+            assert_eq!((code, &*out), (Some(wanted), ""), "{door:?} of {text}: {error}");
+            assert!(error.contains(said), "{door:?} of {text}: {error}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was drawn");
+}
+
+/// More than there is: a table and a picture say so, and nothing serves it.
+#[test]
+fn more_than_the_processor_has_is_named_with_its_shares() {
+    let folder = Folder::new("bad-utilisation");
+    let file = folder.file("s.toml");
+    let text = "[[operation]]\nname = 'radar'\ncost = '3 ms'\nperiod = '5 ms'\n\
+        [[operation]]\nname = 'video'\ncost = '20 ms'\nperiod = '40 ms'\n";
+    std::fs::write(&file, text).unwrap();
+    let said = "the tasks ask for 110.0 % of the processor: radar 60.0 %, video 50.0 %";
+    let (code, out, error) = run(&["sched", "check", &file]);
+    assert_eq!((code, &*error), (Some(1), ""));
+    assert!(out.contains(said) && out.contains("1 of 2 tasks meet every deadline"), "{out}");
+    let page = folder.file("s.html");
+    assert_eq!(run(&["sched", "plot", "--out", &page, &file]).0, Some(1));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("deadlines cannot be met"));
+    for (door, _) in &DOORS[2..] {
+        let (code, out, error) = run(&[*door, &[&*file]].concat());
+        assert_eq!((code, &*out), (Some(1), ""), "{door:?}");
+        assert!(error.contains(&format!("s.toml:1: {said}")), "{door:?}: {error}");
+    }
+}
+
+/// Options of a channel that make no sense, or ask for more than a process can have.
+#[test]
+fn a_channel_says_what_is_wrong_with_its_options() {
+    let cases: [(&[&str], &str); 19] = [
+        (&["--threads", "0", "--dispatching", "threads"], "0 is not in 1..=64"),
+        (&["--threads", "65", "--dispatching", "threads"], "65 is not in 1..=64"),
+        (&["--push-threads", "65"], "65 is not in 0..=64"),
+        (&["--queue", "0"], "0 is not in 1..=1048576"),
+        (&["--queue", "1048577"], "1048577 is not in 1..=1048576"),
+        (&["--events", "0"], "0 is not in 1..=1048576"),
+        (&["--payload", "67108865"], "67108865 is not in 0..=67108864"),
+        (&["--configuration", "half"], "possible values: full, discriminator, filtering, broadcaster"),
+        (&["--dispatching", "maybe"], "possible values: none, single, threads, upcalls"),
+        (&["--full", "explode"], "possible values: drop-oldest, drop-newest, block, refuse"),
+        (&["--overrun", "ignore"], "possible values: count, skip, demote, disconnect"),
+        (&["--real-time", "maybe"], "real-time mode is none of: require, prefer, off"),
+        (&["--schedule", "absent.toml"], "absent.toml: "),
+        (&["--schedule", "s.toml", "--scheduler", "x"], "cannot be used with"),
+        (&["--join", "corbaloc::127.0.0.1:1/EventFederation"], "need --id"),
+        (&["--id", "1", "--join", "nonsense"], "--join nonsense: "),
+        (&["--id", "1", "--multicast", "10.0.0.1:5"], "give a group, as in 239.255.77.1:5001"),
+        (&["--id", "1", "--udp", "10.0.0.1:5"], "give two addresses, as in 10.0.0.1:5001=10.0.0.2:5001"),
+        (&["--id", "1", "--tick", "1"], "1 is not in 10..=86400000"),
+    ];
+    for (options, said) in cases {
+        let (code, out, error) = run(&[&["event-channel"], options].concat());
+        assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
+        assert_eq!(out, "", "{options:?}: it is not ready");
+        assert!(error.contains(said), "{options:?}: {error}");
+    }
+}

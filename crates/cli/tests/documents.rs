@@ -1,0 +1,107 @@
+//! The documents name what there is: commands, keys, links.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All documents of the repository, by their paths from its root.
+fn documents() -> Vec<PathBuf> {
+    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "interop/README.md"].map(PathBuf::from);
+    let docs = std::fs::read_dir(root().join("docs")).unwrap();
+    let docs = docs.map(|entry| Path::new("docs").join(entry.unwrap().file_name()));
+    top.into_iter().chain(docs.filter(|path| path.extension().is_some_and(|kind| kind == "md"))).collect()
+}
+
+/// What stands between backquotes, or in a fenced block.
+fn code(document: &str) -> String {
+    let mut fenced = false;
+    let mut found = String::new();
+    for line in document.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if fenced {
+            found += line;
+        } else {
+            found.extend(line.split('`').skip(1).step_by(2).flat_map(|code| [code, " "]));
+        }
+        found.push('\n');
+    }
+    found
+}
+
+#[test]
+fn every_command_of_the_tool_stands_in_the_readme() {
+    let help = std::process::Command::new(env!("CARGO_BIN_EXE_isorb")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let commands = help.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"event-channel") && names.contains(&"demo"), "{names:?}");
+    let readme = code(&text("README.md"));
+    let words: HashSet<&str> = readme.split(|c: char| !(c.is_alphanumeric() || c == '-')).collect();
+    let missing: Vec<&&str> =
+        names.iter().filter(|name| **name != "help" && !words.contains(**name)).collect();
+    assert!(missing.is_empty(), "README.md does not name {missing:?}");
+}
+
+#[test]
+fn every_key_and_argument_of_an_orb_stands_in_its_document() {
+    let source = text("crates/orb/src/config.rs");
+    let source = source.split("#[cfg(test)]").next().unwrap();
+    let document = code(&text("docs/configuration.md"));
+    let fields = source.split("pub struct Config {").nth(1).unwrap().split("\n}").next().unwrap();
+    let keys = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next());
+    let arguments = source.split('"').filter(|word| word.starts_with("-ORB") && !word.contains(' '));
+    // Another spelling of one that is there.
+    let wanted: HashSet<&str> = keys.chain(arguments).filter(|name| *name != "-ORBendPoint").collect();
+    assert!(wanted.contains("lane_threads") && wanted.contains("-ORBGiop"), "{wanted:?}");
+    let words: HashSet<&str> = document.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).collect();
+    let mut missing: Vec<&&str> = wanted.iter().filter(|name| !words.contains(**name)).collect();
+    missing.sort();
+    assert!(missing.is_empty(), "docs/configuration.md does not name {missing:?}");
+}
+
+/// As GitHub makes it from a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    heading
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || "-_".contains(c) => Some(c),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn every_link_between_the_documents_leads_somewhere() {
+    let mut links = 0;
+    for document in documents() {
+        let content = text(&document);
+        let targets = content.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://") && !target.contains(' ')) {
+            links += 1;
+            let (path, section) = target.split_once('#').map_or((target, None), |(p, s)| (p, Some(s)));
+            let file = match path {
+                "" => document.clone(),
+                path => document.parent().unwrap().join(path),
+            };
+            let told = format!("{}: {target}", document.display());
+            assert!(root().join(&file).exists(), "{told}: there is no such file");
+            if let Some(section) = section {
+                let there = text(&file);
+                let mut headings = there.lines().filter(|line| line.starts_with('#'));
+                assert!(headings.any(|heading| anchor(heading) == section), "{told}: no such section");
+            }
+        }
+    }
+    assert!(links > 40, "{links} links were looked at");
+}

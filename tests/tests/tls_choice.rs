@@ -1,0 +1,221 @@
+//! When a client calls over TLS and when without: who cannot be trusted is an error, and no reason to do without protection.
+
+mod common;
+
+use common::{authority, orb, orb_with, serve, try_orb_with};
+use isorb::{Config, Kind, Object, Orb, TransportConfig};
+use isorb_giop::component::{Component, TAG_SSL_SEC_TRANS};
+use isorb_giop::profile::TAG_INTERNET_IOP;
+use isorb_giop::{IiopProfile, Ior};
+use isorb_tests::steady::PathRef;
+use isorb_tls::TlsConfig;
+use isorb_tls::testing::Authority;
+use socket2::{Domain, Socket, Type};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+const BOTH: [&str; 2] = ["127.0.0.1:0", "giop:ssl:127.0.0.1:0"];
+
+fn preferring(protocols: &[&str]) -> Config {
+    let protocols = protocols.iter().map(|name| name.to_string()).collect();
+    Config {
+        transport: TransportConfig { protocols, ..TransportConfig::default() },
+        round_trip_timeout_ms: 60_000,
+        ..Config::default()
+    }
+}
+
+/// A client with a certificate of `authority` and this order of protocols, or the one by default.
+fn client(authority: &Authority, protocols: &[&str]) -> Orb {
+    let config = if protocols.is_empty() { Config::default() } else { preferring(protocols) };
+    orb_with(authority.member("client").unwrap(), config)
+}
+
+/// By which transport a connection came.
+fn kind_of(peer: &str) -> &'static str {
+    ["segment", "unix", "ssl"].into_iter().find(|name| peer.starts_with(name)).unwrap_or("tcp")
+}
+
+/// The transport of the only connection that `server` comes to have.
+fn served(server: &Orb) -> &'static str {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        match &server.served_connections()[..] {
+            [one] => return kind_of(&one.peer),
+            other => assert!(Instant::now() < end, "{other:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How a call of `client` ends: the transport that it took, or its exception.
+fn call(server: &Orb, client: &Orb, reference: &str) -> Result<&'static str, Kind> {
+    let far: PathRef = client.string_to_object(reference).unwrap().unchecked_narrow();
+    let called = far.ping().map(|()| served(server)).map_err(|exception| exception.kind);
+    client.shutdown(true).unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !server.served_connections().is_empty() {
+        assert!(Instant::now() < end, "{:?}", server.served_connections());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    called
+}
+
+/// The reference with its IIOP profile changed.
+fn changed(reference: &str, change: impl Fn(&mut IiopProfile)) -> String {
+    let orb = Orb::with_config(Config::default());
+    let mut ior: Ior = orb.string_to_object(reference).unwrap().ior().clone();
+    for found in ior.profiles.iter_mut().filter(|profile| profile.tag == TAG_INTERNET_IOP) {
+        let mut profile = IiopProfile::parse(&found.data).unwrap();
+        change(&mut profile);
+        *found = profile.to_tagged().unwrap();
+    }
+    Object::from_ior(&orb, ior).unwrap().to_string()
+}
+
+/// The reference with TLS said to be at another port.
+fn with_port(reference: &str, to: u16) -> String {
+    changed(reference, |profile| {
+        let old = profile.components.iter().position(|component| component.tag == TAG_SSL_SEC_TRANS).unwrap();
+        let Ok(Component::Ssl { supports, requires, .. }) = Component::parse(&profile.components[old]) else {
+            panic!("no port of TLS");
+        };
+        profile.components[old] = Component::Ssl { supports, requires, port: to }.to_tagged().unwrap();
+    })
+}
+
+#[test]
+fn a_server_may_speak_both() {
+    let ours = authority("both");
+    let server = orb(&ours, "server", &BOTH);
+    let reference = serve(&server);
+    assert_eq!(call(&server, &Orb::with_config(Config::default()), &reference), Ok("tcp"));
+    for (protocols, taken) in [
+        (&[][..], "ssl"),
+        (&["ssl"], "ssl"),
+        (&["ssl", "tcp"], "ssl"),
+        (&["tcp", "ssl"], "tcp"),
+        (&["tcp", "added"], "tcp"),
+        (&["added"], "ssl"),
+        // What is not in the list is not used.
+        (&["tcp"], "tcp"),
+        (&["unix", "tcp"], "tcp"),
+    ] {
+        assert_eq!(call(&server, &client(&ours, protocols), &reference), Ok(taken), "{protocols:?}");
+    }
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn on_its_own_host_a_client_needs_no_cryptography_unless_it_wants_it() {
+    let ours = authority("host");
+    let server = orb(&ours, "server", &["127.0.0.1:0", "giop:ssl:127.0.0.1:0", "unix:", "segment:"]);
+    let reference = serve(&server);
+    for (protocols, taken) in [
+        (&[][..], "segment"),
+        (&["unix", "added", "tcp"], "unix"),
+        (&["added", "tcp"], "ssl"),
+        (&["ssl"], "ssl"),
+    ] {
+        assert_eq!(call(&server, &client(&ours, protocols), &reference), Ok(taken), "{protocols:?}");
+    }
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn who_cannot_be_trusted_is_not_called_without_protection() {
+    let (ours, theirs) = (authority("ours-only"), authority("theirs-only"));
+    let server = orb(&ours, "server", &BOTH);
+    let reference = serve(&server);
+    // This client takes the server for nobody whom it knows.
+    assert_eq!(call(&server, &client(&theirs, &[]), &reference), Err(Kind::NoPermission));
+    // Only who asks for it goes without.
+    assert_eq!(call(&server, &client(&theirs, &["tcp"]), &reference), Ok("tcp"));
+    // This client is nobody whom the server knows; it may hear so after its handshake (TLS 1.3).
+    let unknown =
+        || TlsConfig { authorities: ours.folder().join("authority.pem"), ..theirs.member("client").unwrap() };
+    let refused = call(&server, &orb_with(unknown(), Config::default()), &reference).unwrap_err();
+    assert!([Kind::NoPermission, Kind::CommFailure, Kind::Transient].contains(&refused), "{refused:?}");
+    server.shutdown(true).unwrap();
+    // The certificate is of the right authority, and for another host.
+    let server = orb(&ours, "server", &["127.0.0.2:0", "giop:ssl:127.0.0.2:0"]);
+    let reference = serve(&server);
+    assert_eq!(call(&server, &client(&ours, &[]), &reference), Err(Kind::NoPermission));
+    let any_name = TlsConfig { check_names: false, ..ours.member("client").unwrap() };
+    assert_eq!(call(&server, &orb_with(any_name, Config::default()), &reference), Ok("ssl"));
+    server.shutdown(true).unwrap();
+}
+
+/// Whoever can spoil a handshake must not choose by that that the call goes without protection.
+#[test]
+fn a_spoiled_handshake_is_no_reason_to_go_without() {
+    let ours = authority("spoiled");
+    let server = orb(&ours, "server", &BOTH);
+    let reference = serve(&server);
+    let spoiler = TcpListener::bind("127.0.0.1:0").unwrap();
+    let spoiled = with_port(&reference, spoiler.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        let leave: [fn(TcpStream); 2] = [drop, |mut stream| _ = stream.read(&mut [0; 4096])];
+        for leave in leave.into_iter().cycle() {
+            match spoiler.accept() {
+                Ok((stream, _)) => leave(stream),
+                Err(_) => return,
+            }
+        }
+    });
+    for _ in 0..2 {
+        assert_eq!(call(&server, &client(&ours, &[]), &spoiled), Err(Kind::Transient));
+    }
+    // It could have been called.
+    assert_eq!(call(&server, &client(&ours, &["tcp"]), &spoiled), Ok("tcp"));
+    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn where_nobody_listens_only_who_requires_it_does_without_an_answer() {
+    let ours = authority("nobody");
+    let server = orb(&ours, "server", &BOTH);
+    let reference = serve(&server);
+    // Bound and not listening, so that nobody else comes to listen there.
+    let nobody = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    nobody.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let port = nobody.local_addr().unwrap().as_socket().unwrap().port();
+    let deserted = with_port(&reference, port);
+    assert_eq!(call(&server, &client(&ours, &[]), &deserted), Ok("tcp"));
+    assert_eq!(call(&server, &client(&ours, &["ssl"]), &deserted), Err(Kind::Transient));
+    server.shutdown(true).unwrap();
+}
+
+/// Nothing vouches for a reference: one that names plain TCP only leads to whoever made it.
+#[test]
+fn who_requires_tls_calls_no_reference_without() {
+    let ours = authority("required");
+    let server = orb(&ours, "server", &BOTH);
+    let reference = serve(&server);
+    let stripped = changed(&reference, |profile| {
+        profile.components.retain(|component| component.tag != TAG_SSL_SEC_TRANS);
+    });
+    assert_eq!(call(&server, &client(&ours, &[]), &stripped), Ok("tcp"));
+    assert_eq!(call(&server, &client(&ours, &["ssl"]), &stripped), Err(Kind::InvObjref));
+    let (host, port) = &server.endpoint_addresses()[0];
+    let url = format!("corbaloc::{host}:{port}/Anything");
+    assert_eq!(call(&server, &client(&ours, &["ssl"]), &url), Err(Kind::InvObjref));
+    // The same by argument, as users say it.
+    let tls = isorb_tls::Tls::new(ours.member("client").unwrap()).unwrap();
+    let by_argument = Orb::init_with(["client", "-ORBProtocols", "ssl"].map(String::from), |info| {
+        info.add_transport(std::sync::Arc::new(tls)).map_err(|error| panic!("{error}"))
+    });
+    let by_argument = by_argument.unwrap();
+    assert_eq!(call(&server, &by_argument, &stripped), Err(Kind::InvObjref));
+    // A misspelt name, or one without its transport, does not pass for a wish that was granted.
+    let config = preferring(&["sssl", "tcp"]);
+    let error = try_orb_with(ours.member("client").unwrap(), config).unwrap_err();
+    assert_eq!(error.kind, Kind::BadParam);
+    assert!(error.to_string().contains("protocols names sssl"), "{error}");
+    assert_eq!(
+        Orb::init_with(["client", "-ORBProtocols", "ssl"].map(String::from), |_| Ok(())).unwrap_err().kind,
+        Kind::BadParam
+    );
+    server.shutdown(true).unwrap();
+}
