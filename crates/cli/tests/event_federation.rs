@@ -33,14 +33,18 @@ impl Drop for Channel {
 
 impl Channel {
     /// With a tick and a time-out for calls to neighbours in ms.
-    fn start(host: &Host, id: usize, [tick, timeout]: [&str; 2], join: &[&Channel]) -> Channel {
+    fn start(host: &Host, id: usize, times: [&str; 2], join: &[&Channel]) -> Channel {
+        let join = join.iter().flat_map(|other| ["--join".to_owned(), other.federation()]);
+        Channel::with(host, id, times, &join.collect::<Vec<_>>())
+    }
+
+    /// As [`start`](Channel::start), with its neighbours as arguments say.
+    fn with(host: &Host, id: usize, [tick, timeout]: [&str; 2], neighbours: &[String]) -> Channel {
         let mut command: Command = host.command(env!("CARGO_BIN_EXE_isorb"));
         let (address, id) = (host.address().to_string(), id.to_string());
         command.args(["event-channel", "--real-time", "off", "--ping", "0", "--queue", "1000"]);
         command.args(["--host", &address, "--id", &id, "--tick", tick, "--push-timeout", timeout]);
-        for other in join {
-            command.arg("--join").arg(other.federation());
-        }
+        command.args(neighbours);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -248,4 +252,40 @@ fn what_a_channel_pushes_that_was_killed_and_started_again_comes() {
         push(&near, &supplier, first..first + 100);
         all_come(&consumer, first..first + 100);
     }
+}
+
+/// Three hosts that listen to a group: what is pushed on one comes to both others in one datagram, once and in order; what nobody wants is not sent.
+#[test]
+fn hosts_of_a_multicast_group_get_each_event_once() {
+    const HOSTS: usize = 3;
+    const MANY: u64 = 200;
+    let Some(net) = Net::build_or_skip(HOSTS) else { return };
+    let channels: Vec<Channel> = (0..HOSTS)
+        .map(|i| {
+            let address = net.host(i).address();
+            let group = format!("239.255.77.1:5001@{address}");
+            Channel::with(net.host(i), i + 1, ["1000", "300"], &["--multicast".to_owned(), group])
+        })
+        .collect();
+    let clients: Vec<Client<'_>> =
+        channels.iter().enumerate().map(|(i, channel)| Client::of(net.host(i), channel)).collect();
+    let consumers: Vec<_> = clients.iter().map(|client| client.consume(WANTED)).collect();
+    let supplier = clients[0].supplier();
+    let mut last = 0;
+    for far in &consumers[1..] {
+        last = until_one_comes(&clients[0], &supplier, far, last);
+    }
+    for round in 0..3 {
+        let first = last + 1 + round * MANY;
+        push(&clients[0], &supplier, first..first + MANY);
+        consumers.iter().for_each(|consumer| all_come(consumer, first..first + MANY));
+    }
+    // What each says with its ticks is a few datagrams; these would be thousands.
+    let before = net.sent(0).unwrap();
+    clients[0].in_host(|| (0..50 * MANY).for_each(|n| supplier.push(&vec![event(UNWANTED, n)]).unwrap()));
+    let marker = last + 4 * MANY;
+    push(&clients[0], &supplier, marker..marker + 1);
+    consumers.iter().for_each(|consumer| all_come(consumer, marker..marker + 1));
+    let sent = net.sent(0).unwrap() - before;
+    assert!(sent < 25 * MANY, "{sent} packets");
 }

@@ -252,6 +252,11 @@ impl<R: Rack> ProxyPushConsumer<R> {
         self.core.push(self.id, event)
     }
 
+    /// Sends an event to those who want it among some of the consumers.
+    pub(crate) fn push_among(&self, event: &Event<'_>, among: impl Fn(&Connection) -> bool) -> Pushed {
+        self.core.pass(self.id, event, among)
+    }
+
     /// [`push`](Self::push)es one after the other.
     pub fn push_all(&self, events: &[Event<'_>]) -> Pushed {
         events.iter().fold(Pushed::default(), |sum, event| {

@@ -435,11 +435,12 @@ impl<R: Rack> Core<R> {
             if !observers.is_empty() {
                 registry.version += 1;
                 let (version, wanted) = (registry.version, registry.wanted());
-                let published = registry.published();
+                let (wanted_at, published) = (registry.wanted_at(), registry.published());
                 drop(registry);
                 for observer in &observers {
                     observer.published(version, published.as_deref());
                     observer.wanted(version, &wanted);
+                    observer.wanted_at(version, &wanted_at);
                 }
             } else {
                 drop(registry);

@@ -125,13 +125,19 @@ impl<R: Rack> Core<R> {
             // Federated: copies of it will be recognised by this number, whichever way they take.
             let sequence = self.sequence.fetch_add(1, Relaxed) + 1;
             let stamp = Stamp { channel: self.id, sequence, link: 0 };
-            return self.pass(supplier, &Event { stamp, ..*event });
+            return self.pass(supplier, &Event { stamp, ..*event }, |_| true);
         }
-        self.pass(supplier, event)
+        self.pass(supplier, event, |_| true)
     }
 
+    /// To all who want it `among` the consumers.
     #[inline]
-    fn pass(&self, supplier: u32, event: &Event<'_>) -> Pushed {
+    pub(crate) fn pass(
+        &self,
+        supplier: u32,
+        event: &Event<'_>,
+        among: impl Fn(&Connection) -> bool,
+    ) -> Pushed {
         let view = self.view.read();
         let modules = self.rack.modules(&view);
         let mut way = Way {
@@ -159,9 +165,19 @@ impl<R: Rack> Core<R> {
             });
         }
         if modules.filters() {
-            view.tables.find(&event.header, |hits| way.each(hits, Way::hit, |hit| &hit.connection));
+            let one = |way: &mut Way<'_, R, _>, hit: &Hit| {
+                if among(&hit.connection) {
+                    way.hit(hit);
+                }
+            };
+            view.tables.find(&event.header, |hits| way.each(hits, one, |hit| &hit.connection));
         } else {
-            view.tables.everyone(|all| way.each(all, Way::single, |connection| connection));
+            let one = |way: &mut Way<'_, R, _>, connection: &Arc<Connection>| {
+                if among(connection) {
+                    way.single(connection);
+                }
+            };
+            view.tables.everyone(|all| way.each(all, one, |connection| connection));
         }
         way.pushed
     }

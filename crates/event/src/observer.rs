@@ -2,6 +2,7 @@
 
 use crate::filter::Filter;
 use crate::supplier::Publication;
+use isorb_rt::priority::Priority;
 use std::collections::HashSet;
 
 /// Told what the channel's consumers want, whenever that changes (`RtecEventChannelAdmin::Observer`): gateways subscribe to it elsewhere.
@@ -10,6 +11,9 @@ pub trait Observer: Send + Sync {
     /// several channels, and without time-outs. Called one after the other, with rising `version`, on the thread of whoever made
     /// a change; an observer may make changes itself, and is told of them afterwards.
     fn wanted(&self, version: u64, wanted: &[Filter]);
+
+    /// As [`wanted`](Self::wanted), for each priority at which there are consumers by itself, in ascending order. Called after it.
+    fn wanted_at(&self, _version: u64, _wanted: &[(Priority, Vec<Filter>)]) {}
 
     /// The union of what suppliers declare that are not gateways; `None` while there is one that does not say what it pushes, or none at
     /// all. Called as [`wanted`](Self::wanted) is.

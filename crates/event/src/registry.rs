@@ -7,6 +7,7 @@ use crate::modules::Row;
 use crate::observer::{Observer, Union};
 use crate::supplier::{Publication, SupplierQos};
 use crate::table::{Hit, Tables};
+use isorb_rt::priority::Priority;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -93,5 +94,15 @@ impl Registry {
         let entries = self.consumers.values().filter(|entry| !entry.gateway && !entry.suspended);
         entries.flat_map(|entry| &entry.filters).for_each(|filter| wanted.add(filter));
         wanted.into_filters()
+    }
+
+    /// As [`wanted`](Self::wanted), for each priority by itself.
+    pub(crate) fn wanted_at(&self) -> Vec<(Priority, Vec<Filter>)> {
+        let mut wanted = BTreeMap::<Priority, Union<'_>>::new();
+        for entry in self.consumers.values().filter(|entry| !entry.gateway && !entry.suspended) {
+            let union = wanted.entry(entry.connection.priority()).or_default();
+            entry.filters.iter().for_each(|filter| union.add(filter));
+        }
+        wanted.into_iter().map(|(priority, union)| (priority, union.into_filters())).collect()
     }
 }

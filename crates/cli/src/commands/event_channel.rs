@@ -5,15 +5,12 @@ use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
-use isorb_event::dispatch::{Dispatch, Queued};
 use isorb_event::face::{
-    FaceOptions, Layout, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace, UdpGateway,
-    UdpOptions,
+    FaceOptions, Layout, LinkOptions, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace,
+    UdpGateway, UdpOptions,
 };
-use isorb_event::federation::Federation;
-use isorb_event::{
-    Channel, Limits, Overflow, Priority, Quality, RunTimeScheduler, Strategy, ThreadSetup, Undeclared,
-};
+use isorb_event::federation::{Federation, Gateways, Membership};
+use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, ThreadSetup, Undeclared};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
 use isorb_sched::file::ScheduleFile;
@@ -133,6 +130,10 @@ pub struct Args {
     /// A neighbour in the federation, as an URL or reference; repeatable. One that is not there yet is asked again.
     #[arg(long, value_name = "URL")]
     join: Vec<String>,
+    /// What neighbours send comes in at this channel's port, in order. If not, each of the four levels of urgency has a port and a thread of
+    /// its own, so that what is urgent waits for nothing that is less so.
+    #[arg(long)]
+    one_port: bool,
     /// A neighbour in the federation by datagrams: the address to listen at, and his, which is the only one that is heard; repeatable.
     #[arg(long, value_name = "HERE=THERE", value_parser = neighbour)]
     udp: Vec<UdpOptions>,
@@ -162,8 +163,12 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     if args.id == 0 && !(args.join.is_empty() && args.udp.is_empty() && args.multicast.is_empty()) {
         return Err("--join, --udp and --multicast need --id: a number of its own in the federation".into());
     }
-    let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
+    let mut config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let setup = setup(&args.real_time)?;
+    if setup.mapping.is_none() {
+        // Nobody needs to be told twice; and the links' lanes are no more than the rest.
+        config.real_time.mode = RealTime::Off;
+    }
     let orb = Orb::with_config(config);
     args.join.iter().try_for_each(|url| is_reference(&orb, url))?;
     let plain = isorb_event::Config::default();
@@ -236,15 +241,21 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let federation = match args.id {
         0 => None,
         _ => {
-            // A link that stalls loses events, and must not be thought to fail for good. It has a thread to stall.
-            let strategy = Strategy::Threads { per_level: args.join.len().clamp(1, 8) };
-            let dispatch = Queued::alone(strategy, &[Priority::MIN], &setup)?;
-            let dispatch = dispatch.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>);
-            let federation = Federation::with(&channel, Quality { failures: 0, ..quality }, dispatch)?;
+            // A link that stalls must not be thought to fail for good. It has a thread to stall.
+            let threads = args.join.len().clamp(1, 8);
+            let federation = Federation::member(
+                &channel,
+                Membership {
+                    quality: Quality { failures: 0, ..quality },
+                    gateways: Gateways::Threads(threads, setup.clone()),
+                    ..Membership::default()
+                },
+            )?;
             let timeout = Duration::from_millis(args.push_timeout);
-            let neighbourhood = Neighbourhood::start(&orb, &federation, timeout)?;
+            let links = LinkOptions { timeout, lanes: !args.one_port };
+            let neighbourhood = Neighbourhood::with(&orb, &federation, links)?;
             let gateways = args.udp.iter().chain(&args.multicast).map(|options| {
-                UdpGateway::start(&federation, *options)
+                UdpGateway::start_with(&federation, *options, &setup)
                     .map_err(|error| format!("datagrams from {} to {}: {error}", options.listen, options.to))
             });
             let gateways = gateways.collect::<Result<Vec<_>, _>>()?;

@@ -1,13 +1,12 @@
 //! Links of a federation over the ORB.
 
 use super::isorb_link::isorb_event as idl;
-use crate::event::{Data, Event, Header, Stamp};
-use crate::federation::{
-    Federation, Head, Interest, Link, LinkDown, LinkId, NotForwarded, Notice, Passed, Pull,
-};
-use crate::filter::{Dependency, Filter, encode, parse};
-use idl::{LinkRef, NeighbourRef};
+use super::words::{read_event, read_notice, write_event, write_notice};
+use crate::federation::{Federation, Link, LinkDown, LinkId, NotForwarded, Notice, Passed};
+use idl::{LaneRef, LinkRef, NeighbourRef};
 use isorb::poa::PoaPolicies;
+use isorb::rt::policy::PriorityModel;
+use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
@@ -16,6 +15,16 @@ use std::time::Duration;
 
 /// The most links of a channel that others may join.
 const MAX_LINKS: usize = 1024;
+
+/// How a member's links are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkOptions {
+    /// How long a call to a neighbour may take.
+    pub timeout: Duration,
+    /// Whether what comes at each level of urgency has a thread of its own, with the priority at which the level begins, and with it an
+    /// endpoint of its own (a thread pool with lanes). If not, all of it comes over one connection a neighbour, in order of sending.
+    pub lanes: bool,
+}
 
 /// A channel's place in a federation as an object that neighbours join.
 pub struct Neighbourhood {
@@ -26,7 +35,9 @@ pub struct Neighbourhood {
 struct Shared {
     federation: Federation,
     poa: Poa,
-    timeout: Duration,
+    /// Where events come in, and whether each level has a lane there.
+    entry: Poa,
+    options: LinkOptions,
 }
 
 /// A neighbour was not joined.
@@ -57,18 +68,38 @@ impl From<SystemException> for LinkError {
 
 impl Neighbourhood {
     /// Makes the federation's member an object of the ORB, under the key `EventFederation` of a `corbaloc` URL. `timeout` is how long
-    /// a call to a neighbour may take.
+    /// a call to a neighbour may take. Events of all levels come in order of sending.
     ///
     /// # Errors
     /// BAD_INV_ORDER when the ORB has one already, and what making a POA ends in.
     pub fn start(orb: &Orb, federation: &Federation, timeout: Duration) -> Result<Neighbourhood> {
+        Neighbourhood::with(orb, federation, LinkOptions { timeout, lanes: false })
+    }
+
+    /// As [`start`](Self::start), with all that can be said of it.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and what making a thread pool ends in.
+    pub fn with(orb: &Orb, federation: &Federation, options: LinkOptions) -> Result<Neighbourhood> {
         let root = orb.root_poa()?;
-        let poa =
-            root.create_poa("event-links", Some(&root.manager()), PoaPolicies::new()).map_err(|_| {
+        let make = |name, policies| {
+            root.create_poa(name, Some(&root.manager()), policies).map_err(|_| {
                 SystemException::from(Kind::BadInvOrder)
                     .detail("the ORB has a member of a federation already")
-            })?;
-        let shared = Arc::new(Shared { federation: federation.clone(), poa, timeout });
+            })
+        };
+        let poa = make("event-links", PoaPolicies::new())?;
+        let entry = if options.lanes {
+            let begins = federation.levels().begins();
+            // What one lane has is in order only with one thread.
+            let lanes: Vec<_> = begins.iter().map(|begin| ThreadpoolLane::new(begin.get(), 1)).collect();
+            let pool = orb.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default())?;
+            let policies = PoaPolicies::new().threadpool(pool);
+            make("event-lanes", policies.priority_model(PriorityModel::ServerDeclared, begins[0].get()))?
+        } else {
+            poa.clone()
+        };
+        let shared = Arc::new(Shared { federation: federation.clone(), poa, entry, options });
         let neighbour: NeighbourRef = shared.poa.activate(Arc::new(Door(shared.clone())))?;
         let object = neighbour.object().clone();
         orb.register_corbaloc_key("EventFederation", &object);
@@ -87,20 +118,22 @@ impl Neighbourhood {
     pub fn join(&self, neighbour: &Object) -> Result<LinkId, LinkError> {
         let shared = &self.shared;
         let federation = &shared.federation;
-        let end = Arc::new(End { federation: federation.clone(), link: PiMutex::new(None) });
-        let own: LinkRef = shared.poa.activate(end.clone()).map_err(SystemException::from)?;
+        let here = shared.here().map_err(LinkError::System)?;
+        let (end, ending) = (here.end.clone(), here.ending.clone());
         // This end first: the neighbour tells what it knows while it joins.
-        let far = Arc::new(Far { there: OnceLock::new(), _here: shared.here(&own) });
+        let far = Arc::new(Far { there: OnceLock::new(), _here: here });
         let link = federation.join(far.clone());
         *end.link.lock() = Some(link);
-        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.timeout));
-        let refused = match neighbour.join(federation.id(), &own) {
-            Ok(Some(reference)) => {
-                let _ = far.there.set(LinkRef::from_object(timed(reference.object(), shared.timeout)));
-                federation.tell(link);
-                return Ok(link);
-            }
-            Ok(None) => LinkError::Refused,
+        let neighbour = NeighbourRef::from_object(timed(neighbour, shared.options.timeout));
+        let refused = match neighbour.join(federation.id(), &ending) {
+            Ok(there) => match shared.there(there.here.as_ref(), &refs(&there.levels)) {
+                Some(there) => {
+                    let _ = far.there.set(there);
+                    federation.tell(link);
+                    return Ok(link);
+                }
+                None => LinkError::Refused,
+            },
             Err(exception) => LinkError::System(exception),
         };
         drop(far);
@@ -116,20 +149,63 @@ impl fmt::Debug for Neighbourhood {
 }
 
 impl Shared {
-    fn here(&self, own: &LinkRef) -> Servant {
-        Servant { poa: self.poa.clone(), reference: own.clone() }
+    /// Makes this channel's end of a link.
+    fn here(&self) -> Result<Here> {
+        let end = Arc::new(End { federation: self.federation.clone(), link: PiMutex::new(None) });
+        let own: LinkRef = self.poa.activate(end.clone())?;
+        let mut servants = vec![Servant { poa: self.poa.clone(), object: own.object().clone() }];
+        let mut levels = Vec::new();
+        for (level, begin) in self.federation.levels().begins().iter().enumerate() {
+            let entry = Arc::new(Entry { end: end.clone(), level: level as u8 });
+            let lane: LaneRef = match self.options.lanes {
+                true => {
+                    self.entry.activate_with_priority(entry, begin.get()).map_err(SystemException::from)?
+                }
+                false => self.entry.activate(entry)?,
+            };
+            servants.push(Servant { poa: self.entry.clone(), object: lane.object().clone() });
+            levels.push(Some(lane));
+        }
+        Ok(Here { end, ending: idl::Ending { here: Some(own), levels }, _servants: servants })
+    }
+
+    /// The neighbour's end, if it is one.
+    fn there(&self, link: Option<&LinkRef>, lanes: &[Option<&LaneRef>]) -> Option<There> {
+        let timed = |object: &Object| timed(object, self.options.timeout);
+        let same = lanes.len() == self.federation.levels().begins().len();
+        let lane = |lane: &Option<&LaneRef>| lane.map(|lane| LaneRef::from_object(timed(lane.object())));
+        let lanes = lanes.iter().map(lane).collect::<Option<Box<[LaneRef]>>>()?;
+        same.then_some(There { link: LinkRef::from_object(timed(link?.object())), lanes })
     }
 }
 
-/// This channel's end of a link as an object, as long as there is the link.
+fn refs(lanes: &[Option<LaneRef>]) -> Vec<Option<&LaneRef>> {
+    lanes.iter().map(Option::as_ref).collect()
+}
+
+/// This channel's end of a link as objects, as long as there is the link.
+struct Here {
+    end: Arc<End>,
+    ending: idl::Ending,
+    _servants: Vec<Servant>,
+}
+
+/// The neighbour's end of a link.
+struct There {
+    link: LinkRef,
+    /// By level.
+    lanes: Box<[LaneRef]>,
+}
+
+/// An object that goes with its link.
 struct Servant {
     poa: Poa,
-    reference: LinkRef,
+    object: Object,
 }
 
 impl Drop for Servant {
     fn drop(&mut self) {
-        if let Ok(id) = self.poa.reference_to_id(self.reference.object()) {
+        if let Ok(id) = self.poa.reference_to_id(&self.object) {
             // Gone already, if the neighbour left.
             let _ = self.poa.deactivate_object(id);
         }
@@ -152,24 +228,28 @@ impl idl::Neighbour for Door {
         &'u self,
         cx: Upcall<'u>,
         channel: u64,
-        back: Option<&LinkRef>,
-    ) -> Result<Option<&'u LinkRef>> {
-        let back = back.ok_or(Kind::BadParam)?;
+        back: idl::EndingView<'u>,
+    ) -> Result<idl::EndingView<'u>> {
         let shared = &self.0;
+        let bad = |why: String| SystemException::from(Kind::BadParam).detail(why);
         if channel == shared.federation.id() {
-            let why = format!("a channel with the number {channel} is here already");
-            return Err(SystemException::from(Kind::BadParam).detail(why));
+            return Err(bad(format!("a channel with the number {channel} is here already")));
         }
+        let (levels, theirs) = (shared.federation.levels().begins().len(), back.levels.len());
+        if levels != theirs {
+            return Err(bad(format!("{levels} levels of urgency here, {theirs} there: make both the same")));
+        }
+        let there = shared.there(back.here, back.levels).ok_or(Kind::BadParam)?;
         if shared.federation.links() >= MAX_LINKS {
             let why = format!("{MAX_LINKS} neighbours are joined already");
             return Err(SystemException::from(Kind::ImpLimit).detail(why));
         }
-        let end = Arc::new(End { federation: shared.federation.clone(), link: PiMutex::new(None) });
-        let own: LinkRef = shared.poa.activate(end.clone())?;
-        let there = OnceLock::from(LinkRef::from_object(timed(back.object(), shared.timeout)));
-        let far = Far { there, _here: shared.here(&own) };
+        let here = shared.here()?;
+        let (end, ending) = (here.end.clone(), cx.keep(here.ending.clone())?);
+        let far = Far { there: OnceLock::from(there), _here: here };
         *end.link.lock() = Some(shared.federation.join(Arc::new(far)));
-        cx.keep(own).map(Some)
+        let levels = cx.slice(&refs(&ending.levels))?;
+        Ok(idl::EndingView { here: ending.here.as_ref(), levels })
     }
 }
 
@@ -186,20 +266,12 @@ impl End {
 }
 
 impl idl::Link for End {
-    fn forward(&self, _: Upcall<'_>, events: &[idl::EventView<'_>]) -> Result<()> {
-        if let Some(link) = self.link() {
-            for e in events {
-                self.federation.received(link, &read_event(e));
-            }
-        }
-        Ok(())
-    }
-
-    fn announce(&self, _: Upcall<'_>, told: idl::NoticeView<'_>) -> Result<()> {
+    fn announce(&self, _: Upcall<'_>, told: idl::NoticesView<'_>) -> Result<()> {
         let Some(link) = self.link() else {
             return Err(Kind::Transient.into());
         };
-        match self.federation.heard(link, &read_notice(&told)?) {
+        let notices = told.iter().map(read_notice).collect::<Result<Vec<Notice>>>()?;
+        match notices.iter().all(|notice| self.federation.heard(link, notice)) {
             true => Ok(()),
             // This end has given the link up.
             false => Err(Kind::ObjectNotExist.into()),
@@ -218,20 +290,39 @@ impl idl::Link for End {
     }
 }
 
+/// Where events of one level come in.
+struct Entry {
+    end: Arc<End>,
+    level: u8,
+}
+
+impl idl::Lane for Entry {
+    fn forward(&self, _: Upcall<'_>, events: &[idl::EventView<'_>]) -> Result<()> {
+        if let Some(link) = self.end.link() {
+            for e in events {
+                self.end.federation.received(link, &read_event(e, self.level));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The neighbour's end of a link, once it is known, and with it this one's.
 struct Far {
-    there: OnceLock<LinkRef>,
-    _here: Servant,
+    there: OnceLock<There>,
+    _here: Here,
 }
 
 impl Link for Far {
-    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
-        self.there.get().ok_or(LinkDown)?.announce(&write_notice(notice)).map_err(|_| LinkDown)
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+        let notices: Vec<idl::Notice> = notices.iter().map(write_notice).collect();
+        self.there.get().ok_or(LinkDown)?.link.announce(&notices).map_err(|_| LinkDown)
     }
 
     fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
-        let there = self.there.get().ok_or(NotForwarded::Down)?;
-        there.forward(&[write_event(event)][..]).map_err(|exception| match exception.kind {
+        let lane = self.there.get().and_then(|there| there.lanes.get(event.level as usize));
+        let lane = lane.ok_or(NotForwarded::Down)?;
+        lane.forward(&[write_event(event)][..]).map_err(|exception| match exception.kind {
             // No matter how often it is sent.
             Kind::ImpLimit | Kind::Marshal | Kind::BadParam => NotForwarded::TooLarge,
             _ => NotForwarded::Down,
@@ -242,130 +333,8 @@ impl Link for Far {
 impl Drop for Far {
     fn drop(&mut self) {
         // If it is gone it knows; else its gateway need not send any more.
-        if let Some(far) = self.there.get() {
-            let _ = far.leave();
+        if let Some(there) = self.there.get() {
+            let _ = there.link.leave();
         }
-    }
-}
-
-/// An event as it is on the wire.
-pub(super) fn write_event<'a>(passed: &Passed<'a>) -> idl::EventView<'a> {
-    let e = &passed.event;
-    idl::EventView {
-        channel: e.stamp.channel,
-        number: e.stamp.sequence,
-        sender: passed.sender,
-        epoch: passed.epoch,
-        previous: passed.previous,
-        creation_time: e.header.creation_time,
-        type_: e.header.event_type,
-        source: e.header.source,
-        ttl: e.header.ttl,
-        pad1: e.data.pad1,
-        payload: e.data.octets,
-        any_value: e.data.any,
-    }
-}
-
-/// The event that came over the wire.
-pub(super) fn read_event<'a>(e: &idl::EventView<'a>) -> Passed<'a> {
-    let event = Event {
-        header: Header { event_type: e.type_, source: e.source, ttl: e.ttl, creation_time: e.creation_time },
-        data: Data { pad1: e.pad1, octets: e.payload, any: e.any_value },
-        stamp: Stamp { channel: e.channel, sequence: e.number, link: 0 },
-    };
-    Passed { sender: e.sender, epoch: e.epoch, previous: e.previous, event }
-}
-
-pub(super) fn write_notice(notice: &Notice) -> idl::Notice {
-    idl::Notice {
-        sender: notice.sender,
-        wanted: notice.interests.iter().map(write_interest).collect(),
-        asked: notice.pulls.iter().map(write_pull).collect(),
-        sent: notice.heads.iter().map(write_head).collect(),
-    }
-}
-
-fn read_notice(notice: &idl::NoticeView<'_>) -> Result<Notice> {
-    Ok(Notice {
-        sender: notice.sender,
-        interests: notice.wanted.iter().map(read_interest).collect::<Result<_>>()?,
-        pulls: notice.asked.iter().map(read_pull).collect(),
-        heads: notice.sent.iter().map(read_head).collect(),
-    })
-}
-
-pub(super) fn write_pull(pull: &Pull) -> idl::Pull {
-    idl::Pull {
-        source: pull.source,
-        parent: pull.parent,
-        number: pull.number,
-        after: pull.after.into_iter().collect(),
-        consumers: pull.consumers.clone(),
-    }
-}
-
-pub(super) fn read_pull(pull: &idl::PullView<'_>) -> Pull {
-    Pull {
-        source: pull.source,
-        parent: pull.parent,
-        number: pull.number,
-        after: pull.after.first().copied(),
-        consumers: pull.consumers.to_vec(),
-    }
-}
-
-pub(super) fn write_head(head: &Head) -> idl::Head {
-    let granted = head.granted.iter().map(|&(channel, number)| idl::Grant { channel, number });
-    idl::Head { source: head.source, epoch: head.epoch, position: head.position, granted: granted.collect() }
-}
-
-pub(super) fn read_head(head: &idl::HeadView<'_>) -> Head {
-    let granted = head.granted.iter().map(|grant| (grant.channel, grant.number));
-    Head { source: head.source, epoch: head.epoch, position: head.position, granted: granted.collect() }
-}
-
-pub(super) fn read_interest(interest: &idl::InterestView<'_>) -> Result<Interest> {
-    let list: Vec<Dependency> = interest
-        .filters
-        .iter()
-        .map(|entry| Dependency {
-            header: Header {
-                event_type: entry.type_,
-                source: entry.source,
-                ttl: 0,
-                creation_time: entry.time,
-            },
-            rt_info: 0,
-        })
-        .collect();
-    let registrations =
-        parse(&list).map_err(|error| SystemException::from(Kind::BadParam).detail(error.to_string()))?;
-    // Sent as one disjunction each.
-    let filters = registrations.into_iter().flat_map(|registration| match registration {
-        Filter::Disjunction(filters) => filters,
-        filter => vec![filter],
-    });
-    Ok(Interest {
-        origin: interest.origin,
-        version: interest.version,
-        hops: interest.hops,
-        filters: filters.collect(),
-    })
-}
-
-pub(super) fn write_interest(interest: &Interest) -> idl::Interest {
-    let groups: Vec<Filter> =
-        interest.filters.chunks(crate::MAX_TERMS).map(|some| Filter::Disjunction(some.to_vec())).collect();
-    let entry = |d: Dependency| idl::Entry {
-        type_: d.header.event_type,
-        source: d.header.source,
-        time: d.header.creation_time,
-    };
-    idl::Interest {
-        origin: interest.origin,
-        version: interest.version,
-        hops: interest.hops,
-        filters: encode(&groups, 0).into_iter().map(entry).collect(),
     }
 }

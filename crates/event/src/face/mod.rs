@@ -16,6 +16,7 @@ mod proxies;
 mod registered;
 mod teller;
 mod udp;
+mod words;
 /// The generated modules of the standard Event Service.
 #[allow(missing_docs)]
 pub mod standard {
@@ -30,7 +31,7 @@ pub mod plain;
 pub mod stamped;
 
 pub use cos::StandardFace;
-pub use link::{LinkError, Neighbourhood};
+pub use link::{LinkError, LinkOptions, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
 pub use registered::{LevelsError, RegisteredOperations};
 pub use udp::{UdpGateway, UdpOptions};

@@ -1,18 +1,21 @@
 //! Links of a federation by datagrams: to one neighbour, or to all that listen to a multicast group.
 //!
-//! A datagram has eight octets of its own and a CDR body: who sent it, and an event, an interest, a pull or a head as
+//! A datagram has eight octets of its own, which say among other things how many levels of urgency there are and which it is of, and a CDR body: who sent it, and an event, an interest, a pull or a head as
 //! `IsorbEvent` has them. Datagrams get lost, come twice, or come out of order: an event whose predecessor is missing is asked for again,
 //! at most once a tick for each channel where events enter, and all else is told again with each tick. Nobody is authenticated: for
 //! networks whose machines are trusted.
 
 use super::isorb_link::isorb_event as idl;
-use super::link::{
+use super::words::{
     read_event, read_head, read_interest, read_pull, write_event, write_head, write_interest, write_pull,
 };
+use crate::dispatch::ThreadSetup;
 use crate::federation::{Federation, Link, LinkDown, LinkId, NotForwarded, Notice, Passed};
 use isorb::transport::{Interface, Multicast};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
-use isorb_rt::sync::PiMutex;
+use isorb_rt::priority::Priority;
+use isorb_rt::sync::{Parker, PiMutex};
+use isorb_rt::time::Deadline;
 use isorb_scope::Region;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
@@ -24,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"isEv";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const EVENT: u8 = 1;
 const INTEREST: u8 = 2;
 const PULL: u8 = 3;
@@ -65,49 +68,97 @@ impl UdpOptions {
     }
 }
 
-/// A link by datagrams. Dropping it leaves the federation and ends its thread.
+/// A link by datagrams. Dropping it leaves the federation and ends its threads.
 pub struct UdpGateway {
+    ear: Arc<Ear>,
+    address: SocketAddr,
+}
+
+/// What listens for a gateway.
+struct Ear {
     federation: Federation,
     link: LinkId,
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    strangers: Arc<AtomicU64>,
+    socket: Arc<UdpSocket>,
+    /// In a group anybody may speak. A neighbour is known by his address.
+    only: Option<SocketAddr>,
+    strangers: AtomicU64,
+    stop: AtomicBool,
+    /// Wakes the thread of a level, for each but the most urgent.
+    levels: Box<[Parker]>,
 }
 
 impl UdpGateway {
-    /// Opens the socket, joins the federation, starts a thread that receives.
+    /// Opens the socket, joins the federation, starts a thread that receives and serves the most urgent level, and one for each other
+    /// level. They are of the class of the thread that calls this.
     ///
     /// # Errors
-    /// What the system says to the socket, the group or the thread.
+    /// What the system says to the socket, the group or the threads.
     pub fn start(federation: &Federation, options: UdpOptions) -> io::Result<UdpGateway> {
+        let named = |name: String, _, body| std::thread::Builder::new().name(name).spawn(body).map(drop);
+        UdpGateway::start_on(federation, options, named)
+    }
+
+    /// As [`start`](Self::start). Each thread has the priority at which its level begins; so who floods the socket with what is less urgent
+    /// takes from the most urgent level the time that receiving takes, and no more.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        federation: &Federation,
+        options: UdpOptions,
+        setup: &ThreadSetup,
+    ) -> io::Result<UdpGateway> {
+        let threads =
+            |name, priority, body| setup.spawn(name, priority, body).map(drop).map_err(io::Error::other);
+        UdpGateway::start_on(federation, options, threads)
+    }
+
+    fn start_on(
+        federation: &Federation,
+        options: UdpOptions,
+        spawn: impl Fn(String, Priority, Box<dyn FnOnce() + Send>) -> io::Result<()>,
+    ) -> io::Result<UdpGateway> {
         let socket = open(&options)?;
         let address = socket.local_addr()?;
         let socket = Arc::new(socket);
         let sender = Sender {
             id: federation.id(),
+            levels: federation.levels().begins().len() as u8,
             socket: socket.clone(),
             to: options.to,
             buffer: PiMutex::new(Vec::with_capacity(LARGEST)),
         };
-        let link = federation.join(Arc::new(sender));
-        let (stop, strangers) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        // In a group anybody may speak. A neighbour is known by his address.
-        let only = Some(options.to).filter(|to| !to.ip().is_multicast());
-        let (member, stopped, counted) = (federation.clone(), stop.clone(), strangers.clone());
-        let body = move || receive(&member, link, &socket, only, &stopped, &counted);
-        let started = std::thread::Builder::new().name("event-udp".into()).spawn(body);
-        let gateway = UdpGateway { federation: federation.clone(), link, address, stop, strangers };
-        started.map(|_| gateway)
+        let begins = federation.levels().begins().to_vec();
+        let (top, others) =
+            begins.split_last().map_or((Priority::MIN, &[][..]), |(top, others)| (*top, others));
+        let ear = Arc::new(Ear {
+            federation: federation.clone(),
+            link: federation.join(Arc::new(sender)),
+            socket,
+            only: Some(options.to).filter(|to| !to.ip().is_multicast()),
+            strangers: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            levels: others.iter().map(|_| Parker::new()).collect(),
+        });
+        // Dropped on the way out, it ends what was started.
+        let gateway = UdpGateway { ear: ear.clone(), address };
+        for (level, begin) in others.iter().enumerate() {
+            let ear = ear.clone();
+            spawn(format!("event-udp-{level}"), *begin, Box::new(move || ear.serve(level)))?;
+        }
+        spawn("event-udp".into(), top, Box::new(move || ear.receive()))?;
+        Ok(gateway)
     }
 
     /// The link's number.
     pub fn link(&self) -> LinkId {
-        self.link
+        self.ear.link
     }
 
-    /// Datagrams that came from another address than the neighbour's. Nothing was made of them.
+    /// Datagrams that came from another address than the neighbour's, or from a channel with another number of levels. Nothing was made of
+    /// them.
     pub fn strangers(&self) -> u64 {
-        self.strangers.load(Relaxed)
+        self.ear.strangers.load(Relaxed)
     }
 
     /// Where it listens.
@@ -118,14 +169,15 @@ impl UdpGateway {
 
 impl Drop for UdpGateway {
     fn drop(&mut self) {
-        self.stop.store(true, Release);
-        self.federation.leave(self.link);
+        self.ear.stop.store(true, Release);
+        self.ear.levels.iter().for_each(Parker::unpark);
+        self.ear.federation.leave(self.ear.link);
     }
 }
 
 impl fmt::Debug for UdpGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UdpGateway").field("address", &self.address).field("link", &self.link).finish()
+        f.debug_struct("UdpGateway").field("address", &self.address).field("link", &self.ear.link).finish()
     }
 }
 
@@ -152,6 +204,7 @@ fn open(options: &UdpOptions) -> io::Result<UdpSocket> {
 
 struct Sender {
     id: u64,
+    levels: u8,
     socket: Arc<UdpSocket>,
     to: SocketAddr,
     buffer: PiMutex<Vec<u8>>,
@@ -159,13 +212,13 @@ struct Sender {
 
 impl Sender {
     /// Sends a datagram; the buffer is used again and again.
-    fn send<'v>(&self, kind: u8, body: impl Encode<'v>) -> Result<(), NotForwarded> {
+    fn send<'v>(&self, kind: u8, level: u8, body: impl Encode<'v>) -> Result<(), NotForwarded> {
         let mut held = self.buffer.lock();
         let mut buffer = std::mem::take(&mut *held);
         buffer.clear();
         let mut e = Encoder::new(buffer, Text::DEFAULT);
         e.raw(&MAGIC);
-        e.raw(&[VERSION, kind, u8::from(cfg!(target_endian = "little")), 0]);
+        e.raw(&[VERSION, kind, u8::from(cfg!(target_endian = "little")) | self.levels << 1, level]);
         e.put(self.id);
         body.encode(&mut e);
         let datagram = e.flatten().map_err(|_| NotForwarded::TooLarge)?;
@@ -179,68 +232,90 @@ impl Sender {
 }
 
 impl Link for Sender {
-    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
         // A datagram each. Nobody answers, so what was sent counts as told; what is too large for a datagram is never told.
         let sent = |result| if result == Err(NotForwarded::Down) { Err(LinkDown) } else { Ok(()) };
-        notice.interests.iter().try_for_each(|one| sent(self.send(INTEREST, &write_interest(one))))?;
-        notice.pulls.iter().try_for_each(|one| sent(self.send(PULL, &write_pull(one))))?;
-        notice.heads.iter().try_for_each(|one| sent(self.send(HEAD, &write_head(one))))
+        notices.iter().try_for_each(|notice| {
+            let Notice { level, interests, pulls, heads, .. } = notice;
+            interests.iter().try_for_each(|one| sent(self.send(INTEREST, *level, &write_interest(one))))?;
+            pulls.iter().try_for_each(|one| sent(self.send(PULL, *level, &write_pull(one))))?;
+            heads.iter().try_for_each(|one| sent(self.send(HEAD, *level, &write_head(one))))
+        })
     }
 
     fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
-        self.send(EVENT, write_event(event))
+        self.send(EVENT, event.level, write_event(event))
     }
 }
 
-fn receive(
-    federation: &Federation,
-    link: LinkId,
-    socket: &UdpSocket,
-    only: Option<SocketAddr>,
-    stop: &AtomicBool,
-    strangers: &AtomicU64,
-) {
-    let mut room = vec![0; LARGEST];
-    let mut region = Region::new(LARGEST);
-    while !stop.load(Acquire) {
-        // A time-out, or an error that an earlier datagram met (its port is closed): look again.
-        let Ok((length, from)) = socket.recv_from(&mut room) else {
-            continue;
-        };
-        if only.is_some_and(|only| only != from) {
-            strangers.fetch_add(1, Relaxed);
-            continue;
+impl Ear {
+    /// Hears what comes, at all levels.
+    fn receive(&self) {
+        let mut room = vec![0; LARGEST];
+        let mut region = Region::new(LARGEST);
+        while !self.stop.load(Acquire) {
+            // A time-out, or an error that an earlier datagram met (its port is closed): look again.
+            let Ok((length, from)) = self.socket.recv_from(&mut room) else {
+                continue;
+            };
+            if self.only.is_some_and(|only| only != from) {
+                self.strangers.fetch_add(1, Relaxed);
+                continue;
+            }
+            // What is no datagram of ours is dropped without a word: anybody may send here.
+            let Some(level) = self.understand(&mut room[..length], &mut region) else {
+                continue;
+            };
+            match self.levels.get(level as usize) {
+                Some(thread) => thread.unpark(),
+                None => self.federation.settle(level),
+            }
         }
-        // What is no datagram of ours is dropped without a word: anybody may send here.
-        let _ = understand(federation, link, &mut room[..length], &mut region);
     }
-}
 
-fn understand(federation: &Federation, link: LinkId, datagram: &mut [u8], region: &mut Region) -> Option<()> {
-    let (header, body) = datagram.split_at_mut_checked(HEADER)?;
-    if header[..4] != MAGIC || header[4] != VERSION {
-        return None;
-    }
-    let order = if header[6] & 1 == 1 { Order::Little } else { Order::Big };
-    let scope = region.enter();
-    let mut d = Decoder::new(body, order, Text::DEFAULT, &scope);
-    // The group brings back what one has sent oneself.
-    let sender: u64 = d.get().ok()?;
-    if sender == federation.id() {
-        return None;
-    }
-    let mut notice = Notice { sender, ..Notice::default() };
-    match header[5] {
-        EVENT => {
-            let event = read_event(&idl::EventView::decode(&mut d).ok()?);
-            federation.received(link, &Passed { sender, ..event });
-            return Some(());
+    /// Serves a level.
+    fn serve(&self, level: usize) {
+        while !self.stop.load(Acquire) {
+            self.levels[level].park_until(Deadline::NONE);
+            self.federation.settle(level as u8);
         }
-        INTEREST => notice.interests.push(read_interest(&idl::InterestView::decode(&mut d).ok()?).ok()?),
-        PULL => notice.pulls.push(read_pull(&idl::PullView::decode(&mut d).ok()?)),
-        HEAD => notice.heads.push(read_head(&idl::HeadView::decode(&mut d).ok()?)),
-        _ => return None,
     }
-    federation.heard(link, &notice);
-    Some(())
+
+    /// Says at which level there is something to do.
+    fn understand(&self, datagram: &mut [u8], region: &mut Region) -> Option<u8> {
+        let federation = &self.federation;
+        let (header, body) = datagram.split_at_mut_checked(HEADER)?;
+        if header[..4] != MAGIC || header[4] != VERSION {
+            return None;
+        }
+        let order = if header[6] & 1 == 1 { Order::Little } else { Order::Big };
+        let (levels, level) = (header[6] >> 1, header[7]);
+        let scope = region.enter();
+        let mut d = Decoder::new(body, order, Text::DEFAULT, &scope);
+        // The group brings back what one has sent oneself.
+        let sender: u64 = d.get().ok()?;
+        if sender == federation.id() {
+            return None;
+        }
+        if usize::from(levels) != federation.levels().begins().len() {
+            self.strangers.fetch_add(1, Relaxed);
+            return None;
+        }
+        let mut notice = Notice { sender, level, ..Notice::default() };
+        match header[5] {
+            EVENT => {
+                let event = read_event(&idl::EventView::decode(&mut d).ok()?, level);
+                federation.take_in(self.link, &Passed { sender, ..event });
+                return Some(level);
+            }
+            INTEREST => {
+                notice.interests.push(read_interest(&idl::InterestView::decode(&mut d).ok()?).ok()?);
+            }
+            PULL => notice.pulls.push(read_pull(&idl::PullView::decode(&mut d).ok()?)),
+            HEAD => notice.heads.push(read_head(&idl::HeadView::decode(&mut d).ok()?)),
+            _ => return None,
+        }
+        federation.note(self.link, &notice);
+        Some(level)
+    }
 }

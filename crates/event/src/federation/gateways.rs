@@ -2,6 +2,7 @@
 
 use super::log::Copied;
 use super::node::Inner;
+use super::plane::Plane;
 use super::{Link, LinkId, Passed};
 use crate::admin::{ConsumerQos, ProxyPushSupplier};
 use crate::connection::Connection;
@@ -19,7 +20,6 @@ use std::sync::{Arc, Weak};
 pub(super) struct Wire {
     pub id: LinkId,
     pub link: Arc<dyn Link>,
-    telling: Turn,
     sending: Turn,
     /// The event that is being sent; of whoever has the turn.
     copied: PiMutex<Copied>,
@@ -33,7 +33,6 @@ impl Wire {
         Wire {
             id,
             link,
-            telling: Turn::new(),
             sending: Turn::new(),
             copied: PiMutex::new(Copied::with_capacity(payload)),
             awake: AtomicBool::new(false),
@@ -43,38 +42,15 @@ impl Wire {
 }
 
 impl Inner {
-    /// Says over a link what has not been said; over one that is down, only to `try_again`. Says whether there was anything.
-    pub(super) fn tell(&self, wire: &Wire, try_again: bool) -> bool {
-        if !wire.telling.take() {
-            return false;
-        }
-        let mut told = false;
-        loop {
-            let mut arrived = true;
-            while arrived {
-                let Some(notice) = self.machine.lock().notice(wire.id, try_again) else {
-                    break;
-                };
-                arrived = wire.link.announce(&notice).is_ok();
-                self.machine.lock().said(wire.id, &notice, arrived);
-                told = true;
-            }
-            // What others found meanwhile is told with the next tick, if nobody is there.
-            if wire.telling.pass() || !arrived && wire.telling.pass() {
-                return told;
-            }
-        }
-    }
-
     /// Has sent what is to be sent over a link.
-    pub(super) fn wake(self: &Arc<Self>, wire: &Arc<Wire>) {
-        if !self.machine.lock().is_due(wire.id) {
+    pub(super) fn wake(self: &Arc<Self>, plane: &Plane, wire: &Arc<Wire>) {
+        if !plane.machine.lock().is_due(wire.id) {
             return;
         }
         let gateway = wire.gateway.lock();
         let Some((proxy, connection)) = &*gateway else {
             drop(gateway);
-            return self.send(wire);
+            return self.send(plane, wire);
         };
         if wire.awake.swap(true, AcqRel) {
             return;
@@ -87,7 +63,7 @@ impl Inner {
     }
 
     /// Sends what is to be sent over a link, unless somebody does.
-    fn send(self: &Arc<Self>, wire: &Wire) {
+    fn send(self: &Arc<Self>, plane: &Plane, wire: &Wire) {
         if !wire.sending.take() {
             return;
         }
@@ -95,13 +71,14 @@ impl Inner {
         loop {
             let mut copied = wire.copied.lock();
             loop {
-                let Some(sending) = self.machine.lock().send(wire.id, &mut copied) else {
+                let Some(sending) = plane.machine.lock().send(wire.id, &mut copied) else {
                     break;
                 };
-                let (sender, epoch, previous) = (self.id, sending.epoch, sending.previous);
-                let result = wire.link.forward(&Passed { sender, epoch, previous, event: copied.event() });
+                let (level, sender) = (plane.level, self.id);
+                let (epoch, previous, event) = (sending.epoch, sending.previous, copied.event());
+                let result = wire.link.forward(&Passed { level, sender, epoch, previous, event });
                 failed |= result.is_err();
-                self.machine.lock().sent(wire.id, sending, result);
+                plane.machine.lock().sent(wire.id, sending, result);
             }
             drop(copied);
             if wire.sending.pass() {
@@ -110,27 +87,29 @@ impl Inner {
         }
         if failed {
             // There may be other ways.
-            self.settle();
+            self.settle(plane);
         }
     }
 
     /// Connects a link's gateway where anything is wanted beyond it, and ends it where nothing is. Where there is no room for it, whoever
     /// finds that there is something to send sends it; the next tick tries again.
-    pub(super) fn keep_gateway(self: &Arc<Self>, wire: &Arc<Wire>) {
-        let wanted = self.machine.lock().links.get(&wire.id).is_some_and(|joined| !joined.streams.is_empty());
+    pub(super) fn keep_gateway(self: &Arc<Self>, plane: &Plane, wire: &Arc<Wire>) {
+        let wanted =
+            plane.machine.lock().links.get(&wire.id).is_some_and(|joined| !joined.streams.is_empty());
         let there = wire.gateway.lock().is_some();
         if wanted == there {
             return;
         }
         let mut gateway = None;
         if wanted {
-            let consumer = Gateway { federation: Arc::downgrade(self), wire: Arc::downgrade(wire) };
+            let (federation, level) = (Arc::downgrade(self), plane.level);
+            let consumer = Gateway { federation, level, wire: Arc::downgrade(wire) };
             let qos = ConsumerQos {
-                name: format!("gateway {}", wire.id.0),
+                name: format!("gateway {} level {}", wire.id.0, plane.level),
                 filters: Vec::new(),
                 quality: self.quality.clone(),
                 gateway: true,
-                dispatch: self.dispatch.clone(),
+                dispatch: plane.dispatch.clone(),
             };
             let connected = self.channel.for_consumers().connect(Arc::new(consumer), qos).ok();
             gateway = connected.and_then(|proxy| proxy.connection().map(|connection| (proxy, connection)));
@@ -142,28 +121,28 @@ impl Inner {
 
     /// Brings the collector's subscription to what is wanted elsewhere. One thread at a time does so, without the lock, since connecting
     /// has consequences; who comes by meanwhile leaves it to that one.
-    pub(super) fn subscribe(self: &Arc<Self>) {
-        if !self.subscribing.take() {
+    pub(super) fn subscribe(self: &Arc<Self>, plane: &Plane) {
+        if !plane.subscribing.take() {
             return;
         }
         loop {
-            let mut machine = self.machine.lock();
+            let mut machine = plane.machine.lock();
             let wanted = std::mem::take(&mut machine.wanted_changed).then(|| machine.wanted());
             drop(machine);
             if let Some(wanted) = wanted {
-                self.collect(wanted);
+                self.collect(plane, wanted);
             }
-            if self.subscribing.pass() {
+            if plane.subscribing.pass() {
                 return;
             }
         }
     }
 
     /// Where there is no room for it all stays as it is, and the next tick tries again.
-    fn collect(self: &Arc<Self>, wanted: Vec<Filter>) {
-        let (known, filters) = std::mem::take(&mut *self.collector.lock());
+    fn collect(self: &Arc<Self>, plane: &Plane, wanted: Vec<Filter>) {
+        let (known, filters) = std::mem::take(&mut *plane.collector.lock());
         if filters == wanted {
-            *self.collector.lock() = (known, filters);
+            *plane.collector.lock() = (known, filters);
             return;
         }
         let registrations: Vec<Filter> =
@@ -176,52 +155,57 @@ impl Inner {
             }
             None => {
                 let qos = ConsumerQos {
-                    name: "federation".to_owned(),
+                    name: format!("federation level {}", plane.level),
                     filters: registrations,
                     quality: Quality { failures: 0, ..self.quality.clone() },
                     gateway: true,
                     // On the supplier's thread: what is written down is in order then, and a gateway that has to wait holds up nobody.
                     dispatch: Some(Arc::new(Direct)),
                 };
-                let collector = Collector(Arc::downgrade(self));
+                let collector = Collector { federation: Arc::downgrade(self), level: plane.level };
                 let proxy = self.channel.for_consumers().connect(Arc::new(collector), qos).ok();
                 let changed = proxy.is_some();
                 (proxy, changed)
             }
         };
         if !changed {
-            self.machine.lock().wanted_changed = true;
+            plane.machine.lock().wanted_changed = true;
         }
-        *self.collector.lock() = (proxy, if changed { wanted } else { filters });
+        *plane.collector.lock() = (proxy, if changed { wanted } else { filters });
     }
 }
 
-/// The channel's consumer of what is wanted elsewhere.
-struct Collector(Weak<Inner>);
+/// The channel's consumer of what is wanted elsewhere at a level.
+struct Collector {
+    federation: Weak<Inner>,
+    level: u8,
+}
 
 impl PushConsumer for Collector {
     fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
-        let Some(federation) = self.0.upgrade() else {
+        let Some(federation) = self.federation.upgrade() else {
             return Ok(());
         };
+        let plane = &federation.planes[self.level as usize];
         let mut own = false;
         for event in events {
             // What came by a link is in the log already.
             if event.stamp.link == 0 {
-                federation.machine.lock().pushed(event);
+                plane.machine.lock().pushed(event);
                 own = true;
             }
         }
         if own {
-            federation.wake_all();
+            federation.wake_all(plane);
         }
         Ok(())
     }
 }
 
-/// The channel's consumer for one link. It is called when there is something to send; what that is it finds in the log.
+/// The channel's consumer for one link and level. It is called when there is something to send; what that is it finds in the log.
 struct Gateway {
     federation: Weak<Inner>,
+    level: u8,
     wire: Weak<Wire>,
 }
 
@@ -229,7 +213,7 @@ impl PushConsumer for Gateway {
     fn push(&self, _: &[Event<'_>]) -> Result<(), Failure> {
         if let (Some(federation), Some(wire)) = (self.federation.upgrade(), self.wire.upgrade()) {
             wire.awake.store(false, Release);
-            federation.send(&wire);
+            federation.send(&federation.planes[self.level as usize], &wire);
         }
         Ok(())
     }

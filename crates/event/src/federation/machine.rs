@@ -31,7 +31,6 @@ pub(super) struct Machine {
     pub(super) interests: Interests,
     pub(super) upstreams: BTreeMap<u64, Upstream>,
     pub(super) links: BTreeMap<LinkId, Joined>,
-    next: u32,
     pub(super) log: Log,
     /// The index of the event that own consumers get next.
     pub(super) local: u64,
@@ -86,7 +85,6 @@ impl Machine {
             interests: Interests::default(),
             upstreams: BTreeMap::new(),
             links: BTreeMap::new(),
-            next: 0,
             log: Log::new(history.events, history.octets),
             local: 0,
             counts: FederationCounts::default(),
@@ -95,9 +93,7 @@ impl Machine {
     }
 
     /// Adds a link, which is told all that is known.
-    pub(super) fn join(&mut self) -> LinkId {
-        self.next += 1;
-        let id = LinkId(self.next);
+    pub(super) fn join(&mut self, id: LinkId) {
         let joined = Joined {
             up: true,
             down_since: None,
@@ -108,7 +104,6 @@ impl Machine {
         };
         self.links.insert(id, joined);
         self.tell(id);
-        id
     }
 
     /// Notes to say all over a link again.
@@ -172,6 +167,8 @@ impl Machine {
         let dirty = std::mem::take(&mut joined.dirty);
         let notice = Notice {
             sender: self.id,
+            // Its machine does not know at which it is.
+            level: 0,
             interests: dirty
                 .interests
                 .iter()

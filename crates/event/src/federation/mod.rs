@@ -18,25 +18,34 @@
 //! the old one goes on until it has begun. So a link that is cut, a neighbour that stalls, a datagram that is lost or overtaken leads to neither loss nor doubles
 //! nor another order as long as the history reaches back; what it does not reach is counted.
 //!
+//! All that is there once for each level of urgency ([`Levels`]): a consumer's wish, an event on its way to it, its number, the history. So nothing
+//! waits behind what is less urgent, and each consumer, which is of one level, gets a channel's events in order all the same. An event that is
+//! wanted at two levels crosses a link twice.
+//!
 //! How octets come to a neighbour is a [`Link`]'s business.
 
 mod gateways;
 mod interest;
+mod levels;
 mod log;
 mod machine;
+mod membership;
 mod node;
 mod notice;
 mod passage;
+mod plane;
 mod review;
 #[cfg(test)]
 mod simulation;
 mod streams;
 
 pub use interest::{Interest, MAX_FILTERS};
+pub use levels::Levels;
+pub use membership::{Gateways, Membership};
 pub use node::{Federation, LinkId};
 pub use notice::{Head, Notice, Passed, Pull};
 
-/// How many of the events that are to be passed on a channel remembers, its own and others'.
+/// How many of the events that are to be passed on a channel remembers at each level, its own and others'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct History {
     /// So many events at most.
@@ -68,15 +77,29 @@ pub struct FederationCounts {
     pub expired: u64,
 }
 
+impl FederationCounts {
+    fn and(self, other: FederationCounts) -> FederationCounts {
+        FederationCounts {
+            forwarded: self.forwarded + other.forwarded,
+            lost: self.lost + other.lost,
+            received: self.received + other.received,
+            repeated: self.repeated + other.repeated,
+            expired: self.expired + other.expired,
+        }
+    }
+}
+
 /// The way to one neighbour, or to all that listen to a group.
 pub trait Link: Send + Sync {
-    /// Tells the neighbour how things are. When this returns without an error, what is sent from now on comes after it.
+    /// Tells the neighbour how things are, at one level or several. When this returns without an error, what is sent from now on comes
+    /// after it.
     ///
     /// # Errors
     /// [`LinkDown`]: it was not told. The next [`Federation::tick`] tells it again; until then nothing is forwarded.
-    fn announce(&self, notice: &Notice) -> Result<(), LinkDown>;
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown>;
 
-    /// Sends it an event.
+    /// Sends it an event. At each level one thread at a time does so; those of several levels may do so at once, and none should wait
+    /// for one that is less urgent.
     ///
     /// # Errors
     /// [`NotForwarded`].

@@ -1,10 +1,10 @@
-//! A channel's place in a federation: the machine, and who drives it.
+//! A channel's place in a federation: its levels, its links, and who drives them.
 
 use super::gateways::Wire;
-use super::log::Copied;
-use super::machine::Machine;
-use super::{FederationCounts, History, Link, Notice, Passed};
-use crate::admin::{ProxyPushConsumer, ProxyPushSupplier};
+use super::levels::Levels;
+use super::plane::Plane;
+use super::{FederationCounts, Gateways, History, Link, Membership, Notice, Passed};
+use crate::admin::ProxyPushConsumer;
 use crate::channel::Channel;
 use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
@@ -12,10 +12,11 @@ use crate::filter::Filter;
 use crate::observer::Observer;
 use crate::placement::Quality;
 use crate::supplier::{Publication, SupplierQos};
+use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Turn};
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Weak};
 
 /// A link of a channel, by number.
@@ -31,18 +32,21 @@ pub struct Federation {
 pub(super) struct Inner {
     pub(super) id: u64,
     pub(super) channel: Channel,
-    pub(super) supplier: ProxyPushConsumer,
+    supplier: ProxyPushConsumer,
     pub(super) quality: Quality,
-    pub(super) dispatch: Option<Arc<dyn Dispatch>>,
+    levels: Levels,
+    pub(super) planes: Box<[Plane]>,
     observer: AtomicU64,
-    pub(super) machine: PiMutex<Machine>,
-    wires: PiMutex<Vec<Arc<Wire>>>,
-    delivering: Turn,
-    /// The event that own consumers are given; of whoever has the turn.
-    delivered: PiMutex<Copied>,
-    pub(super) subscribing: Turn,
-    /// The consumer of what is wanted elsewhere, and what that is.
-    pub(super) collector: PiMutex<(Option<ProxyPushSupplier>, Vec<Filter>)>,
+    lines: PiMutex<Vec<Arc<Line>>>,
+    next: AtomicU32,
+}
+
+/// A link, over which what concerns all levels is said by one thread at a time: neighbours that speak to each other would wait for
+/// each other otherwise.
+struct Line {
+    id: LinkId,
+    link: Arc<dyn Link>,
+    telling: Turn,
 }
 
 impl Federation {
@@ -77,24 +81,34 @@ impl Federation {
         dispatch: Option<Arc<dyn Dispatch>>,
         history: History,
     ) -> Result<Federation, ConnectError> {
+        let gateways = dispatch.map_or(Gateways::Channel, Gateways::Dispatcher);
+        Federation::member(channel, Membership { quality, history, gateways, ..Membership::default() })
+    }
+
+    /// As [`new`](Self::new), with all that can be said of it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`ConnectError::Thread`] where the gateways' threads could not be started.
+    pub fn member(channel: &Channel, membership: Membership) -> Result<Federation, ConnectError> {
         if channel.id() == 0 {
             return Err(ConnectError::Destroyed);
         }
+        let first = first_number();
+        let begins = membership.levels.begins().iter().enumerate();
+        let planes =
+            begins.map(|(level, begin)| Plane::new(level as u8, *begin, channel.id(), first, &membership));
         let inner = Arc::new(Inner {
             id: channel.id(),
             channel: channel.clone(),
             supplier: channel
                 .for_suppliers()
                 .connect_with(SupplierQos { gateway: true, ..SupplierQos::default() })?,
-            quality: Quality { failures: 0, ..quality },
-            dispatch,
+            planes: planes.collect::<Result<_, _>>()?,
+            quality: Quality { failures: 0, ..membership.quality },
+            levels: membership.levels,
             observer: AtomicU64::new(0),
-            machine: PiMutex::new(Machine::new(channel.id(), first_number(), history)),
-            wires: PiMutex::new(Vec::new()),
-            delivering: Turn::new(),
-            delivered: PiMutex::new(Copied::with_capacity(PAYLOAD)),
-            subscribing: Turn::new(),
-            collector: PiMutex::new((None, Vec::new())),
+            lines: PiMutex::new(Vec::new()),
+            next: AtomicU32::new(0),
         });
         let watch = Arc::new(Watch(Arc::downgrade(&inner)));
         inner.observer.store(channel.append_observer(watch).into(), Relaxed);
@@ -103,52 +117,79 @@ impl Federation {
 
     /// Adds a neighbour, and tells it all that is known.
     pub fn join(&self, link: Arc<dyn Link>) -> LinkId {
-        let id = self.inner.machine.lock().join();
-        let wire = Arc::new(Wire::new(id, link, PAYLOAD));
-        self.inner.wires.lock().push(wire);
+        let inner = &self.inner;
+        let id = LinkId(inner.next.fetch_add(1, Relaxed) + 1);
+        inner.planes.iter().for_each(|plane| plane.join(Wire::new(id, link.clone(), PAYLOAD)));
+        inner.lines.lock().push(Arc::new(Line { id, link, telling: Turn::new() }));
         // One that is down now is told with the next tick.
-        self.inner.settle();
+        inner.settle_all();
         id
     }
 
     /// Tells a neighbour again all that is known, as when a link is up that was not when it joined.
     pub fn tell(&self, link: LinkId) {
-        self.inner.machine.lock().tell(link);
-        if let Some(wire) = self.inner.wires().find(|wire| wire.id == link) {
-            self.inner.tell(&wire, true);
+        self.inner.planes.iter().for_each(|plane| plane.machine.lock().tell(link));
+        if let Some(line) = self.inner.lines().find(|line| line.id == link) {
+            self.inner.tell(&line, true);
         }
-        self.inner.settle();
+        self.inner.settle_all();
     }
 
     /// Takes a neighbour away, or notes that it is lost: nothing is sent there until it joins again, and other ways are used where
     /// there are any.
     pub fn leave(&self, link: LinkId) {
-        self.inner.machine.lock().leave(link);
-        let mut wires = self.inner.wires.lock();
-        let at = wires.iter().position(|wire| wire.id == link);
-        let gone = at.map(|at| wires.remove(at));
-        drop(wires);
+        self.inner.planes.iter().for_each(|plane| plane.leave(link));
+        let mut lines = self.inner.lines.lock();
+        let at = lines.iter().position(|line| line.id == link);
+        let gone = at.map(|at| lines.remove(at));
+        drop(lines);
         drop(gone);
-        self.inner.settle();
+        self.inner.settle_all();
     }
 
     /// A neighbour has told how things are. `false` for a link that is gone: the neighbour has to join anew.
     pub fn heard(&self, link: LinkId, notice: &Notice) -> bool {
-        let known = self.inner.machine.lock().heard(link, notice);
-        self.inner.settle();
+        let known = self.note(link, notice);
+        self.settle(notice.level);
         known
     }
 
-    /// An event has come over a link. If it is new, and nothing is missing before it, it goes to the channel's consumers and on to the
-    /// neighbours beyond which it is wanted.
+    /// As [`heard`](Self::heard), but [`settle`](Self::settle) is left to the caller.
+    pub fn note(&self, link: LinkId, notice: &Notice) -> bool {
+        match self.inner.planes.get(notice.level as usize) {
+            Some(plane) => plane.machine.lock().heard(link, notice),
+            // Who has more levels than this channel is not told so by a link that is down.
+            None => true,
+        }
+    }
+
+    /// An event has come over a link. If it is new, and nothing is missing before it, it goes to the channel's consumers of its level and
+    /// on to the neighbours beyond which it is wanted at that level.
     ///
     /// # Real-time
-    /// Copies the event into the history and out again for each link, under the federation's lock; does not allocate unless an event has
-    /// more data than any before, or something is missing. One thread at a time gives events to the channel's consumers, in order: who
-    /// comes meanwhile leaves its event to that one.
+    /// Copies the event into the level's history and out again for each link, under the level's lock; does not allocate unless an event has
+    /// more data than any before, or something is missing. At each level one thread at a time gives events to the channel's consumers, in
+    /// order: who comes meanwhile leaves its event to that one. Levels do not wait for each other.
     pub fn received(&self, link: LinkId, event: &Passed<'_>) {
-        self.inner.machine.lock().received(link, event);
-        self.inner.settle();
+        self.take_in(link, event);
+        self.settle(event.level);
+    }
+
+    /// As [`received`](Self::received), but [`settle`](Self::settle) is left to the caller: for threads that hear several levels.
+    ///
+    /// # Real-time
+    /// Copies the event under the level's lock; runs no consumer and sends nothing.
+    pub fn take_in(&self, link: LinkId, event: &Passed<'_>) {
+        if let Some(plane) = self.inner.planes.get(event.level as usize) {
+            plane.machine.lock().received(link, event);
+        }
+    }
+
+    /// Gives consumers of a level what has come for them, says and sends what is to be said and sent.
+    pub fn settle(&self, level: u8) {
+        if let Some(plane) = self.inner.planes.get(level as usize) {
+            self.inner.settle(plane);
+        }
     }
 
     /// Says that this channel is still there, tells links again what they missed, forgets channels that were not heard of for
@@ -156,24 +197,26 @@ impl Federation {
     /// five times within the patience. `now` is any clock, in ns.
     pub fn tick(&self, now: u64, patience: u64) {
         let inner = &self.inner;
-        inner.machine.lock().tick(now, patience);
-        for wire in inner.wires() {
-            inner.tell(&wire, true);
+        inner.planes.iter().for_each(|plane| plane.machine.lock().tick(now, patience));
+        for line in inner.lines() {
+            inner.tell(&line, true);
         }
-        while let Some(link) = { inner.machine.lock().lost(patience) } {
-            self.leave(link);
+        for plane in &inner.planes {
+            while let Some(link) = { plane.machine.lock().lost(patience) } {
+                self.leave(link);
+            }
         }
-        inner.settle();
+        inner.settle_all();
     }
 
-    /// Whether the neighbour was reached when something was last said or sent to it; `false` for a link that is gone.
+    /// Whether the neighbour was reached when something was last said or sent to it, at any level; `false` for a link that is gone.
     pub fn is_up(&self, link: LinkId) -> bool {
-        self.inner.machine.lock().is_up(link)
+        self.inner.planes.iter().all(|plane| plane.machine.lock().is_up(link))
     }
 
     /// How many neighbours there are, reached or not.
     pub fn links(&self) -> usize {
-        self.inner.wires.lock().len()
+        self.inner.lines.lock().len()
     }
 
     /// The channel's number.
@@ -181,19 +224,26 @@ impl Federation {
         self.inner.id
     }
 
+    /// Its levels of urgency.
+    pub fn levels(&self) -> &Levels {
+        &self.inner.levels
+    }
+
     /// The number of the supplier that pushes what came over links into the channel, which the trace uses.
     pub fn supplier(&self) -> u32 {
         self.inner.supplier.id()
     }
 
-    /// What crossed its links.
+    /// What crossed its links. An event that is wanted at several levels crosses at each of them, and counts as often.
     pub fn counts(&self) -> FederationCounts {
-        self.inner.machine.lock().counts
+        let planes = self.inner.planes.iter();
+        planes.fold(FederationCounts::default(), |sum, plane| sum.and(plane.machine.lock().counts))
     }
 
-    /// How many channels are known, this one not counted.
+    /// How many channels are known at all levels, this one not counted.
     pub fn known(&self) -> usize {
-        self.inner.machine.lock().interests.reached()
+        let planes = self.inner.planes.iter();
+        planes.map(|plane| plane.machine.lock().interests.reached()).min().unwrap_or(0)
     }
 }
 
@@ -204,53 +254,70 @@ impl fmt::Debug for Federation {
 }
 
 impl Inner {
-    /// The links, one after the other; others may come and go meanwhile.
-    pub(super) fn wires(&self) -> impl Iterator<Item = Arc<Wire>> + '_ {
-        (0..).map_while(|at| self.wires.lock().get(at).cloned())
+    fn lines(&self) -> impl Iterator<Item = Arc<Line>> + '_ {
+        (0..).map_while(|at| self.lines.lock().get(at).cloned())
     }
 
-    /// Does what the machine has found to do, until there is no more.
-    pub(super) fn settle(self: &Arc<Self>) {
+    /// The most urgent level first.
+    pub(super) fn settle_all(self: &Arc<Self>) {
+        self.planes.iter().rev().for_each(|plane| self.settle(plane));
+    }
+
+    /// Does what a level's machine has found to do, until there is no more.
+    pub(super) fn settle(self: &Arc<Self>, plane: &Plane) {
         loop {
-            self.deliver();
-            let told = self.wires().fold(false, |told, wire| {
-                self.keep_gateway(&wire);
-                self.tell(&wire, false) || told
-            });
-            if self.machine.lock().wanted_changed {
-                self.subscribe();
+            plane.deliver(&self.supplier, |consumer| self.levels.of(consumer.priority()) == plane.level);
+            plane.wires().for_each(|wire| self.keep_gateway(plane, &wire));
+            let told = self.lines().filter(|line| self.tell(line, false)).count() > 0;
+            if plane.machine.lock().wanted_changed {
+                self.subscribe(plane);
             }
-            self.wake_all();
+            self.wake_all(plane);
             if !told {
                 return;
             }
         }
     }
 
-    pub(super) fn wake_all(self: &Arc<Self>) {
-        self.wires().for_each(|wire| self.wake(&wire));
+    pub(super) fn wake_all(self: &Arc<Self>, plane: &Plane) {
+        plane.wires().for_each(|wire| self.wake(plane, &wire));
     }
 
-    /// Gives own consumers what has come for them.
-    fn deliver(&self) {
-        if !self.delivering.take() {
-            return;
+    /// Says over a link what has not been said; over one that is down, only to `try_again`. Says whether there was anything.
+    fn tell(&self, line: &Line, try_again: bool) -> bool {
+        if !line.telling.take() {
+            return false;
         }
+        let mut told = false;
         loop {
-            let mut copied = self.delivered.lock();
-            while self.machine.lock().deliver(&mut copied) {
-                self.supplier.push(&copied.event());
+            let mut arrived = true;
+            while arrived {
+                let notices: Vec<Notice> =
+                    self.planes.iter().filter_map(|plane| self.notice(plane, line.id, try_again)).collect();
+                if notices.is_empty() {
+                    break;
+                }
+                arrived = line.link.announce(&notices).is_ok();
+                for notice in &notices {
+                    self.planes[notice.level as usize].machine.lock().said(line.id, notice, arrived);
+                }
+                told = true;
             }
-            drop(copied);
-            if self.delivering.pass() {
-                return;
+            // What others found meanwhile is told with the next tick, if nobody is there.
+            if line.telling.pass() || !arrived && line.telling.pass() {
+                return told;
             }
         }
+    }
+
+    fn notice(&self, plane: &Plane, link: LinkId, try_again: bool) -> Option<Notice> {
+        let notice = plane.machine.lock().notice(link, try_again)?;
+        Some(Notice { level: plane.level, ..notice })
     }
 }
 
 /// So many octets of an event are copied without allocating; the first larger one makes more room.
-const PAYLOAD: usize = 1024;
+pub(super) const PAYLOAD: usize = 1024;
 
 /// Above all that a former process with this number has said, which others may remember: sixteen for each microsecond since 1970, of which
 /// an event takes one and far more time.
@@ -269,17 +336,21 @@ impl Drop for Inner {
 struct Watch(Weak<Inner>);
 
 impl Observer for Watch {
-    fn wanted(&self, _: u64, wanted: &[Filter]) {
+    fn wanted(&self, _: u64, _: &[Filter]) {}
+
+    fn wanted_at(&self, _: u64, wanted: &[(Priority, Vec<Filter>)]) {
         if let Some(inner) = self.0.upgrade() {
-            inner.machine.lock().own_changed(wanted);
-            inner.settle();
+            for plane in &inner.planes {
+                plane.own_changed(wanted, |priority| inner.levels.of(priority) == plane.level);
+            }
+            inner.settle_all();
         }
     }
 
     fn published(&self, _: u64, published: Option<&[Publication]>) {
         if let Some(inner) = self.0.upgrade() {
-            inner.machine.lock().published_changed(published);
-            inner.settle();
+            inner.planes.iter().for_each(|plane| plane.machine.lock().published_changed(published));
+            inner.settle_all();
         }
     }
 }

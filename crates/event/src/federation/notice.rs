@@ -8,6 +8,8 @@ use crate::event::Event;
 pub struct Notice {
     /// The channel that says it.
     pub sender: u64,
+    /// The level of urgency that it is about.
+    pub level: u8,
     /// What channels want, as far as the sender is a way to them.
     pub interests: Vec<Interest>,
     /// Whose events the sender wants from its neighbours.
@@ -47,6 +49,8 @@ pub struct Head {
 /// An event on a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passed<'a> {
+    /// The level of urgency at which it is wanted.
+    pub level: u8,
     /// The channel that sends it, which need not be the one where it entered.
     pub sender: u64,
     /// The epoch of its source on this link.

@@ -15,9 +15,11 @@ struct Wire {
 }
 
 impl Link for Wire {
-    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
         let (far, link) = self.far()?;
-        far.heard(*link, notice);
+        notices.iter().for_each(|notice| {
+            far.heard(*link, notice);
+        });
         Ok(())
     }
 
@@ -230,7 +232,7 @@ fn what_was_heard_before_the_first_tick_is_not_old() {
 struct Stalled(AtomicBool);
 
 impl Link for Stalled {
-    fn announce(&self, _: &Notice) -> Result<(), LinkDown> {
+    fn announce(&self, _: &[Notice]) -> Result<(), LinkDown> {
         Ok(())
     }
 
@@ -257,7 +259,7 @@ fn a_link_that_stalls_holds_up_nobody() {
     let link = federation.join(stalled.clone());
     let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
     let pulls = vec![Pull { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
-    federation.heard(link, &Notice { sender: 2, interests, pulls, heads: vec![] });
+    federation.heard(link, &Notice { sender: 2, level: 0, interests, pulls, heads: vec![] });
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -304,8 +306,8 @@ impl Sink {
 }
 
 impl Link for Sink {
-    fn announce(&self, notice: &Notice) -> Result<(), LinkDown> {
-        for pull in notice.pulls.iter().filter(|pull| pull.source == 9) {
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+        for pull in notices.iter().flat_map(|notice| &notice.pulls).filter(|pull| pull.source == 9) {
             self.last.store(pull.number, Ordering::SeqCst);
             self.pulls.lock().unwrap().push(pull.clone());
         }
@@ -332,7 +334,7 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
         let sink = if link == short { &near } else { &far };
         let granted = vec![(1, sink.last.load(Ordering::SeqCst))];
         let heads = vec![Head { source: 9, epoch: version, position: 0, granted }];
-        assert!(node.heard(link, &Notice { sender, interests, pulls: vec![], heads }));
+        assert!(node.heard(link, &Notice { sender, level: 0, interests, pulls: vec![], heads }));
     };
     hears(short, 1, 0);
     assert_eq!((near.asked(), far.asked()), (Some(true), None));

@@ -8,6 +8,7 @@ mod executed;
 mod federation;
 mod filtering;
 mod isolation;
+mod levels;
 mod no_alloc;
 mod oracle;
 mod overruns;

@@ -98,7 +98,7 @@ fn each_channel_has_the_limit_that_it_is_given() {
 struct Far(Mutex<Vec<usize>>);
 
 impl Link for Far {
-    fn announce(&self, _: &Notice) -> Result<(), LinkDown> {
+    fn announce(&self, _: &[Notice]) -> Result<(), LinkDown> {
         Ok(())
     }
     fn forward(&self, passed: &Passed<'_>) -> Result<(), NotForwarded> {
@@ -118,7 +118,7 @@ fn what_a_federation_cannot_remember_is_counted() {
     let link = federation.join(far.clone());
     let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
     let pulls = vec![Pull { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
-    federation.heard(link, &Notice { sender: 2, interests, pulls, heads: vec![] });
+    federation.heard(link, &Notice { sender: 2, level: 0, interests, pulls, heads: vec![] });
     let supplier = channel.for_suppliers().connect().unwrap();
     for size in [2 * LIMIT + 1, 2 * LIMIT, LIMIT] {
         assert_eq!(supplier.push(&event(20, 0, 0).octets(&[7; 3 * LIMIT][..size])).taken, 1);

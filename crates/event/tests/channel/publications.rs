@@ -83,7 +83,7 @@ fn observers_are_told_what_all_suppliers_together_publish() {
 struct Nowhere;
 
 impl Link for Nowhere {
-    fn announce(&self, _: &Notice) -> Result<(), LinkDown> {
+    fn announce(&self, _: &[Notice]) -> Result<(), LinkDown> {
         Ok(())
     }
     fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {

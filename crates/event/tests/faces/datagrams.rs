@@ -7,14 +7,14 @@ use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-struct Member {
-    channel: Channel,
-    federation: Federation,
-    seen: Arc<Mutex<Vec<(u64, usize)>>>,
+pub struct Member {
+    pub channel: Channel,
+    pub federation: Federation,
+    pub seen: Arc<Mutex<Vec<(u64, usize)>>>,
     _consumer: ProxyPushSupplier,
 }
 
-fn member(id: u64, event_type: i32) -> Member {
+pub fn member(id: u64, event_type: i32) -> Member {
     let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
     let federation = Federation::new(&channel, Quality::default()).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -28,7 +28,7 @@ fn member(id: u64, event_type: i32) -> Member {
 }
 
 /// Whoever is asked first: everybody tells everybody until all know all.
-fn acquaint(members: &[Member]) {
+pub fn acquaint(members: &[Member]) {
     let others = members.len() - 1;
     until("all know all", || {
         members.iter().for_each(|m| m.federation.tick(isorb_rt::time::now_ns(), u64::MAX));
@@ -36,7 +36,7 @@ fn acquaint(members: &[Member]) {
     });
 }
 
-fn free_port() -> SocketAddr {
+pub fn free_port() -> SocketAddr {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
@@ -62,7 +62,7 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     // Rubbish, cut and changed datagrams, and good ones: what a channel says to somebody who repeats it from his own address.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
-        let mut datagram = b"isEv\x02\x01\x01\x00".to_vec();
+        let mut datagram = b"isEv\x03\x01\x01\x00".to_vec();
         datagram.resize(8 + length, 0xff);
         stranger.send_to(&datagram, there).unwrap();
         datagram[5] = 2;

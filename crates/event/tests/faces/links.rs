@@ -110,3 +110,87 @@ fn a_neighbour_with_the_same_number_is_refused() {
     );
     assert_eq!((a.federation.known(), b.federation.known()), (0, 0));
 }
+
+/// Whether a member subscribes for others to what its own suppliers push.
+fn is_asked(member: &Member) -> bool {
+    member.channel.consumers().iter().any(|consumer| consumer.name.starts_with("federation"))
+}
+
+/// In the middle of a line of five is a consumer of what both ends push: two links away each, and the halves from both sides.
+#[test]
+fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
+    let line: Vec<Member> = (1..=5).map(member).collect();
+    for pair in line.windows(2) {
+        pair[1].join(&pair[0]);
+    }
+    until("everybody knows everybody", || line.iter().all(|m| m.federation.known() == 4));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let consumer = move |events: &[Event<'_>]| {
+        let halves = events.iter().map(|event| (event.header.event_type, event.header.creation_time));
+        seen.lock().unwrap().push(halves.collect::<Vec<_>>());
+    };
+    let both = |left, right| Filter::all_of([Filter::of(left, 0), Filter::of(right, 0)]);
+    let admin = line[2].channel.for_consumers();
+    let proxy = admin.connect(Arc::new(consumer), ConsumerQos::of("middle", both(20, 21))).unwrap();
+    let ends = [0, 4].map(|i| line[i].channel.for_suppliers().connect().unwrap());
+    let push = |end: usize, event_type, time| {
+        ends[end].push(&Event::new(event_type, 1).created(time).ttl(8));
+    };
+    let crossed = || line.iter().map(|m| m.federation.counts().forwarded).sum::<u64>();
+    let asked = || [is_asked(&line[0]), is_asked(&line[4])];
+    let take = || std::mem::take(&mut *log.lock().unwrap());
+    // Pairs of halves, one after the other; all come, each once.
+    let all_come = |left, right, from: u64| {
+        for time in from..from + 50 {
+            push(0, left, time);
+            push(1, right, time);
+            until("both halves", || log.lock().unwrap().len() as u64 > time - from);
+        }
+        let mut pairs = take();
+        pairs.iter_mut().for_each(|pair| pair.sort_unstable());
+        let expected: Vec<_> = (from..from + 50).map(|time| vec![(left, time), (right, time)]).collect();
+        assert_eq!(pairs, expected);
+    };
+    // Nothing of this crosses a link.
+    let stays = |end, event_type| {
+        let before = crossed();
+        (0..100).for_each(|_| push(end, event_type, 1));
+        assert_eq!((crossed(), take().len()), (before, 0));
+    };
+    until("both ends are asked", || asked() == [true; 2]);
+    all_come(20, 21, 1_000);
+    stays(0, 23);
+    for round in 1..=3 {
+        proxy.suspend().unwrap();
+        until("nobody is asked", || asked() == [false; 2]);
+        stays(0, 20);
+        stays(1, 21);
+        proxy.resume().unwrap();
+        until("both ends are asked again", || asked() == [true; 2]);
+        all_come(20, 21, 1_000 + round * 100);
+    }
+    // One of the halves is another now: that end is asked for it, and no longer for the former.
+    proxy.resubscribe(vec![both(20, 22)]).unwrap();
+    let crosses = |end, event_type| {
+        let before = crossed();
+        push(end, event_type, 1);
+        crossed() > before
+    };
+    until("the other half is wanted", || crosses(1, 22));
+    until("the former is not", || !crosses(1, 21));
+    until("nothing is under way", || {
+        let before = crossed();
+        std::thread::sleep(Duration::from_millis(50));
+        crossed() == before
+    });
+    stays(1, 21);
+    // With the last of the tries.
+    push(0, 20, 2);
+    until("a pair", || !log.lock().unwrap().is_empty());
+    assert_eq!(take().concat().iter().map(|half| half.0).collect::<Vec<_>>(), [22, 20]);
+    drop(proxy);
+    until("nobody is asked", || asked() == [false; 2]);
+    stays(0, 20);
+    stays(1, 22);
+}

@@ -1,7 +1,9 @@
 //! The channel as CORBA objects, called through the wire.
 
+mod bad_way;
 mod datagrams;
 mod gone;
+mod lanes;
 mod links;
 mod omniorb;
 mod pulling;

@@ -237,8 +237,7 @@ impl Module<'_, '_> {
         let names = self.r#gen.names.op(op);
         let locals = Locals::new(op, &["object", "scope", "e", "d", "id"]);
         let [object, scope, e, d, id] = locals.ours();
-        let [object_ty, scope_ty, encoder, operation] =
-            ["Object", "Scope", "Encoder", "Operation"].map(|name| self.rt(name));
+        let [object_ty, encoder, operation] = ["Object", "Encoder", "Operation"].map(|name| self.rt(name));
         let argument_lifetime = quote!('a);
         let mut params = Vec::new();
         let mut writes = TokenStream::new();
@@ -307,6 +306,7 @@ impl Module<'_, '_> {
         }
         let views = op.returned().into_iter().map(|ty| self.viewed(ty, &quote!('s)));
         let outcome = self.outcome(self.owner(op), op, tuple(views.collect()));
+        let scope_ty = self.rt("Scope");
         let lifetimes = lifetime.map(|lifetime| quote!(, #lifetime));
         let read = self.read_reply(op, &d, &id);
         quote! {

@@ -160,7 +160,9 @@ impl World {
     fn join(&mut self, edge: usize) {
         let (a, b) = self.edges[edge].ends;
         let [a, b] = [a, b].map(|node| {
-            let link = self.nodes[node].machine.join();
+            self.serial += 1;
+            let link = LinkId(self.serial as u32);
+            self.nodes[node].machine.join(link);
             End { node, life: self.nodes[node].life, link }
         });
         self.joined.insert(a, (b, edge));
@@ -288,7 +290,7 @@ impl World {
         match packet {
             Packet::Event { stamp, header, sender, epoch, previous } => {
                 let event = Event { stamp, header, data: Data::default() };
-                machine.received(end.link, &Passed { sender, epoch, previous, event });
+                machine.received(end.link, &Passed { level: 0, sender, epoch, previous, event });
             }
             Packet::Notice(notice, number) => {
                 let known = machine.heard(end.link, &notice);

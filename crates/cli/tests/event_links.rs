@@ -1,0 +1,80 @@
+//! Federated channels as processes on this machine, which are stopped and go on.
+
+mod common;
+
+use common::Service;
+use common::events::{Consumer, consume, event, orb, supply, until};
+use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use std::process::Command;
+use std::time::Duration;
+
+const WANTED: i32 = 20;
+const MEMBERS: usize = 3;
+/// Thirty of these a member may be silent before it is forgotten: longer than it is stopped here, however busy the machine.
+const TICK: &str = "2000";
+
+/// Members in a line.
+fn line() -> Vec<Service> {
+    let mut line: Vec<Service> = Vec::new();
+    for number in 1..=MEMBERS {
+        let id = number.to_string();
+        let fixed = ["event-channel", "--real-time", "off", "--ping", "0", "--queue", "10000"];
+        let mut args = fixed.to_vec();
+        args.extend(["--events", "10000", "--id", &id, "--tick", TICK, "--push-timeout", "200"]);
+        let before = line.last().map(|service| service.url.replace("EventService", "EventFederation"));
+        if let Some(before) = &before {
+            args.extend(["--join", before]);
+        }
+        let next = Service::start(&args);
+        line.push(next);
+    }
+    line
+}
+
+fn signal(service: &Service, signal: &str) {
+    assert!(Command::new("kill").args([signal, &service.id().to_string()]).status().unwrap().success());
+}
+
+fn of(numbers: std::ops::Range<u64>, consumer: &Consumer) -> Vec<u64> {
+    consumer.times().into_iter().filter(|number| numbers.contains(number)).collect()
+}
+
+/// The source, the one between and the last are stopped in turn, for longer than their neighbours wait for answers. What is in connections that were
+/// given up meanwhile is read beside what comes over the next ones; its numbers tell which of both goes first.
+#[test]
+fn a_member_that_is_stopped_and_goes_on_gets_all_once_and_in_order() {
+    let orb = orb();
+    let line = line();
+    let ends = [0, MEMBERS - 1].map(|i| -> admin::EventChannelRef { orb.resolve(&line[i].url).unwrap() });
+    let far = consume(&orb, &ends[1], WANTED);
+    let supplier = supply(&ends[0]);
+    let mut next = 0;
+    until("an event comes over", || {
+        next += 1;
+        supplier.push(&vec![event(WANTED, next)]).unwrap();
+        !far.times().is_empty()
+    });
+    let first = next + 1;
+    next = first;
+    for stopped in &line {
+        signal(stopped, "-STOP");
+        // Two ticks, and as many calls without an answer.
+        for _ in 0..60 {
+            for _ in 0..10 {
+                supplier.push(&vec![event(WANTED, next)]).unwrap();
+                next += 1;
+            }
+            std::thread::sleep(Duration::from_millis(75));
+        }
+        assert!(of(first..next, &far).last() < Some(&(next - 1)), "one that is stopped brings nothing");
+        signal(stopped, "-CONT");
+        for _ in 0..10 {
+            supplier.push(&vec![event(WANTED, next)]).unwrap();
+            next += 1;
+        }
+        until("the last one comes", || of(first..next, &far).last() == Some(&(next - 1)));
+        assert_eq!(of(first..next, &far), (first..next).collect::<Vec<_>>());
+    }
+    let all = far.times();
+    assert!(all.is_sorted_by(|a, b| a < b), "none comes twice: {all:?}");
+}

@@ -1,0 +1,178 @@
+//! Levels of urgency in a federation: each by itself, and each consumer's events in order.
+
+use crate::common::*;
+use isorb_event::federation::{
+    Federation, Gateways, Levels, Link, LinkDown, LinkId, Membership, NotForwarded, Notice, Passed,
+};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, ProxyPushSupplier, Quality};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A link inside the process.
+#[derive(Default)]
+struct Wire(OnceLock<(Federation, LinkId)>);
+
+impl Link for Wire {
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+        let (far, link) = self.0.get().ok_or(LinkDown)?;
+        notices.iter().for_each(|notice| {
+            far.heard(*link, notice);
+        });
+        Ok(())
+    }
+
+    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
+        let (far, link) = self.0.get().ok_or(NotForwarded::Down)?;
+        far.received(*link, event);
+        Ok(())
+    }
+}
+
+struct Member {
+    channel: Channel,
+    node: Federation,
+}
+
+fn member(id: u64, levels: &Levels) -> Member {
+    let channel = Channel::new(Config { id, own_threads: false, ..Config::default() }).unwrap();
+    let membership =
+        Membership { levels: levels.clone(), gateways: Gateways::Channel, ..Membership::default() };
+    let node = Federation::member(&channel, membership).unwrap();
+    Member { channel, node }
+}
+
+/// Two channels, linked.
+fn pair(levels: &Levels) -> [Member; 2] {
+    let members = [member(1, levels), member(2, levels)];
+    let wires: [Arc<Wire>; 2] = Default::default();
+    let links = [0, 1].map(|i| members[i].node.join(wires[i].clone()));
+    for (i, far) in [(0, 1), (1, 0)] {
+        assert!(wires[i].0.set((members[far].node.clone(), links[far])).is_ok());
+    }
+    members.iter().for_each(|member| member.node.tick(1, 1_000));
+    members
+}
+
+fn at(priority: Priority, filter: Filter) -> ConsumerQos {
+    ConsumerQos::of("consumer", filter).quality(Quality { priority, ..Quality::default() })
+}
+
+impl Member {
+    fn push(&self, event_type: i32, time: u64) {
+        self.channel.for_suppliers().connect().unwrap().push(&event(event_type, 1, time).ttl(5));
+    }
+
+    fn consume(&self, log: &Log, priority: Priority, filter: Filter) -> ProxyPushSupplier {
+        log.connect(&self.channel, at(priority, filter))
+    }
+}
+
+/// Both are told all, once and in order; what both want crosses twice.
+#[test]
+fn an_event_that_is_wanted_at_two_levels_comes_once_to_each() {
+    let [near, far] = pair(&Levels::default());
+    let (low, high) = (Log::default(), Log::default());
+    let _low = far.consume(&low, Priority::MIN, Filter::any_of([Filter::of(20, 0), Filter::of(21, 0)]));
+    let _high = far.consume(&high, Priority::MAX, Filter::of(21, 0));
+    for (event_type, time) in [(20, 1), (21, 2), (20, 3), (21, 4), (22, 5)] {
+        near.push(event_type, time);
+    }
+    assert_eq!(low.take_times().concat(), [1, 2, 3, 4]);
+    assert_eq!(high.take_times().concat(), [2, 4]);
+    assert_eq!((near.node.counts().forwarded, far.node.counts().received), (6, 6));
+}
+
+/// The halves come from both sides, and the whole is of its consumer's level.
+#[test]
+fn a_conjunction_at_an_urgent_level_is_fed_from_both_sides() {
+    let [near, far] = pair(&Levels::default());
+    let log = Log::default();
+    let both = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
+    let _c = near.consume(&log, Priority::MAX, both);
+    near.push(20, 1);
+    assert!(log.take().is_empty());
+    far.push(21, 2);
+    assert_eq!(log.take_times(), [[1, 2]]);
+}
+
+#[test]
+fn who_has_gone_is_sent_nothing_at_any_level() {
+    let [near, far] = pair(&Levels::default());
+    let log = Log::default();
+    for priority in [Priority::MIN, Priority::MAX] {
+        let consumer = far.consume(&log, priority, Filter::of(20, 0));
+        near.push(20, 1);
+        consumer.suspend().unwrap();
+        near.push(20, 2);
+        consumer.resume().unwrap();
+        near.push(20, 3);
+        drop(consumer);
+        near.push(20, 4);
+        assert_eq!(log.take_times().concat(), [1, 3]);
+    }
+    assert_eq!(near.node.counts().forwarded, 4);
+}
+
+/// A consumer that is not urgent does not return until one that is was called, by an event that came after its own. Was it?
+fn urgent_comes_meanwhile(levels: &Levels, patience: Duration) -> bool {
+    let [near, far] = pair(levels);
+    let (begun, came) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let (seen, met) = (begun.clone(), came.clone());
+    let low = move |_: &[Event<'_>]| {
+        seen.store(true, SeqCst);
+        let since = Instant::now();
+        while !met.load(SeqCst) && since.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let urgent = came.clone();
+    let urgent = move |_: &[Event<'_>]| urgent.store(true, SeqCst);
+    let admin = far.channel.for_consumers();
+    let _low = admin.connect(Arc::new(low), at(Priority::MIN, Filter::of(20, 0))).unwrap();
+    let _urgent = admin.connect(Arc::new(urgent), at(Priority::MAX, Filter::of(21, 0))).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| near.push(20, 1));
+        while !begun.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // On this thread. What was left to the other, busy one has not been done when this returns.
+        near.push(21, 2);
+        came.load(SeqCst)
+    })
+}
+
+#[test]
+fn what_is_urgent_is_not_held_up_by_consumers_of_what_is_less_so() {
+    assert!(urgent_comes_meanwhile(&Levels::default(), Duration::from_secs(60)));
+    // The control: one level, whose thread is busy.
+    assert!(!urgent_comes_meanwhile(&Levels::one(), Duration::from_millis(300)));
+}
+
+#[test]
+fn gateways_on_threads_of_their_level_deliver_in_order() {
+    let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
+    let setup = Config::default().threads;
+    let membership = Membership { gateways: Gateways::Threads(1, setup), ..Membership::default() };
+    let node = Federation::member(&channel, membership).unwrap();
+    let far = member(2, &Levels::default());
+    let log = Log::default();
+    let _c = far.consume(&log, Priority::MAX, Filter::of(20, 0));
+    let (ab, ba) = (Arc::new(Wire::default()), Arc::new(Wire::default()));
+    let (at_a, at_b) = (node.join(ab.clone()), far.node.join(ba.clone()));
+    assert!(ab.0.set((far.node.clone(), at_b)).is_ok() && ba.0.set((node.clone(), at_a)).is_ok());
+    node.tick(1, 1_000);
+    far.node.tick(1, 1_000);
+    let supplier = channel.for_suppliers().connect().unwrap();
+    (1..=50).for_each(|n| {
+        supplier.push(&event(20, 1, n).ttl(2));
+    });
+    let begun = Instant::now();
+    let mut all = Vec::new();
+    while all.len() < 50 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain: {all:?}");
+        all.extend(log.take_times().concat());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(all, (1..=50).collect::<Vec<_>>());
+}
