@@ -39,11 +39,13 @@ impl Guest {
 
 type Guests = [Option<Guest>; PLACES];
 
-/// From when on there is a place for another, in nanoseconds, and which.
-fn next_place(guests: &Guests) -> (u64, usize) {
-    let places = guests.iter().map(|guest| guest.as_ref().map_or(0, Guest::yields_from));
+/// From when on there is a place for another, in nanoseconds, and which, where no more than so many may be taken.
+fn next_place(guests: &Guests, allowed: usize) -> (u64, usize) {
+    let full = guests.iter().flatten().count() >= allowed;
+    let places = guests.iter().zip(0..).filter(|(guest, _)| !full || guest.is_some());
+    let places = places.map(|(guest, place)| (guest.as_ref().map_or(0, Guest::yields_from), place));
     // There are places.
-    places.zip(0..).min().unwrap_or_default()
+    places.min().unwrap_or_default()
 }
 
 pub(crate) struct Greeter {
@@ -64,7 +66,7 @@ impl Greeter {
             let mut until =
                 guests.iter().flatten().fold(Deadline::NONE, |first, guest| first.earlier(guest.until));
             if !open {
-                until = until.earlier(Deadline::at_ns(next_place(&guests).0));
+                until = until.earlier(Deadline::at_ns(self.next_place(&guests).0));
             }
             let Ok(ready) = self.poller.wait(&mut events, until) else { return };
             for event in ready {
@@ -83,7 +85,7 @@ impl Greeter {
                     let _ = self.poller.delete(stream.fd());
                 }
             }
-            let free = next_place(&guests).0 <= now_ns();
+            let free = self.next_place(&guests).0 <= now_ns();
             if free != open {
                 open = free;
                 let fd = self.door.fd();
@@ -98,9 +100,14 @@ impl Greeter {
         }
     }
 
+    /// Connections that there may be and handshakes have one limit.
+    fn next_place(&self, guests: &Guests) -> (u64, usize) {
+        next_place(guests, self.queue.places())
+    }
+
     fn welcome(&self, guests: &mut Guests) {
         let now = now_ns();
-        let (from, place) = next_place(guests);
+        let (from, place) = self.next_place(guests);
         if from > now {
             return;
         }

@@ -184,24 +184,22 @@ fn a_link_that_loses_doubles_and_reorders_brings_all_once_and_in_order() {
 #[test]
 fn a_group_that_loses_doubles_and_reorders_brings_all_once_and_in_order() {
     let group = |n: u8| Ipv4Addr::new(239, 255, 80 + n, (std::process::id() % 250) as u8 + 1);
-    for seed in [1] {
-        let ports = [free_port().port(), free_port().port()];
-        let sides = [0, 1].map(|i| Side::group(group(i as u8), ports[i]));
-        let [Some(here), Some(there)] = sides else {
-            println!("SKIPPED: no multicast on the loopback interface here");
-            return;
-        };
-        let members: Vec<Member> = (1..=3).map(|id| member(id, 20)).collect();
-        let _gateways: Vec<_> = [0, 0, 1]
-            .into_iter()
-            .zip(&members)
-            .map(|(i, member)| {
-                let options = UdpOptions::to_group(group(i as u8), ports[i], Ipv4Addr::LOCALHOST);
-                UdpGateway::start(&member.federation, options).unwrap()
-            })
-            .collect();
-        let relay = Relay::start(here, there, |way| bad(seed << 8 | way));
-        all_come(&members);
-        assert!(relay.lost.load(SeqCst) > 0, "seed {seed}: nothing went wrong");
-    }
+    let ports = [free_port().port(), free_port().port()];
+    let sides = [0, 1].map(|i| Side::group(group(i as u8), ports[i]));
+    let [Some(here), Some(there)] = sides else {
+        println!("SKIPPED: no multicast on the loopback interface here");
+        return;
+    };
+    let members: Vec<Member> = (1..=3).map(|id| member(id, 20)).collect();
+    let _gateways: Vec<_> = [0, 0, 1]
+        .into_iter()
+        .zip(&members)
+        .map(|(i, member)| {
+            let options = UdpOptions::to_group(group(i as u8), ports[i], Ipv4Addr::LOCALHOST);
+            UdpGateway::start(&member.federation, options).unwrap()
+        })
+        .collect();
+    let relay = Relay::start(here, there, |way| bad(1 << 8 | way));
+    all_come(&members);
+    assert!(relay.lost.load(SeqCst) > 0, "nothing went wrong");
 }

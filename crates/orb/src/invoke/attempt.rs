@@ -30,6 +30,8 @@ pub(super) struct Call<'c, 'a> {
     pub operation: &'static str,
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
+    /// In nanoseconds.
+    pub began: u64,
     pub deadline: Deadline,
     pub timeout: Timeout,
     /// A connection was closed under this call.
@@ -65,10 +67,10 @@ impl Own {
 impl<'a> Call<'_, 'a> {
     /// The same call with contexts of interceptors.
     pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
-        let Call { orb, object, operation, response, arguments, deadline, timeout, .. } = *self;
+        let Call { orb, object, operation, response, arguments, began, deadline, timeout, .. } = *self;
         let (wary, late) = (self.wary.clone(), self.late.clone());
         let exchange = Some(exchange);
-        Call { orb, object, operation, response, arguments, deadline, timeout, wary, late, exchange }
+        Call { orb, object, operation, response, arguments, began, deadline, timeout, wary, late, exchange }
     }
 
     /// One request and what its reply says.
@@ -154,8 +156,8 @@ impl<'a> Call<'_, 'a> {
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
-        let Call { deadline, timeout, .. } = *self;
-        let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
+        let Call { began, deadline, timeout, .. } = *self;
+        let wish = Wish { began, deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
         let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
