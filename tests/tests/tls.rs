@@ -2,9 +2,13 @@
 
 mod common;
 
-use common::{authority, orb, serve};
+use common::{authority, orb, orb_with, serve};
 use isorb::{Config, Kind, Orb};
 use isorb_tests::steady::PathRef;
+use isorb_tls::TlsConfig;
+use std::io::ErrorKind;
+use std::net::TcpStream;
+use std::time::Duration;
 
 #[test]
 fn calls_cross_in_both_forms_of_concurrency() {
@@ -30,6 +34,37 @@ fn calls_cross_in_both_forms_of_concurrency() {
         let refused = plain.resolve::<PathRef>(&reference).and_then(|path| path.ping()).unwrap_err();
         assert!(matches!(refused.kind, Kind::Transient | Kind::InvObjref | Kind::CommFailure), "{refused}");
         far.ping().unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn handshakes_count_among_the_connections_of_a_server() {
+    let ours = authority("crowd");
+    for (max_connections, stay) in [(4, 1), (100, 30)] {
+        let config =
+            TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
+        let endpoints = vec!["giop:ssl:127.0.0.1:0".into()];
+        let server = orb_with(config, Config { endpoints, max_connections, ..Config::default() });
+        let reference = serve(&server);
+        let (_, address) = server.endpoint_names().remove(0);
+        let client = || {
+            let client = orb(&ours, "client", &[]);
+            let far: PathRef = client.resolve(&reference).unwrap();
+            far.ping().unwrap();
+            far
+        };
+        let there: Vec<PathRef> = (0..2).map(|_| client()).collect();
+        let crowd: Vec<_> = (0..30).map(|_| TcpStream::connect(&address).unwrap()).collect();
+        crowd.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+        // Behind all of them; now there are three connections, and room for one handshake, which may be the last of the crowd's.
+        let last = client();
+        let alive = |stream: &&TcpStream| {
+            stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        };
+        let alive = crowd.iter().filter(alive).count();
+        assert!(if stay == 1 { alive <= 1 } else { alive == stay }, "{alive} of {max_connections}");
+        there.iter().chain([&last]).for_each(|far| far.ping().unwrap());
         server.shutdown(true).unwrap();
     }
 }

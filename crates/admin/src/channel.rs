@@ -60,6 +60,7 @@ impl<R: Rack> Source for ChannelSource<R> {
             left_out,
             too_large: totals.too_large,
             undeclared: totals.undeclared,
+            suppliers_lost: totals.suppliers_lost,
             consumers: rows.collect(),
         };
         let text = json(&view);
@@ -85,6 +86,8 @@ struct View {
     /// Since the channel was made: pushes lost to the size of an event, and events that their supplier had not declared.
     too_large: u64,
     undeclared: u64,
+    /// Suppliers elsewhere that were removed since they did not answer.
+    suppliers_lost: u64,
     consumers: Vec<Row>,
 }
 

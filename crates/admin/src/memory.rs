@@ -182,6 +182,7 @@ mod tests {
     fn rates_ages_and_misses_are_there() {
         let status = NodeStatus {
             name: "a".into(),
+            looks: 0,
             sessions: 1,
             bytes: (4096, 1 << 30),
             guaranteed: 2,

@@ -139,6 +139,93 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
     assert!(refused.contains("the tasks ask for 160.8 % of the processor: flood 83.3 %, "), "{refused}");
 }
 
+/// Waits until the page, which is made anew twice a second, has these levels and priorities for those who connected under these handles.
+fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
+    let start = std::time::Instant::now();
+    loop {
+        let state = state(page);
+        let consumers = state["consumers"].as_array().unwrap();
+        let place = |handle: i32| {
+            let found = consumers.iter().find(|consumer| consumer["name"] == *format!("remote {handle}"))?;
+            Some((found["level"].as_u64()?, found["priority"].as_i64()?))
+        };
+        if wanted.iter().all(|(handle, wanted)| place(*handle) == Some(*wanted)) {
+            return;
+        }
+        assert!(start.elapsed().as_secs() < 60, "{wanted:?} is not so: {state}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// The channel is there before the application. What is registered later moves those who are connected, so that a more urgent one is
+/// above a less urgent one whenever it came; and the channel has nothing computed with priorities but those that it was given.
+#[test]
+fn what_is_registered_later_moves_those_who_are_connected() {
+    let service = Service::start(&["scheduler"]);
+    let client = Orb::with_config(Config::default());
+    let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
+    let (served, page) = channel(&["--scheduler", &service.url, "--priorities", "1..99"]);
+    let application = Application::new(&served);
+    let map = operation(&scheduler, "map", 10, 100);
+    let _map = application.connect(map).unwrap();
+    // The only one has the topmost level.
+    await_levels(&page, &[(map, (15, 99))]);
+
+    // By the application's own word ...
+    let imu = operation(&scheduler, "imu", 2, 20);
+    scheduler.compute_scheduling(1, 99).unwrap();
+    let _imu = application.connect(imu).unwrap();
+    await_levels(&page, &[(imu, (15, 99)), (map, (14, 98))]);
+    // ... and by the channel's, with the same priorities.
+    let radar = operation(&scheduler, "radar", 2, 50);
+    let _radar = application.connect(radar).unwrap();
+    await_levels(&page, &[(imu, (15, 99)), (radar, (14, 98)), (map, (13, 97))]);
+    assert_eq!([imu, radar, map].map(|of| scheduler.priority(of).unwrap().0), [99, 98, 97]);
+
+    // Nobody comes in by whom somebody who is there would be late.
+    let flood = operation(&scheduler, "flood", 20, 27);
+    let refused = application.connect(flood).map(|_| ()).unwrap_err();
+    assert!(refused.starts_with("flood cannot be admitted: "), "{refused}");
+    assert!(refused.contains("map, which is connected, would be late: its response is "), "{refused}");
+    set(&scheduler, flood, 1, 200);
+    let _flood = application.connect(flood).unwrap();
+    await_levels(&page, &[(flood, (12, 96)), (map, (13, 97))]);
+
+    // Other priorities than the channel has levels for.
+    let late = operation(&scheduler, "late", 1, 300);
+    scheduler.compute_scheduling(200, 300).unwrap();
+    let refused = application.connect(late).map(|_| ()).unwrap_err();
+    let said = "late cannot be admitted: the scheduler puts late at priority 296, where this channel has no level: it serves 85 to 99.";
+    assert!(refused.starts_with(said), "{refused}");
+}
+
+#[test]
+fn a_channel_has_no_more_levels_than_it_was_given_and_says_so() {
+    let service = Service::start(&["scheduler"]);
+    let client = Orb::with_config(Config::default());
+    let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
+    let (served, _page) = channel(&["--scheduler", &service.url, "--levels", "3"]);
+    let application = Application::new(&served);
+    let handles: Vec<i32> =
+        (0..3).map(|at| operation(&scheduler, &format!("o{at}"), 1, 50 + at * 10)).collect();
+    let refused = application.connect(handles[0]).map(|_| ()).unwrap_err();
+    let said = "the operations need more levels of urgency than the 2 priorities from 32766 to 32767";
+    assert_eq!(refused, said);
+
+    let folder = Folder::new("event-levels");
+    let file = folder.file("s.toml");
+    let operation =
+        |at: u32| format!("[[operation]]\nname = 'o{at}'\ncost = '1 us'\nperiod = '{} ms'\n", 100 + at);
+    let text = |count: u32| (0..count).map(operation).collect::<String>();
+    std::fs::write(&file, text(64)).unwrap();
+    let (code, _, error) = run(&["event-channel", "--real-time", "off", "--schedule", &file]);
+    assert_eq!(code, Some(1));
+    let said = "s.toml: the schedule has 64 levels of urgency, and a channel serves 63 and those without a promise: give fewer";
+    assert!(error.contains(said), "{error}");
+    std::fs::write(&file, text(63)).unwrap();
+    let _served = channel(&["--schedule", &file]);
+}
+
 #[test]
 fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
     for policy in ["edf", "mlf", "muf"] {

@@ -64,7 +64,11 @@ impl Writer {
     /// already be read.
     #[inline]
     pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
-        self.write_at(value, now_ns())
+        if self.draft().put(0, value).is_err() {
+            return Err(self.too_large(value.len()));
+        }
+        // After the copy: while the clock is read, the lines of the value come over from the readers' processors.
+        self.publish(value.len(), now_ns())
     }
 
     /// [`write`](Self::write) with the time at which the value came to be, on the clock of [`now_ns`].

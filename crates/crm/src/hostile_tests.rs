@@ -170,6 +170,36 @@ fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
     }
 }
 
+#[test]
+fn a_process_that_hands_back_what_nobody_made_does_not_fill_the_node() {
+    let folder = Folder::new("hands back");
+    let (server, app) = (Running::at(0), Running::at(0));
+    let mut config = ServerConfig::new("near", folder.file("near"));
+    config.limits.areas = 20;
+    config.limits.handed_back = 5;
+    let node = NodeServer::start(&server.0, config, None).unwrap();
+    let hand_back = |session: &RawSession, name: &str| {
+        let segment = Segment::create(name, crate::memory::Geometry::new(64, 1).unwrap()).unwrap();
+        let file = segment.writable_fd().unwrap();
+        passing::send(&session.socket, Kind::HandBack, PERIOD_NS, &format!("64 {name}"), &[file.as_fd()])
+            .unwrap();
+        let answer = passing::receive(&session.socket).unwrap().unwrap();
+        assert_eq!(answer.kind, Kind::Adopted);
+        answer.number != 0
+    };
+    // Under another session it is the same process.
+    let sessions = [(); 2].map(|()| RawSession::open(&app.0, &folder.file("near")).unwrap());
+    let taken = (0..30).filter(|n| hand_back(&sessions[n % 2], &format!("nobody's/{n}"))).count();
+    assert_eq!(taken, 5);
+    assert_eq!(node.status(0).0.refused_back, 25);
+    assert_eq!(node.counts().0, 5);
+    // Others find room, and what is gone makes room.
+    let library = Library::connect(&app.0, folder.file("near")).unwrap();
+    library.create_area(&Area { name: "sound".into(), size: 64, histories: 1 }).unwrap();
+    library.destroy_area("nobody's/0").unwrap();
+    assert!(hand_back(&sessions[0], "one more") && !hand_back(&sessions[1], "too many"));
+}
+
 /// A node with a server in a process of its own, one that reads, and an area that has nothing to do with what goes on.
 struct Scene {
     server: Victim,

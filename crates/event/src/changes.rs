@@ -11,6 +11,7 @@ use crate::filter::{Compiled, Filter};
 use crate::kernel::Leaving;
 use crate::modules::{Rack, Row};
 use crate::observer::Observer;
+use crate::placement::Placement;
 use crate::registry::{Entry, Registry};
 use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
 use crate::view::View;
@@ -18,6 +19,7 @@ use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::{Busy, PiGuard};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,7 @@ impl<R: Rack> Core<R> {
             registry.next = registry.next.wrapping_add(1).max(1);
             let id = registry.next;
             let kernel = self.kernel.clone();
+            consumer.placed(placement.priority);
             let connection = Arc::new(Connection::new(
                 id,
                 qos.name,
@@ -76,6 +79,7 @@ impl<R: Rack> Core<R> {
                 }
                 return Err(error);
             }
+            self.put_where_scheduled(registry);
             Ok(id)
         });
         match connected {
@@ -88,6 +92,16 @@ impl<R: Rack> Core<R> {
             Err(error) => {
                 self.scheduler.leave(admitted);
                 Err(error)
+            }
+        }
+    }
+
+    /// Who comes in may move those who are there.
+    fn put_where_scheduled(&self, registry: &Registry) {
+        let places: BTreeMap<u64, Placement> = self.scheduler.placements().into_iter().collect();
+        for entry in registry.consumers.values() {
+            if let Some(placement) = places.get(&entry.admitted) {
+                entry.connection.put_at(placement);
             }
         }
     }

@@ -33,10 +33,11 @@ impl Channel {
     pub fn new(config: Config) -> Result<Channel, StartError> {
         let (configuration, strategy, setup) =
             (config.configuration, config.strategy, config.threads.clone());
+        let count = config.levels.len();
         let core = Core::start(config, Replaceable::default())?;
         let channel = Channel { core };
         let row = channel.row(configuration, strategy, &setup)?;
-        channel.core.install(row, Deadline::NONE).map_err(|_| StartError::NoLevels)?;
+        channel.core.install(row, Deadline::NONE).map_err(|_| StartError::Levels { count })?;
         Ok(channel)
     }
 
@@ -168,6 +169,12 @@ impl<R: Rack> Channel<R> {
     /// What happened in the channel that no single consumer's counts say.
     pub fn totals(&self) -> Totals {
         self.core.kernel.totals.read()
+    }
+
+    /// A supplier at the other end of a network was removed.
+    #[cfg(not(loom))]
+    pub(crate) fn lost_supplier(&self) {
+        crate::counters::count(&self.core.kernel.totals.suppliers_lost);
     }
 
     /// Serves the most urgent push that waits, on this thread, if the dispatching is driven by hand. Says whether there was one.

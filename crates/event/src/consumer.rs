@@ -1,6 +1,7 @@
 //! What stands at the other end of a connection.
 
 use crate::event::Event;
+use isorb_rt::priority::Priority;
 use std::fmt;
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ pub trait PushConsumer: Send + Sync {
     fn rest(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Where the scheduler has put it: as it connects, and again whenever that changes. Those who connect wait until it returns.
+    fn placed(&self, _priority: Priority) {}
 
     /// The channel has disconnected it, and will not call again.
     fn disconnected(&self) {}

@@ -8,7 +8,7 @@ use crate::connection::{Connection, Fate};
 use crate::correlation::Registration;
 use crate::counters::{Me, count, me};
 use crate::designator;
-use crate::dispatch::{Dispatch, Route, ThreadSetup, Work};
+use crate::dispatch::{Dispatch, MAX_LEVELS, Route, ThreadSetup, Work};
 use crate::error::StartError;
 use crate::event::{Current, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
@@ -59,8 +59,9 @@ fn processors(trace_threads: usize) -> usize {
 impl<R: Rack> Core<R> {
     pub(crate) fn start(config: Config, rack: R) -> Result<Arc<Core<R>>, StartError> {
         let levels = config.levels;
-        if levels.is_empty() || levels.len() > 64 || !levels.windows(2).all(|pair| pair[0] < pair[1]) {
-            return Err(StartError::NoLevels);
+        let ascend = levels.windows(2).all(|pair| pair[0] < pair[1]);
+        if levels.is_empty() || levels.len() > MAX_LEVELS || !ascend {
+            return Err(StartError::Levels { count: levels.len() });
         }
         let setup = config.threads.for_levels(&levels);
         let limits = config.limits;

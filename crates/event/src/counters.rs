@@ -62,6 +62,8 @@ counters! {
     too_large,
     /// Events that their supplier had not declared.
     undeclared,
+    /// Suppliers at the other end of a network that were removed since they did not answer.
+    suppliers_lost,
 }
 
 #[inline]

@@ -10,7 +10,10 @@ use std::fmt;
 #[non_exhaustive]
 pub enum StartError {
     /// No level of priority, more than 64, or not in ascending order.
-    NoLevels,
+    Levels {
+        /// So many were given.
+        count: usize,
+    },
     /// The events that may wait take more memory than there is: [`Limits::events`](crate::Limits::events) times
     /// [`payload`](crate::Limits::payload).
     Memory,
@@ -79,9 +82,11 @@ impl From<NotAdmitted> for ConnectError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::NoLevels => {
-                f.write_str("a channel has 1 to 64 levels of priority, in ascending order")
-            }
+            StartError::Levels { count } => write!(
+                f,
+                "a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; a schedule has one for each period, \
+                 deadline or priority that is different, under edf and mlf one"
+            ),
             StartError::Memory => f.write_str(
                 "the events that may wait take more memory than there is: fewer of them, or less data in each",
             ),

@@ -115,6 +115,12 @@ pub trait RunTimeScheduler: Send + Sync {
 
     /// The consumer that was admitted under this number is gone.
     fn leave(&self, number: u64);
+
+    /// Where those go now that were admitted before, by their numbers: asked for after each admission, and they are put there. Empty,
+    /// unless implemented: nobody is ever moved.
+    fn placements(&self) -> Vec<(u64, Placement)> {
+        Vec::new()
+    }
 }
 
 /// No scheduler: everybody is put where they say, and everybody is admitted.

@@ -49,6 +49,8 @@ pub use isorb_cdr::{Arg, Fixed, LongDouble, WChar, WString};
 pub use isorb_giop::{Completion, Kind, SystemException, minor};
 pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
+#[doc(hidden)]
+pub use log::note;
 pub use naming::Naming;
 pub use object::Object;
 pub use orb::{Orb, ServedConnection};

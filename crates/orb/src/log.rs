@@ -9,9 +9,9 @@ const PER_SECOND: u64 = 10;
 /// Second (upper bits) and lines in it (lower eight).
 static RECENT: AtomicU64 = AtomicU64::new(0);
 
-/// Writes one line to standard error, unless there were too many of late or `ISORB_LOG=off`.
+/// Writes one line to standard error (for the services on the ORB as well), unless there were too many of late or `ISORB_LOG=off`.
 #[cold]
-pub(crate) fn note(text: fmt::Arguments<'_>) {
+pub fn note(text: fmt::Arguments<'_>) {
     let second = isorb_rt::time::now_ns() / 1_000_000_000;
     let before = RECENT.load(Ordering::Relaxed);
     let lines = if before >> 8 == second { before & 0xff } else { 0 };

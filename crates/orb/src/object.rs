@@ -11,9 +11,10 @@ use isorb_giop::component::ORB_TYPE_OMNIORB;
 use isorb_giop::message::RequestHead;
 use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A reference to a CORBA object, here or elsewhere. Cheap to clone; never nil.
 ///
@@ -24,14 +25,24 @@ pub struct Object(Arc<Inner>);
 struct Inner {
     orb: Orb,
     ior: Arc<Ior>,
-    binding: Arc<PiMutex<Binding>>,
+    binding: Arc<Bound>,
     policies: Policies,
     /// Whether any of them is set: looked at in each call.
     sets_policies: bool,
     rt_overrides: Overrides,
 }
 
-/// Where calls go at present. Shared by all clones, whatever their policies.
+/// Where calls go. Shared by all clones, whatever their policies.
+#[derive(Default)]
+struct Bound {
+    /// Where the first call went. Mostly nothing changes afterwards, and calls neither lock nor count for it.
+    first: OnceLock<Arc<Target>>,
+    /// Whether calls have gone, or will go, elsewhere since.
+    changed: AtomicBool,
+    now: PiMutex<Binding>,
+}
+
+/// Where calls go at present.
 #[derive(Default)]
 struct Binding {
     target: Option<Arc<Target>>,
@@ -244,26 +255,31 @@ impl Object {
         orb.owns(&self.0.ior)
     }
 
-    /// Where calls go now.
+    /// Where calls go now, borrowed where they have always gone there.
     #[inline(always)]
-    pub(crate) fn target(&self) -> Result<Arc<Target>> {
-        let bound = self.0.binding.lock().target.clone();
-        match bound {
-            Some(target) => Ok(target),
-            None => self.bind(),
+    pub(crate) fn bound(&self) -> Result<Cow<'_, Arc<Target>>> {
+        let bound = &self.0.binding;
+        if !bound.changed.load(Ordering::Acquire)
+            && let Some(target) = bound.first.get()
+        {
+            return Ok(Cow::Borrowed(target));
         }
+        self.target().map(Cow::Owned)
     }
 
-    /// Finds out where calls go.
+    /// Where calls go now.
     #[cold]
-    fn bind(&self) -> Result<Arc<Target>> {
-        let mut binding = self.0.binding.lock();
+    pub(crate) fn target(&self) -> Result<Arc<Target>> {
+        let bound = &self.0.binding;
+        let mut binding = bound.now.lock();
         if let Some(target) = &binding.target {
             return Ok(target.clone());
         }
         let ior = binding.moved.as_ref().unwrap_or(&self.0.ior);
         let target = Arc::new(resolve(&self.0.orb, ior, false)?);
         binding.target = Some(target.clone());
+        // Of several in turn the first stays, which `changed` says by then.
+        _ = bound.first.set(target.clone());
         Ok(target)
     }
 
@@ -271,7 +287,8 @@ impl Object {
     pub(crate) fn forward(&self, ior: &Ior, permanent: bool) -> Result<()> {
         let ior = Arc::new(ior.clone());
         let target = Arc::new(resolve(&self.0.orb, &ior, !permanent)?);
-        let mut binding = self.0.binding.lock();
+        let mut binding = self.0.binding.now.lock();
+        self.0.binding.changed.store(true, Ordering::Release);
         if permanent {
             binding.moved = Some(ior);
         }
@@ -281,8 +298,9 @@ impl Object {
 
     /// After a failure at `target`: back to where the reference says. `true` when a forward had led to `target`.
     pub(crate) fn forget_forward(&self, target: &Arc<Target>) -> bool {
-        let mut binding = self.0.binding.lock();
+        let mut binding = self.0.binding.now.lock();
         if binding.target.as_ref().is_some_and(|now| Arc::ptr_eq(now, target)) {
+            self.0.binding.changed.store(true, Ordering::Release);
             binding.target = None;
         }
         target.forwarded

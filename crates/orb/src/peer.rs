@@ -7,7 +7,7 @@ use crate::transports::Route;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
-use isorb_rt::time::{Deadline, now_ns};
+use isorb_rt::time::Deadline;
 use isorb_transport::Unprotected;
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -93,7 +93,7 @@ fn sweep(known: &mut Known) -> Vec<Arc<Connection>> {
     unused
 }
 
-/// A connection that rested longer is looked at before a request is trusted to it, in nanoseconds.
+/// A connection that rested longer, give or take a tick of the kernel's clock, is looked at before a request is trusted to it, in nanoseconds.
 const REST_NS: u64 = 10_000_000;
 
 /// One server, by the routes to it in order of preference.
@@ -118,8 +118,10 @@ struct Connections {
 /// What a call asks of the connection that it is given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
+    /// When the call began, in nanoseconds; may be a tick of the kernel's clock ago.
+    pub began: u64,
     pub deadline: Deadline,
-    /// How long the call may take in all; the deadline lies that long after its start.
+    /// How long the call may take in all.
     pub timeout: Timeout,
     /// Whether a lost connection may be replaced.
     pub reconnect: bool,
@@ -130,16 +132,6 @@ pub(crate) struct Wish {
 impl Connections {
     fn full(&self, orb: &Orb) -> bool {
         self.open.len() + self.opening >= orb.config().connections_per_server.max(1)
-    }
-}
-
-impl Wish {
-    /// When the call began, as far as that costs nothing to know.
-    fn began_ns(&self) -> u64 {
-        match self.deadline.as_ns() {
-            Some(deadline) if self.timeout != Timeout::NONE => deadline.saturating_sub(self.timeout.as_ns()),
-            _ => now_ns(),
-        }
     }
 }
 
@@ -167,17 +159,20 @@ impl Peer {
     /// One PI lock; after a rest one receive system call that does not wait. Connects, or waits for another call that does, on
     /// a first call.
     pub fn lease(&self, orb: &Orb, wish: Wish) -> Result<Lease> {
-        let began = wish.began_ns();
         let rest = if wish.wary { 0 } else { REST_NS };
         loop {
             let connections = self.connections.lock();
             if let Some(first) = connections.open.first()
                 && first.in_flight.load(Ordering::Relaxed) == 0
                 && first.is_open()
+                && !first.bidirectional.load(Ordering::Acquire)
             {
-                let lease = Lease::new(first.clone(), false);
+                // Nobody counts down from nothing, and who counts up does so under this lock: only one with bidirectional GIOP has
+                // more than one peer.
+                first.in_flight.store(1, Ordering::Relaxed);
+                let lease = Lease { connection: first.clone(), waited: false };
                 drop(connections);
-                if !lease.rested(began, rest) || lease.still_open() {
+                if !lease.rested(wish.began, rest) || lease.still_open() {
                     return Ok(lease);
                 }
                 continue;
@@ -205,7 +200,7 @@ impl Peer {
             }
             let lease = Lease::new(best.clone(), false);
             drop(connections);
-            if !lease.rested(began, rest) || lease.still_open() {
+            if !lease.rested(wish.began, rest) || lease.still_open() {
                 return Ok(lease);
             }
         }

@@ -3,7 +3,7 @@
 //! An effective value is that of the object reference, else of the thread, else of the ORB. Time is measured on the monotonic
 //! clock: a change of the wall clock neither shortens nor lengthens a time-out.
 
-use isorb_rt::time::{Deadline, now_ns};
+use isorb_rt::time::Deadline;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -113,16 +113,11 @@ impl Timeout {
         Timeout::from(timeout.filter(|timeout| !timeout.is_zero()))
     }
 
-    /// The point at which it is over when it begins now.
+    /// The time now, in nanoseconds, and the point at which it is over when it begins now: one of a second or more may end a tick of the
+    /// kernel's clock late.
     #[inline]
-    pub fn deadline(self) -> Deadline {
-        if self == Timeout::NONE { Deadline::NONE } else { Deadline::at_ns(now_ns().saturating_add(self.0)) }
-    }
-
-    /// In nanoseconds; `u64::MAX` for none.
-    #[inline]
-    pub fn as_ns(self) -> u64 {
-        self.0
+    pub fn begin(self) -> (u64, Deadline) {
+        Deadline::from_now(self.0)
     }
 
     #[inline]
@@ -186,8 +181,18 @@ impl SharedPolicies {
     pub fn effective(&self) -> Effective {
         Effective {
             timeout: self.request_timeout.effective().min(self.round_trip_timeout.effective()),
-            rebind: self.rebind().unwrap_or_default(),
-            sync_scope: self.sync_scope().unwrap_or_default(),
+            // With the defaults for 0 at once, and not by way of an option: each call asks.
+            rebind: match self.rebind.load(Ordering::Relaxed) {
+                0 | 1 => Rebind::Transparent,
+                2 => Rebind::NoRebind,
+                _ => Rebind::NoReconnect,
+            },
+            sync_scope: match self.sync_scope.load(Ordering::Relaxed) {
+                1 => SyncScope::None,
+                0 | 2 => SyncScope::WithTransport,
+                3 => SyncScope::WithServer,
+                _ => SyncScope::WithTarget,
+            },
         }
     }
 

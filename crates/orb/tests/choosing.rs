@@ -13,6 +13,9 @@ use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
 use isorb_giop::component::{Component, TAG_PLACE};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -215,6 +218,55 @@ fn what_was_added_comes_before_tcp_or_where_the_order_says() {
     assert_eq!(far.ping().unwrap_err().kind, Kind::InvObjref);
     assert_eq!(with(preferring(&["mein"])).unwrap_err().kind, Kind::BadParam);
     server.shutdown(true).unwrap();
+}
+
+/// Of the reference that another user's process calls.
+const REFERENCE: &str = "ISORB_CHOOSING_REFERENCE";
+
+/// The other user's process: calls, says so, and stays until its standard input ends.
+#[test]
+fn the_other_user() {
+    let Ok(reference) = std::env::var(REFERENCE) else { return };
+    let far: EchoRef = Orb::with_config(patient()).resolve(&reference).unwrap();
+    assert_eq!(far.text("one").unwrap(), "one");
+    println!("called");
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+#[test]
+fn another_users_client_takes_what_is_left_to_it() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root can start a process of another user");
+    }
+    const NOBODY: u32 = 65534;
+    // Segments are for the same user whatever the sockets' permissions; unix sockets for who may open them.
+    for (socket_mode, by) in [(0o666, "unix"), (0o600, "tcp")] {
+        // Where every user may look.
+        let path =
+            |kind: &str| format!("{kind}:/tmp/isorb-choosing-{}-{socket_mode:o}-{kind}", std::process::id());
+        let endpoints = vec!["127.0.0.1:0".into(), path("unix"), path("segment")];
+        let transport = TransportConfig { socket_mode, ..TransportConfig::default() };
+        let (server, client, far, _) =
+            pair_with(Config { endpoints, transport, ..Config::default() }, Config::default());
+        // Of the same user, it takes segments.
+        assert_eq!(taken(&server, far.object().ior(), patient(), &[]), "segment");
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "the_other_user", "--nocapture"]).env(REFERENCE, far.object().to_string());
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(NOBODY);
+        let mut other = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
+        };
+        // To its end in the end, so that it may say what it likes.
+        let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("called")), "it did not get through");
+        assert_eq!(served(&server, 1), [by], "{socket_mode:o}");
+        drop(other.stdin.take());
+        lines.for_each(drop);
+        assert!(other.wait().unwrap().success());
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::rt::{Witness, far, server_with};
 use common::*;
 use isorb::generated::*;
 use isorb::{Config, Orb, Reference, TransportConfig};
@@ -209,6 +210,38 @@ fn noise_does_not_reach_a_servant_and_disturbs_nobody() {
         client.shutdown(true).unwrap();
         server.shutdown(true).unwrap();
     }
+}
+
+#[test]
+fn a_caller_keeps_its_place_while_it_is_served() {
+    let mut config = serving("udp:127.0.0.1:0;lane=4");
+    config.transport.udp_peers = 2;
+    let server = server_with(config);
+    let witness = Arc::new(Witness::default());
+    let near: EchoRef = server.root_poa().unwrap().activate(witness.clone()).unwrap();
+    let clients = [(); 2].map(|()| Orb::with_config(within(60_000)));
+    let callers = clients.each_ref().map(|client| far(client, &near));
+    std::thread::scope(|scope| {
+        let calls = callers.each_ref().map(|far| scope.spawn(|| far.sleep(7)));
+        witness.await_inside(2);
+        // Longer than who is owed nothing keeps its place; then more senders than there are places, of messages that are whole.
+        std::thread::sleep(Duration::from_millis(1_100));
+        let flood: Vec<_> = (0..8).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+        for stranger in &flood {
+            stranger.send_to(b"GIOP\x01\x02\x01\x02\0\0\0\0", address(&near)).unwrap();
+        }
+        let end = Instant::now() + Duration::from_secs(60);
+        while server.datagram_counts().dropped() < 8 {
+            assert!(Instant::now() < end, "{:?}: the flood is awaited", server.datagram_counts());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        witness.open(2);
+        for call in calls {
+            assert_eq!(call.join().unwrap(), Ok(7));
+        }
+    });
+    clients.iter().for_each(|client| client.shutdown(true).unwrap());
+    server.shutdown(true).unwrap();
 }
 
 #[test]

@@ -40,13 +40,31 @@ pub struct Promise {
     pub period: Nanos,
 }
 
-/// Why nothing is promised to an operation, with the numbers.
+/// Why nothing is promised to an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoPromise(pub String);
+pub enum NoPromise {
+    /// No operation has this handle.
+    Unknown(i32),
+    /// It is called, joins others or runs elsewhere.
+    NoEvents(String),
+    /// It would be late, or the whole schedule does not hold.
+    Late {
+        /// The operation, or its task.
+        name: String,
+        /// With the numbers.
+        why: String,
+    },
+}
 
 impl fmt::Display for NoPromise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            NoPromise::Unknown(handle) => write!(f, "no operation is registered as {handle}"),
+            NoPromise::NoEvents(name) => {
+                write!(f, "{name} has no events of its own: it is called, joins others or runs elsewhere")
+            }
+            NoPromise::Late { name, why } => write!(f, "{name} cannot be admitted: {why}"),
+        }
     }
 }
 
@@ -153,27 +171,22 @@ impl Compiled {
     /// [`NoPromise`]: there is no such operation, or it has no events of its own, or would be late.
     pub fn promise(&self, handle: i32) -> Result<Promise, NoPromise> {
         let there = place(handle).filter(|place| self.graph.get(*place).is_some());
-        let place = there.ok_or_else(|| NoPromise(format!("no operation is registered as {handle}")))?;
+        let place = there.ok_or(NoPromise::Unknown(handle))?;
         let operation = &self.graph.operations()[place];
         let fatal = self.schedule.anomalies.iter().find(|anomaly| anomaly.severity == Severity::Fatal);
         if let Some(fatal) = fatal {
-            return Err(NoPromise(format!("{} cannot be admitted: {}", operation.name, fatal.description)));
+            return Err(NoPromise::Late { name: operation.name.clone(), why: fatal.description.clone() });
         }
         let mut tasks = self.schedule.of(place).peekable();
         if tasks.peek().is_none() {
-            return Err(NoPromise(format!(
-                "{} has no events of its own: it is called, joins others or runs elsewhere",
-                operation.name
-            )));
+            return Err(NoPromise::NoEvents(operation.name.clone()));
         }
         let mut promise: Option<Promise> = None;
         for (scheduled, verdict) in tasks {
             let task = &scheduled.task;
             if !verdict.met() {
-                return Err(NoPromise(format!(
-                    "{} cannot be admitted: its response is {}, its deadline {}",
-                    task.name, verdict.response, verdict.deadline
-                )));
+                let why = format!("its response is {}, its deadline {}", verdict.response, verdict.deadline);
+                return Err(NoPromise::Late { name: task.name.clone(), why });
             }
             let (thread_priority, static_subpriority, level) =
                 self.said.get(place).copied().flatten().unwrap_or((
@@ -205,7 +218,7 @@ impl Compiled {
                 }
             }
         }
-        promise.ok_or_else(|| NoPromise(operation.name.clone()))
+        promise.ok_or_else(|| NoPromise::NoEvents(operation.name.clone()))
     }
 }
 
@@ -227,6 +240,10 @@ fn compute(scheduler: &SchedulerRef, priorities: RangeInclusive<u16>) -> Result<
     let (first, last) = (i32::from(*priorities.start()), i32::from(*priorities.end()));
     let (_, queues, anomalies) = scheduler.compute_scheduling(first, last).map_err(|error| match error {
         ComputeSchedulingError::System(error) => FetchError::System(error),
+        ComputeSchedulingError::INSUFFICIENT_THREAD_PRIORITY_LEVELS(_) => FetchError::Unschedulable(format!(
+            "the operations need more levels of urgency than the {} priorities from {first} to {last}",
+            priorities.len()
+        )),
         error => FetchError::Unschedulable(format!("the scheduler has no schedule: {error}")),
     })?;
     match queues.iter().map(|queue| queue.preemption_priority).max() {

@@ -13,6 +13,7 @@ use isorb_transport::{Listener, Wait};
 use rustls::ServerConnection;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Handshakes at a time.
 const PLACES: usize = 128;
@@ -20,6 +21,8 @@ const PLACES: usize = 128;
 const SILENT_GRACE_NS: u64 = 200_000_000;
 /// Whose handshake has taken so long gives way to another.
 const GRACE_NS: u64 = 1_000_000_000;
+/// Between two attempts at what the system refused.
+const AGAIN: Duration = Duration::from_millis(20);
 /// Of the listening socket; the others are places.
 const DOOR: u64 = PLACES as u64;
 
@@ -39,11 +42,13 @@ impl Guest {
 
 type Guests = [Option<Guest>; PLACES];
 
-/// From when on there is a place for another, in nanoseconds, and which.
-fn next_place(guests: &Guests) -> (u64, usize) {
-    let places = guests.iter().map(|guest| guest.as_ref().map_or(0, Guest::yields_from));
+/// From when on there is a place for another, in nanoseconds, and which, where no more than so many may be taken.
+fn next_place(guests: &Guests, allowed: usize) -> (u64, usize) {
+    let full = guests.iter().flatten().count() >= allowed;
+    let places = guests.iter().zip(0..).filter(|(guest, _)| !full || guest.is_some());
+    let places = places.map(|(guest, place)| (guest.as_ref().map_or(0, Guest::yields_from), place));
     // There are places.
-    places.zip(0..).min().unwrap_or_default()
+    places.min().unwrap_or_default()
 }
 
 pub(crate) struct Greeter {
@@ -58,15 +63,26 @@ impl Greeter {
     pub fn run(self) {
         let mut guests: Guests = [const { None }; PLACES];
         let mut events = Events::<16>::new();
-        // Level-triggered, and watched only while there is a place for who comes.
-        let mut open = self.poller.add(self.door.fd(), DOOR, Interest::READ, Trigger::Level).is_ok();
+        // Level-triggered, and watched only while there is a place for who comes. Tried again below where it fails.
+        let mut open = false;
         loop {
             let mut until =
                 guests.iter().flatten().fold(Deadline::NONE, |first, guest| first.earlier(guest.until));
             if !open {
-                until = until.earlier(Deadline::at_ns(next_place(&guests).0));
+                until = until.earlier(Deadline::at_ns(self.next_place(&guests).0));
             }
-            let Ok(ready) = self.poller.wait(&mut events, until) else { return };
+            let ready = match self.poller.wait(&mut events, until) {
+                Ok(ready) => ready,
+                // None is known. Should there be one, the door stays, and this thread does not take the processor.
+                Err(error) => {
+                    self.queue.note(format_args!("waiting for clients failed: {error}"));
+                    std::thread::sleep(AGAIN);
+                    if self.queue.is_closed() {
+                        return;
+                    }
+                    continue;
+                }
+            };
             for event in ready {
                 match event.token {
                     Poller::WAKE => return,
@@ -83,24 +99,33 @@ impl Greeter {
                     let _ = self.poller.delete(stream.fd());
                 }
             }
-            let free = next_place(&guests).0 <= now_ns();
+            let free = self.next_place(&guests).0 <= now_ns();
             if free != open {
-                open = free;
                 let fd = self.door.fd();
                 let changed = match free {
                     true => self.poller.add(fd, DOOR, Interest::READ, Trigger::Level),
                     false => self.poller.delete(fd),
                 };
-                if changed.is_err() {
-                    return;
+                match changed {
+                    Ok(()) => open = free,
+                    // Without memory for it, for one: the door is as it was, until the next attempt.
+                    Err(error) => {
+                        self.queue.note(format_args!("the door cannot be watched now: {error}"));
+                        std::thread::sleep(AGAIN);
+                    }
                 }
             }
         }
     }
 
+    /// Connections that there may be and handshakes have one limit.
+    fn next_place(&self, guests: &Guests) -> (u64, usize) {
+        next_place(guests, self.queue.places())
+    }
+
     fn welcome(&self, guests: &mut Guests) {
         let now = now_ns();
-        let (from, place) = next_place(guests);
+        let (from, place) = self.next_place(guests);
         if from > now {
             return;
         }
@@ -109,7 +134,7 @@ impl Greeter {
             // Gone again, or no descriptor is left: whoever is next is told by the next event.
             Err(error) => {
                 if error.kind() != io::ErrorKind::WouldBlock {
-                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    std::thread::sleep(AGAIN);
                 }
                 return;
             }

@@ -6,14 +6,14 @@ use isorb_rt::net::{Interest, Poller, wait_ready};
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
-use isorb_transport::{Listener, Stream, Wait};
+use isorb_transport::{Listener, Room, Stream, Wait};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Connections that may wait to be accepted.
 const WAITING: usize = 128;
@@ -29,6 +29,7 @@ pub(crate) struct Queue {
     bell: OwnedFd,
     closed: AtomicBool,
     failed: AtomicU64,
+    room: OnceLock<Room>,
 }
 
 impl Queue {
@@ -39,7 +40,16 @@ impl Queue {
             bell,
             closed: AtomicBool::new(false),
             failed: AtomicU64::new(0),
+            room: OnceLock::new(),
         })
+    }
+
+    /// How many handshakes there may be, at least one: what there is room for, less the connections that wait to be accepted.
+    pub fn places(&self) -> usize {
+        let Some(room) = self.room.get() else { return usize::MAX };
+        // Who was accepted between the two is counted twice, not never.
+        let waiting = self.ready.lock().len();
+        room.left().saturating_sub(waiting).max(1)
     }
 
     /// Hands a connection over; closes it when as many wait as may.
@@ -52,6 +62,11 @@ impl Queue {
             ready.push_back(stream);
         }
         self.ring();
+    }
+
+    /// Whether nobody accepts any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Takes note of a client that did not get in.
@@ -129,6 +144,11 @@ impl Listener for TlsListener {
             let _ = greeter.join();
         }
         self.queue.ready.lock().clear();
+    }
+
+    fn set_room(&self, room: Room) {
+        // The first stays.
+        let _ = self.queue.room.set(room);
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

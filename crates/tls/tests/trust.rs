@@ -4,8 +4,9 @@ mod common;
 
 use common::authority;
 use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
-use isorb_transport::{Stream, Tcp, Transport, Unprotected, Wait};
+use isorb_transport::{Room, Stream, Tcp, Transport, Unprotected, Wait};
 use std::io::{ErrorKind, IoSlice};
+use std::net::TcpStream;
 use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
@@ -189,6 +190,39 @@ fn who_does_not_finish_gives_way_to_who_comes() {
     for _ in 0..3 {
         client.connect(listener.address(), PATIENCE).unwrap();
         listener.accept(Wait::Block).unwrap();
+    }
+}
+
+/// Those that the server has not closed.
+fn alive(crowd: &[TcpStream]) -> usize {
+    let waits =
+        |stream: &&TcpStream| stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+    crowd.iter().filter(waits).count()
+}
+
+#[test]
+fn no_more_handshakes_are_under_way_than_connections_are_let_in() {
+    let ours = authority();
+    for (room, stay) in [(Some(3), 3), (Some(0), 1), (None, 20)] {
+        let config =
+            TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
+        let listener = tls(config).listen("127.0.0.1:0").unwrap();
+        if let Some(room) = room {
+            listener.set_room(Room::new(move || room));
+        }
+        let connect = |_| {
+            let stream = TcpStream::connect(listener.address()).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        };
+        let crowd: Vec<_> = (0..20).map(connect).collect();
+        // Behind all of them, by whose handshake they are all accepted.
+        let client = tls(ours.member("client").unwrap());
+        client.connect(listener.address(), PATIENCE).unwrap();
+        listener.accept(Wait::Block).unwrap();
+        // The client had the place of one of them.
+        let stay = if room.is_some() { stay - 1 } else { stay };
+        assert_eq!(alive(&crowd), stay, "{room:?}");
     }
 }
 

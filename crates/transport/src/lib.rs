@@ -45,6 +45,7 @@ pub use unprotected::Unprotected;
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Whether an operation may block.
@@ -135,8 +136,37 @@ pub trait Listener: Send + Sync + Debug {
     /// Ends a blocked `accept` and refuses further connections.
     fn close(&self);
 
+    /// Says who knows how many more connections there may be, before the first comes. A listener that has something to do with a
+    /// connection before `accept` gives it out, such as a handshake, has no more of them under way than that, but always one, so that
+    /// who comes may get the place of another.
+    fn set_room(&self, room: Room) {
+        let _ = room;
+    }
+
     /// The descriptor to watch.
     fn fd(&self) -> BorrowedFd<'_>;
+}
+
+/// How many more connections there may be; asked by any thread.
+#[derive(Clone)]
+pub struct Room(Arc<dyn Fn() -> usize + Send + Sync>);
+
+impl Room {
+    /// As `left` says each time.
+    pub fn new(left: impl Fn() -> usize + Send + Sync + 'static) -> Room {
+        Room(Arc::new(left))
+    }
+
+    /// How many it is now.
+    pub fn left(&self) -> usize {
+        (self.0)()
+    }
+}
+
+impl Debug for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Room").field(&self.left()).finish()
+    }
 }
 
 /// One connection. All methods take `&self`: one thread may receive while another sends; two that do the same must

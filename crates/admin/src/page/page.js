@@ -165,6 +165,7 @@ const PAGES = {
       ['look-ups an event', count(s.lookups)],
       ['lost to their size', count(s.too_large)],
       ['not declared', count(s.undeclared)],
+      ['suppliers lost', count(s.suppliers_lost)],
       ['trace', s.tracing ? 'on' : 'off: no latencies'],
     ],
     tables: [table('consumers', 'Consumers', CONSUMERS, s.consumers)],

@@ -18,6 +18,7 @@ use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,6 +114,13 @@ pub struct Args {
     /// corbaloc::host/ScheduleService, or a reference.
     #[arg(long, value_name = "URL")]
     scheduler: Option<String>,
+    /// How many levels of priority it has for the operations of a scheduler and, the last, for all others (`--scheduler`); more where the schedule has
+    /// more when the channel starts.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u8).range(2..=64))]
+    levels: u8,
+    /// The CORBA priorities of the schedule, where the scheduler has none yet (`--scheduler`); else it keeps those that it has.
+    #[arg(long, value_name = "FIRST..LAST", default_value = "0..32767", value_parser = priorities)]
+    priorities: RangeInclusive<u16>,
     /// Its number in a federation, unique there; 0 for none.
     #[arg(long, default_value_t = 0)]
     id: u64,
@@ -166,13 +174,14 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
     let plain = isorb_event::Config::default();
     let (scheduler, levels) = match scheduler(args, &orb)? {
         None => (plain.scheduler.clone(), plain.levels.clone()),
-        Some(operations) => {
+        Some((operations, of)) => {
             if setup.mapping.is_none() {
                 eprintln!(
                     "isorb: warning: consumers are admitted as if threads were real-time ones, and these are not"
                 );
             }
-            let levels = operations.levels()?;
+            let levels =
+                operations.levels(usize::from(args.levels)).map_err(|error| format!("{of}: {error}"))?;
             (Arc::new(operations) as Arc<dyn RunTimeScheduler>, levels)
         }
     };
@@ -279,8 +288,8 @@ fn is_scheduled(args: &Args) -> bool {
     args.schedule.is_some() || args.scheduler.is_some()
 }
 
-/// Who admits consumers, where somebody is to.
-fn scheduler(args: &Args, orb: &Orb) -> Result<Option<RegisteredOperations>, Box<dyn Error>> {
+/// Who admits consumers, where somebody is to, and what he is called.
+fn scheduler(args: &Args, orb: &Orb) -> Result<Option<(RegisteredOperations, String)>, Box<dyn Error>> {
     if !is_scheduled(args) {
         return Ok(None);
     }
@@ -295,12 +304,24 @@ fn scheduler(args: &Args, orb: &Orb) -> Result<Option<RegisteredOperations>, Box
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
         let read = ScheduleFile::parse(&name, &text)?;
-        return Ok(Some(RegisteredOperations::of_file(&read, preemption)?));
+        return Ok(Some((RegisteredOperations::of_file(&read, preemption)?, name)));
     }
     let Some(url) = &args.scheduler else { return Ok(None) };
     let failed = |error: isorb::SystemException| format!("no scheduler at {url}: {error}");
     let scheduler: SchedulerRef = orb.resolve(url).map_err(failed)?;
-    Ok(Some(RegisteredOperations::of_scheduler(scheduler, 0..=32767, preemption)))
+    let operations = RegisteredOperations::of_scheduler(scheduler, args.priorities.clone(), preemption);
+    Ok(Some((operations, url.clone())))
+}
+
+/// CORBA priorities, from the least to the most urgent.
+fn priorities(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let wrong = || format!("{text}: give two priorities of 0 to 32767, as in 1..99");
+    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
+    let [first, last] = [first, last].map(|number| number.parse::<u16>().ok().filter(|n| *n <= 32767));
+    match (first, last) {
+        (Some(first), Some(last)) if first < last => Ok(first..=last),
+        _ => Err(wrong()),
+    }
 }
 
 /// Two addresses of one neighbourhood by datagrams.

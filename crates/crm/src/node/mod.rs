@@ -44,7 +44,7 @@ use dispatcher::Dispatcher;
 use isorb::{Kind, Orb, Policies, Reference};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -89,6 +89,8 @@ pub struct ServerConfig {
 pub struct Limits {
     /// Areas on this node.
     pub areas: usize,
+    /// Areas that one process hands back to a server that was restarted; so none can fill the node's places with areas that nobody made.
+    pub handed_back: usize,
     /// Bytes of all segments that this server made.
     pub bytes: usize,
     /// Processes with a session.
@@ -100,9 +102,16 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4,096 areas in 4 GiB, 1,024 processes, 65,536 attachments, 64 channels on the ORB's path.
+    /// 4,096 areas in 4 GiB, half of them from one process that hands them back; 1,024 processes, 65,536 attachments, 64 channels on the ORB's path.
     fn default() -> Limits {
-        Limits { areas: 4096, bytes: 4 << 30, sessions: 1024, attachments: 65_536, orb_channels: 64 }
+        Limits {
+            areas: 4096,
+            handed_back: 2048,
+            bytes: 4 << 30,
+            sessions: 1024,
+            attachments: 65_536,
+            orb_channels: 64,
+        }
     }
 }
 
@@ -154,6 +163,8 @@ pub(crate) struct Shared {
     dispatchers: Vec<Dispatcher>,
     tables: PiMutex<Tables>,
     admission: PiMutex<NodeAdmission>,
+    /// Nodes whose channels a thread is opening anew.
+    reopening: PiMutex<HashSet<String>>,
     /// Held while a group is looked for and made.
     grouping: PiMutex<()>,
     coordinator: Option<Ways<Glob_CommRef>>,
@@ -193,6 +204,7 @@ impl NodeServer {
             admission: PiMutex::new(NodeAdmission::new(&config.admission)),
             tables: PiMutex::new(Tables::default()),
             grouping: PiMutex::new(()),
+            reopening: PiMutex::default(),
             dispatchers,
             coordinator: coordinator.map(|glob| Ways::of(&glob, config.answer, Arc::default())),
             best: PiMutex::new(HashMap::new()),
@@ -313,7 +325,7 @@ impl Shared {
     }
 
     /// Twice a second: has a silent node come back? Every other second: do the nodes live that are pushed to? In a thread of its own, because calls to nodes that are gone take their time.
-    fn keep_channels(&self) {
+    fn keep_channels(self: &Arc<Self>) {
         let mut round = 0_u32;
         let mut unanswered = HashMap::new();
         while !self.stop.load(Ordering::Acquire) {
@@ -335,6 +347,7 @@ impl Shared {
             std::thread::sleep(Duration::from_millis(50));
             round = round.wrapping_add(1);
             self.orb_replicas.look(now_ns());
+            self.end_leaving();
             if !round.is_multiple_of(20) {
                 continue;
             }

@@ -12,7 +12,9 @@ use crate::memory::{Geometry, Segment, Writer};
 use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
+use isorb::Reference;
 use isorb_rt::time::now_ns;
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -278,7 +280,8 @@ impl Shared {
     }
 
     /// Opens channels anew whose writer's node was silent and is there again: its server was restarted, and knows nothing of them.
-    pub(super) fn reopen_silent(&self) {
+    /// A thread a node, so that one that hangs keeps no other's waiting.
+    pub(super) fn reopen_silent(self: &Arc<Self>) {
         let mut silent: Vec<(String, Arc<Replica>)> = Vec::new();
         for ticket in self.tables.lock().tickets.values() {
             if let What::Replica(replica) = &ticket.what
@@ -288,7 +291,30 @@ impl Shared {
                 silent.push((ticket.area.clone(), replica.clone()));
             }
         }
+        let mut by_node: HashMap<String, Vec<(String, Arc<Replica>)>> = HashMap::new();
         for (name, before) in silent {
+            let node = before.server.best().object().to_string();
+            by_node.entry(node).or_default().push((name, before));
+        }
+        for (node, replicas) in by_node {
+            if !self.reopening.lock().insert(node.clone()) {
+                // Whoever let go of one meanwhile left it to us.
+                replicas.into_iter().for_each(|(_, before)| self.close_unused(before));
+                continue;
+            }
+            let (shared, done) = (self.clone(), node.clone());
+            let reopen = move || {
+                shared.reopen_all(replicas);
+                shared.reopening.lock().remove(&done);
+            };
+            if super::named("crm-reopen", reopen).is_err() {
+                self.reopening.lock().remove(&node);
+            }
+        }
+    }
+
+    fn reopen_all(&self, replicas: Vec<(String, Arc<Replica>)>) {
+        for (name, before) in replicas {
             if !self.stop.load(Ordering::Acquire)
                 && let Some(replica) = self.reopen(&name, &before)
             {

@@ -12,7 +12,7 @@ use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::time::Deadline;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::{UCred, sockopt::socket_peercred};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -42,7 +42,7 @@ impl Shared {
     }
 
     fn welcome(&self, socket: OwnedFd) -> Result<(), Errno> {
-        let peer = socket_peercred(&socket)?.uid;
+        let UCred { uid: peer, pid: process, .. } = socket_peercred(&socket)?;
         if peer != rustix::process::geteuid() && !peer.is_root() {
             return Err(Errno::ACCESS);
         }
@@ -53,7 +53,7 @@ impl Shared {
                 return Err(Errno::MFILE);
             }
             let number = tables.session_number();
-            tables.sessions.insert(number, Session { socket: socket.clone() });
+            tables.sessions.insert(number, Session { socket: socket.clone(), process });
             number
         };
         let greet = || {
@@ -76,7 +76,9 @@ impl Shared {
         };
         match passing::receive(&*socket) {
             Ok(Some(message)) if message.kind == Kind::HandBack => {
+                let is_writer = message.number != ONLY_READ;
                 let (ticket, bell) = self.adopt(session, message).unzip();
+                self.tables.lock().refused_back += u64::from(is_writer && ticket.is_none());
                 let bell = bell.as_ref().map(AsFd::as_fd);
                 let _ = passing::send(&*socket, Kind::Adopted, ticket.unwrap_or(0), "", bell.as_slice());
             }
@@ -136,8 +138,9 @@ impl Shared {
         let known = {
             let tables = self.tables.lock();
             let limits = &self.config.limits;
-            let fits =
-                tables.areas.len() < limits.areas && tables.bytes + geometry.total_bytes() <= limits.bytes;
+            let fits = tables.areas.len() < limits.areas
+                && tables.bytes + geometry.total_bytes() <= limits.bytes
+                && tables.handed_back_by(session) < limits.handed_back;
             match tables.areas.get(&what.name) {
                 Some(entry) if entry.segment.same_file(&segment) => true,
                 Some(_) => return None,
@@ -169,12 +172,13 @@ impl Shared {
             }
             Some(false) | None => return None,
         }
+        let adopted_from = tables.sessions.get(&session).map(|session| session.process);
         let entry = tables.areas.entry(name.clone()).or_insert(AreaEntry {
             what,
             segment,
             writer: None,
             promised: WriterQoS::default(),
-            adopted: true,
+            adopted_from,
         });
         if message.number == ONLY_READ {
             return None;
@@ -196,7 +200,9 @@ impl Shared {
     /// Areas that were handed back by readers, and whose writer ended while there was no server to notice it.
     pub(super) fn look_for_dead_writers(&self) {
         let tables = self.tables.lock();
-        for entry in tables.areas.values().filter(|entry| entry.adopted && entry.writer.is_none()) {
+        for entry in
+            tables.areas.values().filter(|entry| entry.adopted_from.is_some() && entry.writer.is_none())
+        {
             let segment = &entry.segment;
             if segment.state() == Some(State::Open) && segment.has_writer() == Ok(false) {
                 let _ = segment.set_state(State::WriterGone);

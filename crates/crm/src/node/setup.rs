@@ -9,10 +9,12 @@ use crate::memory::{Geometry, Segment, State};
 use crate::passing::{self, Kind};
 use crate::steps::{Step, step};
 use isorb_rt::Errno;
+use isorb_rt::time::Deadline;
 use rustix::fd::AsFd;
 use rustix::net::RecvFlags;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 impl Shared {
     pub fn create_area(&self, session: u64, what: Area) -> Result<(), Error> {
@@ -43,7 +45,7 @@ impl Shared {
         match made {
             Ok(segment) => {
                 let promised = WriterQoS::default();
-                let entry = AreaEntry { what, segment, writer: None, promised, adopted: false };
+                let entry = AreaEntry { what, segment, writer: None, promised, adopted_from: None };
                 tables.areas.insert(entry.what.name.clone(), entry);
             }
             Err(error) => {
@@ -91,18 +93,23 @@ impl Shared {
         step(Step::DestroyTaken);
         entry.segment.set_state(State::Destroyed)?;
         step(Step::DestroyTold);
-        // Their readers hear it from the heartbeat that says so; then the agents go.
-        std::thread::sleep(std::time::Duration::from_nanos(
-            self.config.dispatcher.plane.heartbeat_ns * 3 / 2,
-        ));
-        for channel in channels {
-            self.end(channel);
-        }
+        // Their readers hear it from the heartbeat that says so; then the agents go. Nobody waits for that here.
+        let told = Duration::from_nanos(self.config.dispatcher.plane.heartbeat_ns * 3 / 2);
+        let told = Deadline::after(told);
+        self.tables.lock().leaving.extend(channels.into_iter().map(|channel| (told, channel)));
         if let Some(coordinator) = &self.coordinator {
             coordinator.call(|glob| glob.unregister_area(&self.config.name, name))?;
         }
         step(Step::DestroyEnded);
         Ok(())
+    }
+
+    /// Ends the agents of areas that were destroyed, once their readers have heard of it.
+    pub(super) fn end_leaving(&self) {
+        let gone: Vec<_> = self.tables.lock().leaving.extract_if(.., |(told, _)| told.is_past()).collect();
+        for (_, channel) in gone {
+            self.end(channel);
+        }
     }
 
     pub fn map_writer(&self, session: u64, name: &str, qos: WriterQoS) -> Result<u64, Error> {

@@ -25,6 +25,8 @@ pub struct NodeStatus {
     pub link: (f64, f64),
     /// How often a push agent looked for a value because its area's writer rang.
     pub looks: u64,
+    /// Writers' areas that were handed back and not taken: too many of one process, no room, or another's by now.
+    pub refused_back: u64,
     /// The areas of this node, by name.
     pub areas: Vec<AreaStatus>,
     /// The areas of other nodes that are read here, by name.
@@ -187,7 +189,7 @@ impl Shared {
         };
         let mut areas = Vec::new();
         let mut replicas = Vec::new();
-        let (sessions, bytes, left_out) = {
+        let (sessions, bytes, refused_back, left_out) = {
             let tables = shared.tables.lock();
             let mut readers: HashMap<&str, usize> = HashMap::new();
             let mut remote: HashMap<*const Replica, (&str, &Arc<Replica>, usize)> = HashMap::new();
@@ -236,7 +238,7 @@ impl Shared {
                 datagrams: replica.datagrams,
                 handle: replica.handle,
             }));
-            (tables.sessions.len(), tables.bytes, left_out)
+            (tables.sessions.len(), tables.bytes, tables.refused_back, left_out)
         };
         let config = &shared.config;
         let status = NodeStatus {
@@ -246,6 +248,7 @@ impl Shared {
             guaranteed,
             cpu: (cpu, config.admission.cpu_share),
             link: (link, config.admission.link_share),
+            refused_back,
             looks: shared.dispatchers.iter().map(Dispatcher::looks).sum(),
             areas,
             replicas,

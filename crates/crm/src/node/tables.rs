@@ -7,7 +7,9 @@ use crate::admission::Grant;
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
 use crate::plane::{PushKey, ReceiveStats};
+use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
+use rustix::process::Pid;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -25,7 +27,11 @@ pub(super) struct Tables {
     pub groups: Vec<Group>,
     /// Pushes to other nodes, by handle.
     pub channels: HashMap<u64, Channel>,
+    /// Pushes of areas that were destroyed, until their readers have heard it.
+    pub leaving: Vec<(Deadline, Channel)>,
     pub bytes: usize,
+    /// Areas that were not taken back.
+    pub refused_back: u64,
     /// Push agents that have ended: their dispatching thread, number and name, for records of them.
     pub closed: VecDeque<(usize, u32, String)>,
     last: u64,
@@ -42,13 +48,15 @@ pub(super) struct AreaEntry {
     pub writer: Option<u64>,
     /// What the writer promised; kept when it is gone.
     pub promised: WriterQoS,
-    /// A server before us made it, and it was handed back.
-    pub adopted: bool,
+    /// A server before us made it, and this process handed it back.
+    pub adopted_from: Option<Pid>,
 }
 
 #[derive(Debug)]
 pub(super) struct Session {
     pub socket: Arc<OwnedFd>,
+    /// Whose it is.
+    pub process: Pid,
 }
 
 #[derive(Debug)]
@@ -155,6 +163,12 @@ impl Channel {
 }
 
 impl Tables {
+    /// Areas that the process of a session has handed back.
+    pub fn handed_back_by(&self, session: u64) -> usize {
+        let Some(process) = self.sessions.get(&session).map(|session| session.process) else { return 0 };
+        self.areas.values().filter(|entry| entry.adopted_from == Some(process)).count()
+    }
+
     /// What the writer of an area rings, if it has one.
     pub fn bell_of(&self, area: &str) -> Option<&Bell> {
         let ticket = self.areas.get(area)?.writer?;

@@ -1,5 +1,6 @@
 //! A connected consumer: its queue, and how it is called.
 
+mod place;
 mod traced;
 
 use crate::batch::{Batch, Item, Queued};
@@ -18,6 +19,7 @@ use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use isorb_rt::sync::{EventCount, PiMutex};
 use isorb_rt::time::Deadline;
+use place::Place;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,10 +57,11 @@ pub(crate) struct Connection {
     /// Apart from the others, since it is raised by every event.
     pushed: Tally,
     latencies: Option<Box<Counted>>,
-    placement: Placement,
+    place: Place,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
+    only_anys: bool,
     queue: PiMutex<Queue>,
     room: EventCount,
     /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
@@ -109,8 +112,9 @@ impl Connection {
             counters: Counters::default(),
             pushed: Tally::default(),
             latencies: kernel.latencies.then(|| Box::new(Counted::new())),
-            placement,
+            place: Place::new(&placement),
             consumer,
+            only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,
             queue: PiMutex::new(Queue { waiting, told: false }),
             room: EventCount::new(),
@@ -128,7 +132,16 @@ impl Connection {
     }
 
     pub(crate) fn priority(&self) -> Priority {
-        self.placement.priority
+        self.place.priority()
+    }
+
+    /// The scheduler has put it here. What waits is served where it was; whoever was demoted stays so.
+    pub(crate) fn put_at(&self, placement: &Placement) {
+        let before = self.kernel.level(self.place.priority());
+        self.place.set(placement);
+        let level = self.kernel.level(placement.priority);
+        let _ = self.level.compare_exchange(before, level, Relaxed, Relaxed);
+        self.consumer.placed(placement.priority);
     }
 
     /// The dispatcher that it brought with it.
@@ -161,7 +174,7 @@ impl Connection {
     }
 
     pub(crate) fn deadline(&self) -> Option<std::time::Duration> {
-        self.placement.deadline
+        self.place.deadline().map(std::time::Duration::from_nanos)
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -276,6 +289,9 @@ impl Connection {
     }
 
     pub(crate) fn enqueue_one(&self, current: &Current<'_>, now: &mut u64) -> Fate {
+        if self.only_anys && current.event.data.any.is_empty() {
+            return Fate::Gone;
+        }
         match current.keep() {
             Ok(kept) => self.put(Queued::One(Item::Kept(kept)), now),
             Err(cause) => self.not_kept(cause, *now),
@@ -394,16 +410,14 @@ impl Connection {
     /// Where its next push stands among its priority; lower first.
     pub(crate) fn key(&self) -> u64 {
         let since = || self.queue.lock().waiting.front().map_or(0, |w| w.since);
-        let ns = |d: Option<std::time::Duration>| d.map_or(0, |d| d.as_nanos() as u64);
-        match self.placement.sub_priority {
-            SubPriority::Static(value) => (i64::from(i32::MAX) - i64::from(value)) as u64,
-            SubPriority::Deadline if self.placement.deadline.is_some() => {
-                since().saturating_add(ns(self.placement.deadline))
+        match (self.place.sub_priority(), self.place.deadline()) {
+            (SubPriority::Static(value), _) => (i64::from(i32::MAX) - i64::from(value)) as u64,
+            (SubPriority::Deadline, Some(deadline)) => since().saturating_add(deadline),
+            (SubPriority::Laxity, Some(deadline)) => {
+                let worst = self.place.worst_case().unwrap_or(0);
+                since().saturating_add(deadline).saturating_sub(worst)
             }
-            SubPriority::Laxity if self.placement.deadline.is_some() => since()
-                .saturating_add(ns(self.placement.deadline))
-                .saturating_sub(ns(self.placement.worst_case)),
-            SubPriority::Deadline | SubPriority::Laxity => u64::MAX,
+            (_, None) => u64::MAX,
         }
     }
 
@@ -443,7 +457,7 @@ impl Connection {
         let begin = *now;
         let trace = &self.kernel.trace;
         let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
-        let used = self.placement.worst_case.map(|worst| (worst, clock.cpu_ns()));
+        let used = self.place.worst_case().map(|worst| (worst, clock.cpu_ns()));
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
@@ -456,18 +470,17 @@ impl Connection {
         if let Some(latencies) = &self.latencies
             && self.kernel.trace.is_on()
         {
-            let deadline = self.placement.deadline.map(|deadline| deadline.as_nanos() as u64);
-            latencies.count(since, begin, *now, deadline);
+            latencies.count(since, begin, *now, self.place.deadline());
         }
-        if let Some(deadline) = self.placement.deadline {
-            let deadline = since.saturating_add(deadline.as_nanos() as u64);
+        if let Some(deadline) = self.place.deadline() {
+            let deadline = since.saturating_add(deadline);
             if *now > deadline {
                 count(&self.counters.missed);
                 self.record(What::Miss, *now, *now - deadline, deadline);
             }
         }
-        if let Some((worst, before)) = used {
-            let (used, declared) = (clock.cpu_ns().saturating_sub(before), worst.as_nanos() as u64);
+        if let Some((declared, before)) = used {
+            let used = clock.cpu_ns().saturating_sub(before);
             if used > declared {
                 self.overran(used, declared, *now);
             }

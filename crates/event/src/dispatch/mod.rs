@@ -7,6 +7,7 @@ mod strategy;
 mod upcall;
 
 pub use direct::Direct;
+pub(crate) use lane::MAX_LEVELS;
 pub use queued::Queued;
 pub use strategy::{Strategy, ThreadSetup};
 pub use upcall::yield_now;
@@ -29,6 +30,11 @@ pub trait Dispatch: Send + Sync + 'static {
     /// # Errors
     /// The work comes back when the dispatcher takes no more: it has been replaced.
     fn ready(&self, work: Work) -> Result<(), Work>;
+
+    /// Do its consumers take nothing but an event's any? Then others do not wait for them. Asked when one connects with it.
+    fn only_anys(&self) -> bool {
+        false
+    }
 
     /// So many consumers are connected: so many tokens there may be.
     fn reserve(&self, consumers: usize);

@@ -1,6 +1,7 @@
-//! Asks remote consumers whether they are still there, and removes those that are not.
+//! Asks remote consumers, suppliers and observers whether they are still there, and removes those that are not.
 
 use super::FaceOptions;
+use super::proxies::Proxies;
 use isorb::{Kind, Object, Policies, Result, SystemException};
 use isorb_rt::sync::{Parker, PiMutex};
 use isorb_rt::time::Deadline;
@@ -14,6 +15,11 @@ use std::time::Duration;
 pub(super) trait Connected: Send + Sync {
     /// Ends the connection.
     fn lost(&self);
+
+    /// Whether it was heard of since this was asked last; then it need not be asked.
+    fn was_heard(&self) -> bool {
+        false
+    }
 }
 
 /// So many are asked at a time.
@@ -24,6 +30,7 @@ pub(super) struct Control {
     next: PiMutex<u64>,
     limit: u32,
     timeout: Duration,
+    proxies: Arc<Proxies>,
     parker: Arc<Parker>,
     stopped: Arc<AtomicBool>,
 }
@@ -35,12 +42,13 @@ struct Watched {
 }
 
 impl Control {
-    pub(super) fn start(options: &FaceOptions) -> Result<Arc<Control>> {
+    pub(super) fn start(options: &FaceOptions, proxies: &Arc<Proxies>) -> Result<Arc<Control>> {
         let control = Arc::new(Control {
             watched: PiMutex::default(),
             next: PiMutex::default(),
             limit: options.pings.max(1),
             timeout: options.ping_timeout,
+            proxies: proxies.clone(),
             parker: Arc::default(),
             stopped: Arc::default(),
         });
@@ -81,8 +89,9 @@ impl Control {
     }
 
     /// Asks all, several at a time: those that do not answer take the others' time only where more than [`ASKING`] of them are. A round
-    /// takes no longer than the time-out for every [`ASKING`] peers.
+    /// takes no longer than the time-out for every [`ASKING`] peers. Proxies that nobody connects to are taken away as well.
     pub(super) fn check(&self) -> usize {
+        self.proxies.expire();
         let peers: Vec<(u64, Object)> =
             self.watched.lock().iter().map(|(number, watched)| (*number, watched.peer.clone())).collect();
         let (next, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -106,7 +115,8 @@ impl Control {
 
     /// Asks one. Says whether it was disconnected.
     fn ask(&self, number: u64, peer: &Object) -> bool {
-        let answer = peer.non_existent();
+        let heard = || self.watched.lock().get(&number)?.connected.upgrade().map(|it| it.was_heard());
+        let answer = if heard() == Some(true) { Ok(false) } else { peer.non_existent() };
         let mut watched = self.watched.lock();
         let Some(entry) = watched.get_mut(&number) else { return false };
         let gone = match answer {

@@ -6,38 +6,28 @@
 use super::FaceOptions;
 use super::any;
 use super::control::Connected;
+use super::cos_pull::{FromPull, ToPull};
 use super::options::Shared;
 use super::patience::Patience;
+use super::proxies::Slot;
 use super::standard::{cos_event_channel_admin as admin_idl, cos_event_comm as comm};
 use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
 use crate::channel::Channel;
 use crate::designator;
+use crate::dispatch::Dispatch;
 use crate::event::{Data, Event, Header};
 use crate::filter::Filter;
 use crate::{Failure, PushConsumer};
 use admin_idl::{
-    AlreadyConnected, proxy_pull_consumer::ConnectPullSupplierError,
-    proxy_pull_supplier::ConnectPullConsumerError, proxy_push_consumer::ConnectPushSupplierError,
+    AlreadyConnected, proxy_push_consumer::ConnectPushSupplierError,
     proxy_push_supplier::ConnectPushConsumerError,
 };
-use comm::{
-    Disconnected,
-    pull_supplier::{PullError, TryPullError},
-    push_consumer::PushError,
-};
+use comm::{Disconnected, push_consumer::PushError};
 use isorb::{Any, Completion, Kind, Object, Orb, Reference, Result, SystemException, Upcall};
-use isorb_rt::sync::{PiCondvar, PiMutex};
-use isorb_rt::time::Deadline;
-use std::collections::VecDeque;
+use isorb_rt::sync::PiMutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-/// How long a `pull` waits inside before it looks whether it still should.
-const PULL_SLICE: Duration = Duration::from_millis(200);
-/// How often a pull supplier is asked that had nothing.
-const PULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// A channel with the interfaces of the OMG's Event Service.
 pub struct StandardFace {
@@ -112,9 +102,13 @@ impl admin_idl::ConsumerAdmin for Consumers {
         &'u self,
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPushSupplierRef>> {
-        let proxy =
-            Arc::new_cyclic(|me| ToPush { shared: self.0.clone(), me: me.clone(), ends: Ends::default() });
-        let reference: admin_idl::ProxyPushSupplierRef = self.0.poa.activate(proxy)?;
+        let proxy = Arc::new_cyclic(|me| ToPush {
+            shared: self.0.clone(),
+            me: me.clone(),
+            slot: Slot::default(),
+            ends: Ends::default(),
+        });
+        let reference: admin_idl::ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 
@@ -122,12 +116,8 @@ impl admin_idl::ConsumerAdmin for Consumers {
         &'u self,
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPullSupplierRef>> {
-        let proxy = Arc::new(ToPull {
-            shared: self.0.clone(),
-            store: Arc::new(Store::new(self.0.options.quality.queue.max(1))),
-            ends: Ends::default(),
-        });
-        let reference: admin_idl::ProxyPullSupplierRef = self.0.poa.activate(proxy)?;
+        let proxy = ToPull::new(&self.0);
+        let reference: admin_idl::ProxyPullSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 }
@@ -139,8 +129,14 @@ impl admin_idl::SupplierAdmin for Suppliers {
         &'u self,
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPushConsumerRef>> {
-        let proxy = Arc::new(FromPush { shared: self.0.clone(), supplier: PiMutex::default() });
-        let reference: admin_idl::ProxyPushConsumerRef = self.0.poa.activate(proxy)?;
+        let proxy = Arc::new_cyclic(|me| FromPush {
+            shared: self.0.clone(),
+            me: me.clone(),
+            slot: Slot::default(),
+            heard: AtomicBool::new(false),
+            state: PiMutex::default(),
+        });
+        let reference: admin_idl::ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 
@@ -148,21 +144,15 @@ impl admin_idl::SupplierAdmin for Suppliers {
         &'u self,
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPullConsumerRef>> {
-        let proxy = Arc::new(FromPull { shared: self.0.clone(), asking: PiMutex::default() });
-        let reference: admin_idl::ProxyPullConsumerRef = self.0.poa.activate(proxy)?;
+        let proxy = FromPull::new(&self.0);
+        let reference: admin_idl::ProxyPullConsumerRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
-    }
-}
-
-fn retire(cx: Upcall<'_>) {
-    if let Some(poa) = cx.poa() {
-        let _ = poa.deactivate_object(cx.object_id());
     }
 }
 
 /// What a proxy of a consumer holds while it is connected.
 #[derive(Default)]
-struct Ends(PiMutex<EndsState>);
+pub(super) struct Ends(PiMutex<EndsState>);
 
 #[derive(Default)]
 struct EndsState {
@@ -173,11 +163,13 @@ struct EndsState {
 }
 
 impl Ends {
-    fn connect<E: From<AlreadyConnected> + From<SystemException>>(
+    /// `dispatch` is the consumer's own; `watch` is who is asked whether it is still there, if anybody can be.
+    pub fn connect<E: From<AlreadyConnected> + From<SystemException>>(
         &self,
         shared: &Shared,
+        slot: &Slot,
         consumer: Arc<dyn PushConsumer>,
-        own_dispatch: bool,
+        dispatch: Option<Arc<dyn Dispatch>>,
         watch: Option<(&Object, Weak<dyn Connected>)>,
     ) -> Result<(), E> {
         let mut state = self.0.lock();
@@ -189,18 +181,23 @@ impl Ends {
             filters: vec![Filter::Everything],
             quality: shared.options.quality.clone(),
             gateway: false,
-            dispatch: shared.dispatch.clone().filter(|_| own_dispatch),
+            dispatch,
         };
         let proxy = shared.channel.for_consumers().connect(consumer, qos);
         let refused =
             |error: crate::ConnectError| SystemException::from(Kind::ImpLimit).detail(error.to_string());
-        state.proxy = Some(proxy.map_err(refused)?);
+        let proxy = proxy.map_err(refused)?;
+        if !shared.proxies.connected(slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        }
+        state.proxy = Some(proxy);
         state.connected = true;
         state.watch = watch.map(|(peer, me)| shared.control.watch(peer, me));
         Ok(())
     }
 
-    fn end(&self, shared: &Shared) {
+    /// Also ends the proxy's life as an object.
+    pub fn end(&self, shared: &Shared, slot: &Slot) {
         let mut state = self.0.lock();
         state.ended = true;
         let (proxy, watch) = (state.proxy.take(), state.watch.take());
@@ -208,7 +205,13 @@ impl Ends {
         if let Some(watch) = watch {
             shared.control.forget(watch);
         }
+        shared.proxies.retire(slot);
         drop(proxy);
+    }
+
+    pub fn is_connected(&self) -> bool {
+        let state = self.0.lock();
+        state.connected && !state.ended
     }
 }
 
@@ -216,19 +219,19 @@ impl Ends {
 struct ToPush {
     shared: Arc<Shared>,
     me: Weak<ToPush>,
+    slot: Slot,
     ends: Ends,
 }
 
 impl Connected for ToPush {
     fn lost(&self) {
-        self.ends.end(&self.shared);
+        self.ends.end(&self.shared, &self.slot);
     }
 }
 
 impl comm::PushSupplier for ToPush {
-    fn disconnect_push_supplier(&self, cx: Upcall<'_>) -> Result<()> {
-        self.ends.end(&self.shared);
-        retire(cx);
+    fn disconnect_push_supplier(&self, _: Upcall<'_>) -> Result<()> {
+        self.lost();
         Ok(())
     }
 }
@@ -243,7 +246,8 @@ impl admin_idl::ProxyPushSupplier for ToPush {
         let reference = comm::PushConsumerRef::from_object(self.shared.timed(consumer.object()));
         let remote = RemotePush { reference, patience: Patience::new(self.shared.options.push_timeout) };
         let me: Weak<dyn Connected> = self.me.clone();
-        self.ends.connect(&self.shared, Arc::new(remote), true, Some((consumer.object(), me)))
+        let dispatch = self.shared.dispatch.clone();
+        self.ends.connect(&self.shared, &self.slot, Arc::new(remote), dispatch, Some((consumer.object(), me)))
     }
 }
 
@@ -276,121 +280,15 @@ impl PushConsumer for RemotePush {
     }
 }
 
-/// Events that wait to be pulled: of the newest as many as fit.
-struct Store {
-    values: PiMutex<VecDeque<Any>>,
-    filled: PiCondvar,
-    limit: usize,
-    closed: AtomicBool,
-}
-
-impl Store {
-    fn new(limit: usize) -> Store {
-        Store {
-            values: PiMutex::new(VecDeque::with_capacity(limit)),
-            filled: PiCondvar::new(),
-            limit,
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn close(&self) {
-        self.closed.store(true, Release);
-        drop(self.values.lock());
-        self.filled.notify_all(&self.values);
-    }
-
-    fn take(&self, deadline: Deadline) -> Option<Any> {
-        let mut values = self.values.lock();
-        self.filled
-            .wait_while(&mut values, deadline, |values| values.is_empty() && !self.closed.load(Acquire));
-        values.pop_front()
-    }
-}
-
-struct Storing(Arc<Store>);
-
-impl PushConsumer for Storing {
-    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
-        for event in events.iter().filter(|event| !event.data.any.is_empty()) {
-            let value = any::unpack(event.data.any);
-            let mut values = self.0.values.lock();
-            let oldest = if values.len() >= self.0.limit { values.pop_front() } else { None };
-            values.push_back(value);
-            drop(values);
-            drop(oldest);
-            self.0.filled.notify_one(&self.0.values);
-        }
-        Ok(())
-    }
-
-    fn disconnected(&self) {
-        self.0.close();
-    }
-}
-
-/// The proxy of a pull consumer.
-struct ToPull {
-    shared: Arc<Shared>,
-    store: Arc<Store>,
-    ends: Ends,
-}
-
-impl ToPull {
-    fn is_connected(&self) -> bool {
-        let state = self.ends.0.lock();
-        state.connected && !state.ended && !self.store.closed.load(Acquire)
-    }
-}
-
-impl comm::PullSupplier for ToPull {
-    /// Waits for an event as long as the consumer is connected. The client's own time-out may end the wait sooner; what came
-    /// meanwhile is then lost, as the standard has it.
-    fn pull<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u Any, PullError> {
-        while self.is_connected() {
-            if let Some(value) = self.store.take(Deadline::after(PULL_SLICE)) {
-                return Ok(cx.keep(value)?);
-            }
-        }
-        Err(Disconnected {}.into())
-    }
-
-    fn try_pull<'u>(&'u self, cx: Upcall<'u>) -> Result<(&'u Any, bool), TryPullError> {
-        if !self.is_connected() {
-            return Err(Disconnected {}.into());
-        }
-        let value = self.store.take(Deadline::PAST);
-        let has_event = value.is_some();
-        Ok((cx.keep(value.unwrap_or_default())?, has_event))
-    }
-
-    fn disconnect_pull_supplier(&self, cx: Upcall<'_>) -> Result<()> {
-        self.ends.end(&self.shared);
-        self.store.close();
-        retire(cx);
-        Ok(())
-    }
-}
-
-impl admin_idl::ProxyPullSupplier for ToPull {
-    fn connect_pull_consumer(
-        &self,
-        _: Upcall<'_>,
-        _: Option<&comm::PullConsumerRef>,
-    ) -> Result<(), ConnectPullConsumerError> {
-        self.ends.connect(&self.shared, Arc::new(Storing(self.store.clone())), false, None)
-    }
-}
-
 /// Sends a value into the channel.
-fn send(supplier: &ProxyPushConsumer, value: &Any) -> Pushed {
+pub(super) fn send(supplier: &ProxyPushConsumer, value: &Any) -> Pushed {
     let packed = any::pack(value);
     let header = Header { event_type: STANDARD_EVENT, source: 0, ttl: 1, creation_time: 0 };
     let data = Data { any: &packed, ..Data::default() };
     supplier.push(&Event { header, data, ..Event::default() })
 }
 
-fn connect_supplier(shared: &Shared) -> Result<ProxyPushConsumer> {
+pub(super) fn connect_supplier(shared: &Shared) -> Result<ProxyPushConsumer> {
     let refused =
         |error: crate::ConnectError| SystemException::from(Kind::ImpLimit).detail(error.to_string());
     shared.channel.for_suppliers().connect().map_err(refused)
@@ -399,12 +297,53 @@ fn connect_supplier(shared: &Shared) -> Result<ProxyPushConsumer> {
 /// The proxy of a push supplier.
 struct FromPush {
     shared: Arc<Shared>,
-    supplier: PiMutex<Option<Arc<ProxyPushConsumer>>>,
+    me: Weak<FromPush>,
+    slot: Slot,
+    /// It has pushed since it was asked last.
+    heard: AtomicBool,
+    state: PiMutex<FromPushState>,
+}
+
+#[derive(Default)]
+struct FromPushState {
+    supplier: Option<Arc<ProxyPushConsumer>>,
+    watch: Option<u64>,
+    ended: bool,
+}
+
+impl FromPush {
+    /// Says whether there was a supplier.
+    fn end(&self) -> bool {
+        let mut state = self.state.lock();
+        state.ended = true;
+        let (supplier, watch) = (state.supplier.take(), state.watch.take());
+        drop(state);
+        if let Some(watch) = watch {
+            self.shared.control.forget(watch);
+        }
+        self.shared.proxies.retire(&self.slot);
+        supplier.is_some()
+    }
+}
+
+impl Connected for FromPush {
+    fn lost(&self) {
+        if self.end() {
+            self.shared.channel.lost_supplier();
+        }
+    }
+
+    fn was_heard(&self) -> bool {
+        self.heard.swap(false, Relaxed)
+    }
 }
 
 impl comm::PushConsumer for FromPush {
     fn push(&self, _: Upcall<'_>, data: &Any) -> Result<(), PushError> {
-        let supplier = self.supplier.lock().clone().ok_or(Disconnected {})?;
+        let supplier = self.state.lock().supplier.clone().ok_or(Disconnected {})?;
+        if !self.heard.load(Relaxed) {
+            self.heard.store(true, Relaxed);
+        }
         match send(&supplier, data).too_large {
             0 => Ok(()),
             // The standard has no exception for it. Consumers that need no copy have got it.
@@ -415,10 +354,8 @@ impl comm::PushConsumer for FromPush {
         }
     }
 
-    fn disconnect_push_consumer(&self, cx: Upcall<'_>) -> Result<()> {
-        let gone = self.supplier.lock().take();
-        drop(gone);
-        retire(cx);
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
+        self.end();
         Ok(())
     }
 }
@@ -427,85 +364,20 @@ impl admin_idl::ProxyPushConsumer for FromPush {
     fn connect_push_supplier(
         &self,
         _: Upcall<'_>,
-        _: Option<&comm::PushSupplierRef>,
+        push_supplier: Option<&comm::PushSupplierRef>,
     ) -> Result<(), ConnectPushSupplierError> {
-        let mut supplier = self.supplier.lock();
-        if supplier.is_some() {
-            return Err(AlreadyConnected {}.into());
-        }
-        *supplier = Some(Arc::new(connect_supplier(&self.shared)?));
-        Ok(())
-    }
-}
-
-/// The proxy of a pull supplier: a thread of its own asks it.
-struct FromPull {
-    shared: Arc<Shared>,
-    asking: PiMutex<Option<Arc<AtomicBool>>>,
-}
-
-impl FromPull {
-    fn stop(&self) {
-        if let Some(stop) = self.asking.lock().take() {
-            stop.store(true, Release);
-        }
-    }
-}
-
-impl Drop for FromPull {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-impl comm::PullConsumer for FromPull {
-    fn disconnect_pull_consumer(&self, cx: Upcall<'_>) -> Result<()> {
-        self.stop();
-        retire(cx);
-        Ok(())
-    }
-}
-
-impl admin_idl::ProxyPullConsumer for FromPull {
-    fn connect_pull_supplier(
-        &self,
-        _: Upcall<'_>,
-        pull_supplier: Option<&comm::PullSupplierRef>,
-    ) -> Result<(), ConnectPullSupplierError> {
-        let peer = pull_supplier.ok_or(Kind::BadParam).map_err(SystemException::from)?;
-        let mut asking = self.asking.lock();
-        if asking.is_some() {
+        let mut state = self.state.lock();
+        if state.supplier.is_some() || state.ended {
             return Err(AlreadyConnected {}.into());
         }
         let supplier = connect_supplier(&self.shared)?;
-        let peer = comm::PullSupplierRef::from_object(self.shared.timed(peer.object()));
-        let (stop, limit) = (Arc::new(AtomicBool::new(false)), self.shared.options.pings.max(1));
-        let stopped = stop.clone();
-        let body = move || ask(&peer, &supplier, &stopped, limit);
-        std::thread::Builder::new()
-            .name("event-pull".into())
-            .spawn(body)
-            .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
-        *asking = Some(stop);
-        Ok(())
-    }
-}
-
-/// Asks a pull supplier until it is disconnected, or has failed too often in a row.
-fn ask(peer: &comm::PullSupplierRef, supplier: &ProxyPushConsumer, stop: &AtomicBool, limit: u32) {
-    let mut failures = 0;
-    while !stop.load(Acquire) && failures < limit {
-        match peer.try_pull() {
-            Ok((value, true)) => {
-                failures = 0;
-                send(supplier, &value);
-            }
-            Ok((_, false)) => {
-                failures = 0;
-                std::thread::sleep(PULL_PAUSE);
-            }
-            Err(TryPullError::Disconnected(_)) => return,
-            Err(_) => failures += 1,
+        if !self.shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
         }
+        state.supplier = Some(Arc::new(supplier));
+        let me: Weak<dyn Connected> = self.me.clone();
+        // One without a reference cannot be asked.
+        state.watch = push_supplier.map(|peer| self.shared.control.watch(peer.object(), me));
+        Ok(())
     }
 }

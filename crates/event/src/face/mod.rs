@@ -7,10 +7,14 @@
 mod any;
 mod control;
 mod cos;
+mod cos_pull;
 mod link;
+mod observers;
 mod options;
 mod patience;
+mod proxies;
 mod registered;
+mod teller;
 mod udp;
 mod words;
 /// The generated modules of the standard Event Service.
@@ -29,5 +33,5 @@ pub mod stamped;
 pub use cos::StandardFace;
 pub use link::{LinkError, LinkOptions, Neighbourhood};
 pub use options::{FaceOptions, Layout, RealTimeFace};
-pub use registered::RegisteredOperations;
+pub use registered::{LevelsError, RegisteredOperations};
 pub use udp::{UdpGateway, UdpOptions};

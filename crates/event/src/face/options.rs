@@ -1,6 +1,8 @@
 //! The real-time face of a channel.
 
 use super::control::Control;
+use super::observers::Observers;
+use super::proxies::Proxies;
 use super::{plain, stamped};
 use crate::channel::Channel;
 use crate::dispatch::{Dispatch, Queued, Strategy, ThreadSetup};
@@ -38,14 +40,19 @@ pub struct FaceOptions {
     pub threads: usize,
     /// What these threads are. Each has the priority of its level.
     pub setup: ThreadSetup,
-    /// How often consumers are asked whether they still exist; `None` is never.
+    /// How often consumers, suppliers and observers are asked whether they still exist; `None` is never. Suppliers that pushed since
+    /// then are not asked.
     pub ping: Option<Duration>,
     /// How long the answer may take.
     pub ping_timeout: Duration,
     /// After so many questions without an answer it is disconnected.
     pub pings: u32,
-    /// Proxies that may exist at once, connected or not.
+    /// Proxies that may exist at once, connected or not. One more takes the place of the oldest that nobody has connected to.
     pub proxies: u32,
+    /// For so long a proxy waits for somebody to connect, if anybody is asked at all.
+    pub unconnected: Duration,
+    /// Observers at the other end of a network. Each has a thread, and one more is refused.
+    pub observers: u32,
 }
 
 impl Default for FaceOptions {
@@ -60,6 +67,8 @@ impl Default for FaceOptions {
             ping_timeout: Duration::from_secs(1),
             pings: 3,
             proxies: 4096,
+            unconnected: Duration::from_secs(60),
+            observers: 32,
         }
     }
 }
@@ -71,6 +80,8 @@ pub(super) struct Shared {
     pub poa: Poa,
     pub dispatch: Option<Arc<dyn Dispatch>>,
     pub control: Arc<Control>,
+    pub proxies: Arc<Proxies>,
+    pub observers: Arc<Observers>,
     /// One a level of priority, so that what is less urgent is never before what is more so on one connection.
     bands: Overrides,
 }
@@ -109,9 +120,12 @@ impl Shared {
         if let Some(dispatch) = &dispatch {
             dispatch.reserve(options.proxies as usize);
         }
-        let control = Control::start(&options)?;
+        let proxies = Arc::new(Proxies::new(&poa, options.unconnected));
+        let control = Control::start(&options, &proxies)?;
+        let observers = Arc::new(Observers::new(channel, &control, options.observers));
         let bands = Overrides::new(&[RtPolicy::PriorityBands(bands(levels))])?;
-        Ok(Arc::new(Shared { channel: channel.clone(), options, poa, dispatch, control, bands }))
+        let channel = channel.clone();
+        Ok(Arc::new(Shared { channel, options, poa, dispatch, control, proxies, observers, bands }))
     }
 
     /// A reference whose calls end in time, and go over a connection for the level of priority that they are made at.
@@ -172,7 +186,8 @@ impl RealTimeFace {
         &self.object
     }
 
-    /// Asks all remote consumers now whether they exist, and disconnects those that have not answered too often. Says how many.
+    /// Asks all remote consumers, suppliers and observers now whether they exist, and disconnects those that have not answered too often.
+    /// Says how many.
     pub fn check(&self) -> usize {
         self.shared.control.check()
     }

@@ -19,14 +19,16 @@ use crate::face::any;
 use crate::face::control::Connected;
 use crate::face::options::Shared;
 use crate::face::patience::Patience;
+use crate::face::proxies::Slot;
+use crate::face::teller::Teller;
 use crate::filter::{Filter, encode, parse};
 use crate::{Failure, Observer, Publication, SupplierQos, consumer};
 use isorb::generated::Any;
 use isorb::rt::{Priority, RtCurrent};
 use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
-use std::sync::atomic::AtomicI16;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI16};
 use std::sync::{Arc, Weak};
 
 /// Makes the channel an object.
@@ -68,13 +70,18 @@ impl EventChannel for Channel {
         _: Upcall<'_>,
         gw: Option<&ObserverRef>,
     ) -> Result<u32, event_channel::AppendObserverError> {
-        let observer = gw.ok_or(Kind::BadParam).map_err(SystemException::from)?;
-        let observer = ObserverRef::from_object(self.shared.timed(observer.object()));
-        Ok(self.shared.channel.append_observer(Arc::new(RemoteObserver(observer))))
+        let peer = gw.ok_or(Kind::BadParam).map_err(SystemException::from)?.object();
+        let observer = ObserverRef::from_object(self.shared.timed(peer));
+        let timeout = self.shared.options.push_timeout;
+        let appended = self.shared.observers.append(peer, || {
+            let teller = Teller::start("event-observer", timeout, move |news| tell(&observer, news))?;
+            Ok::<_, SystemException>(Arc::new(RemoteObserver(teller)))
+        })?;
+        Ok(appended.ok_or(event_channel::CANT_APPEND_OBSERVER {})?)
     }
 
     fn remove_observer(&self, _: Upcall<'_>, gw: u32) -> Result<(), event_channel::RemoveObserverError> {
-        if self.shared.channel.remove_observer(gw) {
+        if self.shared.observers.remove(gw) {
             Ok(())
         } else {
             Err(event_channel::RemoveObserverError::CANT_REMOVE_OBSERVER(
@@ -91,9 +98,10 @@ impl ConsumerAdmin for Consumers {
         let proxy = Arc::new_cyclic(|me| ToConsumer {
             shared: self.0.clone(),
             me: me.clone(),
+            slot: Slot::default(),
             state: PiMutex::new(ToConsumerState::default()),
         });
-        let reference: ProxyPushSupplierRef = self.0.poa.activate(proxy).map_err(no_room)?;
+        let reference: ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
     }
 }
@@ -102,24 +110,15 @@ struct Suppliers(Arc<Shared>);
 
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushConsumerRef>> {
-        let proxy = Arc::new(FromSupplier { shared: self.0.clone(), supplier: PiMutex::default() });
-        let reference: ProxyPushConsumerRef = self.0.poa.activate(proxy).map_err(no_room)?;
+        let proxy = Arc::new_cyclic(|me| FromSupplier {
+            shared: self.0.clone(),
+            me: me.clone(),
+            slot: Slot::default(),
+            heard: AtomicBool::new(false),
+            state: PiMutex::default(),
+        });
+        let reference: ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
         cx.keep(reference).map(Some)
-    }
-}
-
-fn no_room(error: isorb::poa::ActivateError) -> SystemException {
-    match error {
-        isorb::poa::ActivateError::System(exception) => exception,
-        _ => Kind::Internal.into(),
-    }
-}
-
-/// Takes the object of an upcall out of service: it has been disconnected.
-fn retire(cx: Upcall<'_>) {
-    if let Some(poa) = cx.poa() {
-        // Gone already, if two say so at once.
-        let _ = poa.deactivate_object(cx.object_id());
     }
 }
 
@@ -127,6 +126,7 @@ fn retire(cx: Upcall<'_>) {
 struct ToConsumer {
     shared: Arc<Shared>,
     me: Weak<ToConsumer>,
+    slot: Slot,
     state: PiMutex<ToConsumerState>,
 }
 
@@ -153,13 +153,13 @@ impl ToConsumer {
 impl Connected for ToConsumer {
     fn lost(&self) {
         self.end();
+        self.shared.proxies.retire(&self.slot);
     }
 }
 
 impl PushSupplier for ToConsumer {
-    fn disconnect_push_supplier(&self, cx: Upcall<'_>) -> Result<()> {
-        self.end();
-        retire(cx);
+    fn disconnect_push_supplier(&self, _: Upcall<'_>) -> Result<()> {
+        self.lost();
         Ok(())
     }
 }
@@ -201,8 +201,16 @@ impl ProxyPushSupplier for ToConsumer {
             current: shared.dispatch.as_ref().map(|_| consumer.object().orb().rt_current()),
             priority: AtomicI16::new(-1),
         });
-        let proxy = shared.channel.for_consumers().connect(remote.clone(), qos).map_err(refused)?;
-        remote.priority.store(proxy.priority().map_or(-1, Priority::get), Relaxed);
+        let proxy = shared.channel.for_consumers().connect(remote, qos).map_err(|error| {
+            if let ConnectError::NotAdmitted(why) = &error {
+                // Other ORBs' clients see the exception without its detail.
+                isorb::note(format_args!("a consumer with rt_info {rt_info} was refused: {why}"));
+            }
+            refused(error)
+        })?;
+        if !shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        }
         state.proxy = Some(proxy);
         let me: Weak<dyn Connected> = self.me.clone();
         state.watch = Some(shared.control.watch(consumer.object(), me));
@@ -244,14 +252,55 @@ fn system(error: &ConnectError) -> SystemException {
 /// The proxy of a remote supplier.
 struct FromSupplier {
     shared: Arc<Shared>,
-    supplier: PiMutex<Option<Arc<admin::ProxyPushConsumer>>>,
+    me: Weak<FromSupplier>,
+    slot: Slot,
+    /// It has pushed since it was asked last.
+    heard: AtomicBool,
+    state: PiMutex<FromSupplierState>,
+}
+
+#[derive(Default)]
+struct FromSupplierState {
+    supplier: Option<Arc<admin::ProxyPushConsumer>>,
+    watch: Option<u64>,
+    ended: bool,
+}
+
+impl FromSupplier {
+    /// Says whether there was a supplier.
+    fn end(&self) -> bool {
+        let mut state = self.state.lock();
+        state.ended = true;
+        let (supplier, watch) = (state.supplier.take(), state.watch.take());
+        drop(state);
+        if let Some(watch) = watch {
+            self.shared.control.forget(watch);
+        }
+        self.shared.proxies.retire(&self.slot);
+        supplier.is_some()
+    }
+}
+
+impl Connected for FromSupplier {
+    fn lost(&self) {
+        if self.end() {
+            self.shared.channel.lost_supplier();
+        }
+    }
+
+    fn was_heard(&self) -> bool {
+        self.heard.swap(false, Relaxed)
+    }
 }
 
 impl PushConsumer for FromSupplier {
     /// Events of a supplier that is not connected are thrown away.
     fn push(&self, _: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
-        let supplier = self.supplier.lock().clone();
+        let supplier = self.state.lock().supplier.clone();
         if let Some(supplier) = supplier {
+            if !self.heard.load(Relaxed) {
+                self.heard.store(true, Relaxed);
+            }
             for event in data {
                 let packed = any::pack(event.data.any_value);
                 let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
@@ -261,10 +310,8 @@ impl PushConsumer for FromSupplier {
         Ok(())
     }
 
-    fn disconnect_push_consumer(&self, cx: Upcall<'_>) -> Result<()> {
-        let gone = self.supplier.lock().take();
-        drop(gone);
-        retire(cx);
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
+        self.end();
         Ok(())
     }
 }
@@ -273,11 +320,11 @@ impl ProxyPushConsumer for FromSupplier {
     fn connect_push_supplier(
         &self,
         _: Upcall<'_>,
-        _: Option<&PushSupplierRef>,
+        push_supplier: Option<&PushSupplierRef>,
         qos: SupplierQOSView<'_>,
     ) -> Result<(), ConnectPushSupplierError> {
-        let mut supplier = self.supplier.lock();
-        if supplier.is_some() {
+        let mut state = self.state.lock();
+        if state.supplier.is_some() || state.ended {
             return Err(AlreadyConnected {}.into());
         }
         let publications = qos.publications.iter().map(|publication| {
@@ -288,7 +335,13 @@ impl ProxyPushConsumer for FromSupplier {
         let qos = SupplierQos::of(publications);
         let connected =
             self.shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))?;
-        *supplier = Some(Arc::new(connected));
+        if !self.shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        }
+        state.supplier = Some(Arc::new(connected));
+        let me: Weak<dyn Connected> = self.me.clone();
+        // One without a reference cannot be asked.
+        state.watch = push_supplier.map(|peer| self.shared.control.watch(peer.object(), me));
         Ok(())
     }
 }
@@ -354,52 +407,60 @@ impl consumer::PushConsumer for RemoteConsumer {
         self.patience.rest()
     }
 
+    fn placed(&self, priority: Priority) {
+        self.priority.store(priority.get(), Relaxed);
+    }
+
     fn disconnected(&self) {
         // It may be gone; then it need not be told.
         let _ = self.reference.disconnect_push_consumer();
     }
 }
 
-/// An observer at the other end of a network. What it fails at it is told with the next change.
-struct RemoteObserver(ObserverRef);
+/// What observers are told.
+enum News {
+    Wanted(Vec<Filter>),
+    /// Suppliers that do not say what they push are an empty list, as in TAO.
+    Published(Vec<Publication>),
+}
+
+/// An observer at the other end of a network, which has a thread of its own: one that is frozen holds up nobody who connects.
+struct RemoteObserver(Teller<News>);
 
 impl Observer for RemoteObserver {
     fn wanted(&self, _: u64, wanted: &[Filter]) {
-        let group = match wanted.is_empty() {
-            true => Vec::new(),
-            false => encode(&[Filter::Disjunction(wanted.to_vec())], 0),
-        };
-        let dependencies = group
-            .iter()
-            .map(|d| Dependency {
-                event: super::generated::rtec_event_comm::Event {
-                    header: super::header(&d.header),
-                    data: RtecEventData::default(),
-                },
-                rt_info: d.rt_info,
-            })
-            .collect();
-        let _ = self.0.update_consumer(&ConsumerQOS { dependencies, is_gateway: true });
+        self.0.put(News::Wanted(wanted.to_vec()));
     }
 
-    /// Suppliers that do not say what they push are an empty list, as in TAO.
     fn published(&self, _: u64, published: Option<&[Publication]>) {
-        let publication = |publication: &Publication| {
-            let header = Header {
-                event_type: publication.event_type,
-                source: publication.source,
-                ..Header::default()
+        self.0.put(News::Published(published.unwrap_or_default().to_vec()));
+    }
+}
+
+fn tell(observer: &ObserverRef, news: &News) -> Result<()> {
+    let event = |header: &Header| super::generated::rtec_event_comm::Event {
+        header: super::header(header),
+        data: RtecEventData::default(),
+    };
+    match news {
+        News::Wanted(wanted) => {
+            let group = match wanted.is_empty() {
+                true => Vec::new(),
+                false => encode(&[Filter::Disjunction(wanted.clone())], 0),
             };
-            idl::Publication {
-                event: super::generated::rtec_event_comm::Event {
-                    header: super::header(&header),
-                    data: RtecEventData::default(),
-                },
+            let dependency =
+                |d: &crate::Dependency| Dependency { event: event(&d.header), rt_info: d.rt_info };
+            let dependencies = group.iter().map(dependency).collect();
+            observer.update_consumer(&ConsumerQOS { dependencies, is_gateway: true })
+        }
+        News::Published(published) => {
+            let publication = |Publication { event_type, source }: &Publication| idl::Publication {
+                event: event(&Header { event_type: *event_type, source: *source, ..Header::default() }),
                 dependency_info: Default::default(),
-            }
-        };
-        let publications = published.unwrap_or_default().iter().map(publication).collect();
-        let _ = self.0.update_supplier(&SupplierQOS { publications, is_gateway: true });
+            };
+            let publications = published.iter().map(publication).collect();
+            observer.update_supplier(&SupplierQOS { publications, is_gateway: true })
+        }
     }
 }
 

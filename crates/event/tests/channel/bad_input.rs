@@ -148,8 +148,11 @@ fn levels_that_are_none_are_refused() {
     for levels in
         [vec![], vec![priority(2), priority(1)], vec![priority(1); 2], (0..65).map(priority).collect()]
     {
+        let count = levels.len();
         let refused = Channel::new(Config { levels, ..Config::default() }).unwrap_err();
-        assert_eq!(refused, StartError::NoLevels);
-        assert_eq!(refused.to_string(), "a channel has 1 to 64 levels of priority, in ascending order");
+        assert_eq!(refused, StartError::Levels { count });
+        let said =
+            format!("a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; ");
+        assert!(refused.to_string().starts_with(&said), "{refused}");
     }
 }

@@ -2,9 +2,11 @@
 
 mod bad_way;
 mod datagrams;
+mod gone;
 mod lanes;
 mod links;
 mod omniorb;
+mod pulling;
 mod real_time;
 mod standard;
 mod urgency;

@@ -195,6 +195,15 @@ impl Roll {
         true
     }
 
+    /// How many more there may be until `limit` are there. Not for the request path: it goes through all of them where they are many.
+    pub fn room(&self, limit: usize) -> usize {
+        let mut connections = self.0.lock();
+        if connections.len() >= limit {
+            connections.retain(|other| other.upgrade().is_some_and(|other| other.is_open()));
+        }
+        limit.saturating_sub(connections.len())
+    }
+
     /// The connections that are there.
     pub fn all(&self) -> Vec<Arc<Connection>> {
         self.0.lock().iter().filter_map(Weak::upgrade).collect()

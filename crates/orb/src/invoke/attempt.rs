@@ -5,6 +5,7 @@ use crate::connection::{Arrived, Connection, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
+use crate::poa::waiting_until;
 use crate::policy::{Effective, Rebind, Timeout};
 use crate::rt::{Way, local_priority};
 use crate::workspace::{Beginning, with_work};
@@ -30,6 +31,8 @@ pub(super) struct Call<'c, 'a> {
     pub operation: &'static str,
     pub response: Response,
     pub arguments: &'c dyn Fn(&mut Encoder<'a>),
+    /// In nanoseconds.
+    pub began: u64,
     pub deadline: Deadline,
     pub timeout: Timeout,
     /// A connection was closed under this call.
@@ -65,10 +68,10 @@ impl Own {
 impl<'a> Call<'_, 'a> {
     /// The same call with contexts of interceptors.
     pub fn with<'e>(&'e self, exchange: &'e Exchange) -> Call<'e, 'a> {
-        let Call { orb, object, operation, response, arguments, deadline, timeout, .. } = *self;
+        let Call { orb, object, operation, response, arguments, began, deadline, timeout, .. } = *self;
         let (wary, late) = (self.wary.clone(), self.late.clone());
         let exchange = Some(exchange);
-        Call { orb, object, operation, response, arguments, deadline, timeout, wary, late, exchange }
+        Call { orb, object, operation, response, arguments, began, deadline, timeout, wary, late, exchange }
     }
 
     /// One request and what its reply says.
@@ -154,8 +157,8 @@ impl<'a> Call<'_, 'a> {
         contexts: Own,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
-        let Call { deadline, timeout, .. } = *self;
-        let wish = Wish { deadline, timeout, reconnect, wary: self.wary.get() };
+        let Call { began, deadline, timeout, .. } = *self;
+        let wish = Wish { began, deadline, timeout, reconnect, wary: self.wary.get() };
         let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
         // Less than all the time is left where some was spent on the way here.
         let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
@@ -270,7 +273,7 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
+    /// A call to an object of this ORB: the same messages, the same dispatcher and time-out, no wire.
     #[inline(never)]
     fn here<'s>(
         &self,
@@ -296,14 +299,22 @@ impl<'a> Call<'_, 'a> {
             work.encode.put_back(e.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
-            let served = server::request(self.orb, None, arrived, work, &mut |message| {
-                reply = Some(copy_to_scope(message, scope, pool));
+            let served = waiting_until(self.deadline, || {
+                server::request(self.orb, None, arrived, work, &mut |message| {
+                    reply = Some(copy_to_scope(message, scope, pool));
+                })
             });
             work.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {
                     let bytes = bytes?;
+                    // As over a wire, what comes too late is nothing; why it was not done at all says more than that.
+                    let status = bytes.get(OrdinaryReply::STATUS_AT..OrdinaryReply::STATUS_AT + 4);
+                    let refused = status == Some(&(ReplyStatus::SystemException as u32).to_ne_bytes());
+                    if self.deadline.is_past() && !refused {
+                        return Err(Failure::Final(self.timed_out("this ORB's object")));
+                    }
                     let arrived = Arrived::of_local(bytes)?;
                     Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }

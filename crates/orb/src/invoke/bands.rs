@@ -29,13 +29,14 @@ impl Call<'_, '_> {
         connection: &Arc<Connection>,
         band: PriorityBand,
     ) -> Result<(), Failure> {
-        let Call { orb, object, deadline, timeout, .. } = *self;
+        let Call { orb, object, began, deadline, timeout, .. } = *self;
         let call = Call {
             orb,
             object,
             operation: BIND_PRIORITY_BAND,
             response: Response::Target,
             arguments: &|_| (),
+            began,
             deadline,
             timeout,
             wary: Cell::new(false),
@@ -82,7 +83,8 @@ impl Object {
         let policies = self.effective_policies();
         let call = self.call(&BIND, Response::Target, &|_| (), policies)?;
         let reconnect = policies.rebind != Rebind::NoReconnect;
-        let wish = Wish { deadline: call.deadline, timeout: call.timeout, reconnect, wary: true };
+        let wish =
+            Wish { began: call.began, deadline: call.deadline, timeout: call.timeout, reconnect, wary: true };
         let lease = peer.lease(self.orb(), wish)?;
         if let Some(band) = peer.setup().band
             && !lease.band_agreed.load(Ordering::Acquire)

@@ -58,7 +58,7 @@ impl Object {
             let reply = self.intercepted(chain, &call, scope, policies)?;
             return reply.ok_or(Kind::Internal.into());
         }
-        let target = self.target()?;
+        let target = self.bound()?;
         let outcome = match call.attempt(&target, scope, policies) {
             // Opened here, not in a function further down, since results are large to hand up.
             Ok(Some(Answer::Results(body, order, text))) => {
@@ -69,7 +69,7 @@ impl Object {
             Err(failure) => Err(failure),
         };
         let mut again = |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, policies));
-        self.go_on(&call, target, outcome, policies, &mut again)?.ok_or(Kind::Internal.into())
+        self.go_on(&call, target.into_owned(), outcome, policies, &mut again)?.ok_or(Kind::Internal.into())
     }
 
     /// Sends a oneway call; returns as the sync scope says.
@@ -91,14 +91,14 @@ impl Object {
             let reply = match self.orb().interceptors().client() {
                 Some(chain) => self.intercepted(chain, &call, scope, policies)?,
                 None => {
-                    let target = self.target()?;
+                    let target = self.bound()?;
                     let outcome = call.whole(&target, scope, policies);
                     if let Ok(Outcome::Done) = outcome {
                         return Ok(());
                     }
                     let mut again =
                         |target: &Arc<Target>, _: Progress| Ok(call.whole(target, scope, policies));
-                    self.go_on(&call, target, outcome, policies, &mut again)?
+                    self.go_on(&call, target.into_owned(), outcome, policies, &mut again)?
                 }
             };
             reply.map_or(Ok(()), |reply| reply.results(|_| Ok(())))
@@ -117,7 +117,7 @@ impl Object {
         let orb = self.orb();
         orb.check_running()?;
         let timeout = policies.timeout;
-        let deadline = timeout.deadline();
+        let (began, deadline) = timeout.begin();
         let (wary, late) = (Cell::new(false), Cell::new(false));
         let operation = operation.name;
         let exchange = None;
@@ -127,6 +127,7 @@ impl Object {
             operation,
             response,
             arguments,
+            began,
             deadline,
             timeout,
             wary,

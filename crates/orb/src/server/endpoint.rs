@@ -10,7 +10,7 @@ use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::component::TaggedComponent;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use isorb_transport::{Listener, Transport, Wait};
+use isorb_transport::{Listener, Room, Transport, Wait};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,6 +62,8 @@ impl Endpoints {
                 SystemException::from(Kind::CommFailure)
                     .detail(format!("cannot listen at {endpoint}: {error}"))
             })?;
+            let (accepted, limit) = (orb.accepted().clone(), config.max_connections);
+            listener.set_room(Room::new(move || accepted.room(limit)));
             let tag = transport.profile_tag();
             if matches!(tag, TAG_TCP | TAG_TLS) {
                 let known = if tag == TAG_TCP { &mut published } else { &mut secure };

@@ -10,7 +10,7 @@ pub(crate) use route::{Published, Route, address_profile, find};
 
 use isorb_giop::component::TaggedComponent;
 #[cfg(feature = "udp")]
-use isorb_giop::{Header, MessageKind};
+use isorb_giop::{Header, MessageKind, Version};
 use isorb_transport::{DatagramCounts, Tcp, Transport};
 use std::sync::Arc;
 
@@ -61,6 +61,21 @@ fn is_message(datagram: &[u8]) -> bool {
     })
 }
 
+/// Whether a whole message is one that is answered. Of a request of GIOP 1.0 and 1.1 it is not known, since the flag stands behind the
+/// service contexts.
+#[cfg(feature = "udp")]
+fn asks_for_answer(message: &[u8]) -> bool {
+    /// Of GIOP 1.2, behind the request's number (CORBA 3.3 part 2, 9.4.2.2).
+    const RESPONSE_FLAGS: usize = Header::LEN + 4;
+    let header = message.first_chunk().and_then(|head| Header::parse(head).ok());
+    header.is_some_and(|header| match header.kind {
+        MessageKind::Request if header.version >= Version::V1_2 => {
+            message.get(RESPONSE_FLAGS).is_some_and(|flags| flags & 1 == 1)
+        }
+        kind => kind == MessageKind::LocateRequest,
+    })
+}
+
 impl Transports {
     pub fn new(config: &TransportConfig, more: Vec<Arc<dyn Transport>>) -> Transports {
         let mut all: Vec<Arc<dyn Transport>> = Vec::new();
@@ -78,6 +93,7 @@ impl Transports {
         #[cfg(feature = "udp")]
         all.push(Arc::new(isorb_transport::Udp {
             whole: is_message,
+            asks: asks_for_answer,
             peers: config.udp_peers,
             counts: datagrams.clone(),
         }));

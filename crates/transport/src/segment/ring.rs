@@ -184,6 +184,11 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// [`Broken::Credit`].
     #[inline]
     pub fn put(&self, pieces: &[IoSlice<'_>], mut skip: usize) -> Result<usize, Broken> {
+        if let ([piece], 0) = (pieces, skip)
+            && self.put_whole(piece)?
+        {
+            return Ok(piece.len());
+        }
         let mut all = 0;
         for piece in pieces {
             let bytes = piece.get(skip..).unwrap_or(&[]);
@@ -201,6 +206,25 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         }
         self.publish();
         Ok(all)
+    }
+
+    /// Puts in and publishes a short message that fits in one stretch; `false` leaves everything as it was.
+    #[inline]
+    fn put_whole(&self, bytes: &[u8]) -> Result<bool, Broken> {
+        let sent = self.tx.sent.load(Relaxed);
+        let capacity = self.outward.capacity();
+        let at = sent & (capacity - 1);
+        let most = PIECE.min(capacity - at);
+        if bytes.is_empty()
+            || bytes.len() > most as usize
+            || self.room(bytes.len() as u32)? < bytes.len() as u32
+        {
+            return Ok(false);
+        }
+        self.outward.write(at, bytes);
+        self.tx.sent.store(sent.wrapping_add(bytes.len() as u32), Relaxed);
+        self.publish();
+        Ok(true)
     }
 
     /// Copies in one stretch, publishing when a piece is full.

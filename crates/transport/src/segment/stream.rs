@@ -10,7 +10,7 @@ use super::ring::Broken;
 use super::warden::{self, Watch};
 use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, recv_into, wait_ready};
-use isorb_rt::time::{Deadline, TICK, coarse_now_ns, now_ns};
+use isorb_rt::time::{Deadline, now_ns};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -21,16 +21,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Between two looks of a writer that waits for room.
-const GLANCE: Duration = Duration::from_millis(100);
+/// Between two looks of a writer that waits for room, should nobody have woken it. Tests are to see who does.
+const GLANCE: Duration = if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
+/// How often two that were seen on one processor wait without asking again where they are.
+const SHARES: u32 = 7;
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 64;
 /// Rings that are taken off the bell at a time; an honest peer has at most two under way.
 const RINGS: usize = 8;
 /// Up to here a time-out takes a timer of its own, in nanoseconds: the warden would have to be told of each.
 const NEAR: u64 = 2 * warden::AHEAD.as_nanos() as u64;
-/// From here on a tick of the kernel's clock more does not matter to a time-out.
-const LONG: u64 = 1_000_000_000;
 /// 'For ever', as a time-out in nanoseconds.
 const EVER: u64 = u64::MAX;
 
@@ -62,11 +62,17 @@ struct Looking {
     budget: AtomicU64,
     /// What this side last said where it waits.
     processor: AtomicU32,
+    /// So many times it need not find out anew that the two share a processor.
+    shares: AtomicU32,
 }
 
 impl Looking {
     fn new(spin: Duration) -> Looking {
-        Looking { budget: AtomicU64::new(spin.as_nanos() as u64), processor: AtomicU32::new(0) }
+        Looking {
+            budget: AtomicU64::new(spin.as_nanos() as u64),
+            processor: AtomicU32::new(0),
+            shares: AtomicU32::new(0),
+        }
     }
 }
 
@@ -149,8 +155,8 @@ impl SegmentStream {
         Ok(true)
     }
 
-    /// Receives when nothing was there.
-    #[cold]
+    /// Receives when nothing was there: where two ends take turns, always.
+    #[inline(never)]
     fn recv_later(&self, ring: &Shared, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let watched = self.watched.load(Acquire);
         if wait == Wait::No {
@@ -238,9 +244,7 @@ impl SegmentStream {
         let deadline = after(self.send_timeout.load(Relaxed));
         while sent < total {
             if !self.look(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
-                if ring.about_to_write(Sleep::OnWord)? && !self.closed.load(Acquire) {
-                    ring.sleep_to_write(Deadline::after(GLANCE).earlier(deadline));
-                }
+                self.sleep_to_write(ring, Deadline::after(GLANCE).earlier(deadline))?;
                 if self.ended(ring) || !self.lives()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
@@ -254,18 +258,44 @@ impl SegmentStream {
         Ok(sent)
     }
 
-    /// Looks for a while, if the peer was last seen on another processor; says whether it is `ready`.
+    /// Sleeps on the word until there is room, the peer ends or `until`.
+    fn sleep_to_write(&self, ring: &Shared, until: Deadline) -> io::Result<()> {
+        let watch = self.watch.get();
+        if let Some(watch) = watch {
+            watch.wants_room(true);
+        }
+        let may = ring.about_to_write(Sleep::OnWord);
+        if may == Ok(true) && !self.closed.load(Acquire) && !watch.is_some_and(|watch| watch.is_gone()) {
+            ring.sleep_to_write(until);
+        }
+        if let Some(watch) = watch {
+            watch.wants_room(false);
+        }
+        may?;
+        Ok(())
+    }
+
+    /// Looks for a while, if the peer was last seen on another processor; says whether it is `ready`. Without a look it is not, and who is
+    /// about to sleep finds out.
     #[inline]
     fn look(&self, ring: &Shared, looking: &Looking, ready: impl Fn() -> bool) -> bool {
         if self.spin.is_zero() {
-            return ready();
+            return false;
+        }
+        let shares = looking.shares.load(Relaxed);
+        if shares > 0 {
+            looking.shares.store(shares - 1, Relaxed);
+            return false;
         }
         let processor = here();
-        if looking.processor.swap(processor, Relaxed) != processor {
+        // One thread at a time waits on a side.
+        if looking.processor.load(Relaxed) != processor {
+            looking.processor.store(processor, Relaxed);
             ring.outward().store(Word::Processor, processor);
         }
         if ring.inward().load(Word::Processor) == processor {
-            return ready();
+            looking.shares.store(SHARES, Relaxed);
+            return false;
         }
         let mut until = None;
         let budget = looking.budget.load(Relaxed);
@@ -325,14 +355,7 @@ fn partly(sent: usize) -> io::Result<usize> {
 }
 
 fn after(timeout: u64) -> Deadline {
-    match timeout {
-        EVER => Deadline::NONE,
-        // Up to a tick late, and never early.
-        LONG.. => {
-            Deadline::at_ns(coarse_now_ns().saturating_add(timeout).saturating_add(TICK.as_nanos() as u64))
-        }
-        _ => Deadline::after(Duration::from_nanos(timeout)),
-    }
+    Deadline::from_now(timeout).1
 }
 
 /// One more than the number of the processor that this thread runs on.

@@ -37,8 +37,10 @@ const ROOM: usize = 65_536;
 pub struct Udp {
     /// Whether these octets are one whole message. Of others only the number is kept.
     pub whole: fn(&[u8]) -> bool,
+    /// Whether the sender of this whole message waits for another in return.
+    pub asks: fn(&[u8]) -> bool,
     /// Most senders that a listener knows at a time. With so many, the one that has been silent for longest gives way to a new one,
-    /// if that is more than a second; otherwise what the new one sent is dropped.
+    /// if that is more than a second, and more than a minute where it waits for an answer; otherwise what the new one sent is dropped.
     pub peers: usize,
     /// What became of datagrams.
     pub counts: Arc<DatagramCounts>,

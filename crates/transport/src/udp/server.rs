@@ -13,14 +13,14 @@ use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Octets that wait for a stream to receive them, at most: two of the longest datagrams.
 const BOX: usize = 2 * ROOM;
 /// A sender gives way to another after this long without a datagram.
 const SILENT_NS: u64 = 1_000_000_000;
-/// A sender that was silent for so long is forgotten when another comes.
+/// A sender that was silent for so long is forgotten when another comes, whether it waits for an answer or not.
 const FORGET_NS: u64 = 60_000_000_000;
 
 pub(super) fn listen(_: &Udp, at: SocketAddr) -> io::Result<(UdpSocket, u16)> {
@@ -37,6 +37,7 @@ pub(super) struct Sorter {
     socket: Arc<UdpSocket>,
     address: String,
     whole: fn(&[u8]) -> bool,
+    asks: fn(&[u8]) -> bool,
     most: usize,
     counts: Arc<DatagramCounts>,
     block: PiMutex<Box<[u8]>>,
@@ -54,6 +55,8 @@ struct Letterbox {
     bell: OwnedFd,
     /// When a datagram came last.
     used_at: AtomicU64,
+    /// Answers that the sender waits for.
+    owed: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -66,11 +69,22 @@ struct Inside {
 impl Letterbox {
     fn new() -> io::Result<Letterbox> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Letterbox { inside: PiMutex::default(), bell, used_at: AtomicU64::new(now_ns()) })
+        Ok(Letterbox {
+            inside: PiMutex::default(),
+            bell,
+            used_at: AtomicU64::new(now_ns()),
+            owed: AtomicU32::new(0),
+        })
+    }
+
+    /// Something was sent to the sender, which waits for one answer less.
+    fn answered(&self) {
+        let less = |owed: u32| owed.checked_sub(1);
+        let _ = self.owed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// `false` when the box is closed; a datagram for which it has no room is dropped.
-    fn put(&self, datagram: &[u8], counts: &DatagramCounts) -> bool {
+    fn put(&self, datagram: &[u8], asks: bool, counts: &DatagramCounts) -> bool {
         self.used_at.store(now_ns(), Ordering::Relaxed);
         let mut inside = self.inside.lock();
         if inside.closed {
@@ -84,6 +98,7 @@ impl Letterbox {
             self.ring();
         }
         inside.octets.extend(datagram);
+        self.owed.fetch_add(asks.into(), Ordering::Relaxed);
         true
     }
 
@@ -127,6 +142,7 @@ impl Sorter {
             socket: Arc::new(socket),
             address,
             whole: udp.whole,
+            asks: udp.asks,
             most: udp.peers.max(1),
             counts: udp.counts.clone(),
             block: PiMutex::new(vec![0; ROOM].into()),
@@ -141,9 +157,10 @@ impl Sorter {
             self.counts.ignore();
             return Ok(None);
         }
+        let asks = (self.asks)(datagram);
         let mut known = self.known.lock();
         if let Some(letters) = known.get(&from)
-            && letters.put(datagram, &self.counts)
+            && letters.put(datagram, asks, &self.counts)
         {
             return Ok(None);
         }
@@ -157,7 +174,8 @@ impl Sorter {
             stays
         });
         if known.len() >= self.most {
-            let longest = known.iter().map(|(from, letters)| (silent(letters), *from)).max();
+            let owed_nothing = known.iter().filter(|(_, letters)| letters.owed.load(Ordering::Relaxed) == 0);
+            let longest = owed_nothing.map(|(from, letters)| (silent(letters), *from)).max();
             match longest {
                 Some((ns, other)) if ns >= SILENT_NS => {
                     if let Some(letters) = known.remove(&other) {
@@ -171,7 +189,7 @@ impl Sorter {
             }
         }
         let letters = Arc::new(Letterbox::new()?);
-        letters.put(datagram, &self.counts);
+        letters.put(datagram, asks, &self.counts);
         known.insert(from, letters.clone());
         Ok(Some(FromOne {
             socket: self.socket.clone(),
@@ -275,12 +293,16 @@ impl Stream for FromOne {
                 flags,
             );
             match sent {
-                Ok(n) => return Ok(n),
+                Ok(n) => {
+                    self.letters.answered();
+                    return Ok(n);
+                }
                 Err(Errno::AGAIN) if wait_ready(&*self.socket, Interest::WRITE, deadline)? => {}
                 Err(error) if again(error) => {}
                 Err(Errno::MSGSIZE) => return Err(Errno::MSGSIZE.into()),
                 // One sender's trouble, or another's of which the kernel tells here: a lost datagram.
                 Err(_) => {
+                    self.letters.answered();
                     self.counts.drop_one();
                     return Ok(total);
                 }

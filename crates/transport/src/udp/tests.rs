@@ -7,8 +7,13 @@ fn whole(octets: &[u8]) -> bool {
     octets.first().is_some_and(|first| usize::from(*first) == octets.len().min(255))
 }
 
+/// Those of two octets ask.
+fn asks(octets: &[u8]) -> bool {
+    octets.len() == 2
+}
+
 fn udp(peers: usize) -> Udp {
-    Udp { whole, peers, counts: Arc::default() }
+    Udp { whole, asks, peers, counts: Arc::default() }
 }
 
 fn send(stream: &dyn Stream, octets: &[u8]) {
@@ -98,6 +103,44 @@ fn senders_and_what_waits_of_them_are_bounded() {
     }
     assert_eq!(udp.counts.dropped(), 2);
     assert_eq!(recv(&*streams[0], 120_001).len(), 120_001);
+}
+
+#[test]
+fn who_waits_for_an_answer_keeps_its_place_until_it_has_it() {
+    for (message, keeps) in [(&[2, 1][..], true), (&[1], false)] {
+        let udp = udp(2);
+        let listener = udp.listen("127.0.0.1:0").unwrap();
+        let clients = [(); 2].map(|()| udp.connect(listener.address(), None).unwrap());
+        let served = clients.each_ref().map(|client| {
+            send(&**client, message);
+            let served = listener.accept(Wait::Block).unwrap();
+            assert_eq!(recv(&*served, message.len()), message);
+            served
+        });
+        // More senders than there are places, each after the others were silent for longer than a place is kept.
+        std::thread::sleep(Duration::from_millis(1_100));
+        let flood: Vec<_> = (0..3).map(|_| udp.connect(listener.address(), None).unwrap()).collect();
+        let taken = flood.iter().filter(|stranger| {
+            send(&***stranger, &[1]);
+            listener.accept(Wait::No).is_ok()
+        });
+        if !keeps {
+            assert!(taken.count() > 0 && served.iter().any(|s| matches!(s.recv(&mut [0], Wait::No), Ok(0))));
+            continue;
+        }
+        assert_eq!(taken.count(), 0);
+        assert_eq!(udp.counts.dropped(), 3);
+        assert_eq!(served[0].recv(&mut [0], Wait::No).unwrap_err().kind(), ErrorKind::WouldBlock);
+        send(&*served[0], &[2, 8]);
+        assert_eq!(recv(&*clients[0], 2), [2, 8]);
+        // Who has its answer gives way; who has it not, stays.
+        send(&*flood[0], &[1]);
+        let third = listener.accept(Wait::Block).unwrap();
+        assert_eq!(recv(&*third, 1), [1]);
+        assert_eq!(served[0].recv(&mut [0], Wait::No).unwrap(), 0);
+        send(&*served[1], &[2, 9]);
+        assert_eq!(recv(&*clients[1], 2), [2, 9]);
+    }
 }
 
 #[test]

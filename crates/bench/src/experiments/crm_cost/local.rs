@@ -158,20 +158,31 @@ fn other(waits: Waits) -> usize {
     usize::from(waits == Waits::Spinning)
 }
 
-/// One direction of the control: the words of a value, and whose turn it is.
+/// One direction of the control: the words of a value, and whose turn it is. Each in cache lines of its own, wherever the memory comes from: else
+/// blocks differ by the lines that a value happens to lie across.
+#[repr(align(128))]
 struct Bare {
     turn: AtomicU32,
-    words: Vec<AtomicU64>,
+    lines: Vec<Line>,
 }
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Line([AtomicU64; LINE_WORDS]);
+
+const LINE_WORDS: usize = 8;
 
 impl Bare {
     fn new(size: usize) -> Bare {
-        Bare { turn: AtomicU32::new(0), words: (0..size / 8).map(|_| AtomicU64::new(0)).collect() }
+        let lines = (0..size.div_ceil(8 * LINE_WORDS)).map(|_| Line::default()).collect();
+        Bare { turn: AtomicU32::new(0), lines }
     }
 
     fn put(&self, value: &[u64], turn: u32, waits: Waits) {
-        for (to, from) in self.words.iter().zip(value) {
-            to.store(*from, Ordering::Relaxed);
+        for (line, from) in self.lines.iter().zip(value.chunks(LINE_WORDS)) {
+            for (to, from) in line.0.iter().zip(from) {
+                to.store(*from, Ordering::Relaxed);
+            }
         }
         self.turn.store(turn, Ordering::Release);
         if waits == Waits::Sleeping {
@@ -193,8 +204,10 @@ impl Bare {
                 }
             }
         }
-        for (to, from) in value.iter_mut().zip(&self.words) {
-            *to = from.load(Ordering::Relaxed);
+        for (to, line) in value.chunks_mut(LINE_WORDS).zip(&self.lines) {
+            for (to, from) in to.iter_mut().zip(&line.0) {
+                *to = from.load(Ordering::Relaxed);
+            }
         }
     }
 }

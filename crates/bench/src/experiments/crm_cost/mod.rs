@@ -5,6 +5,7 @@ mod attach;
 mod flow;
 mod local;
 mod remote;
+mod rio;
 mod turns;
 
 use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec};
@@ -27,6 +28,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 const NAME: &str = "crm-cost";
 const PAPER: &str = "ours: a value is visible nearly as soon as bare hand-overs make it, and what sets channels up takes a bounded time among a thousand others";
 
+/// What a collocated call may add: less than the cheapest way to wake another thread.
+const RIO_NS: f64 = 1_000.0;
 /// Reflective memory.
 const MEMORY: &str = "memory";
 /// The same hand-overs without it.
@@ -43,6 +46,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
     local::spinning(cx, &mut rows)?;
     local::blocking(cx, &mut rows)?;
     local::looking(cx, &mut rows)?;
+    rio::measure(cx, &mut rows)?;
     remote::measure(cx, &mut rows)?;
     among::measure(cx, &mut rows)?;
     attach::measure(cx, &mut rows)?;
@@ -85,6 +89,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             &["p50_ns", "p99_ns"],
             1000.0,
         ),
+        figure("rio", "RIO called in its own process", bytes, "nanoseconds", &["mean_ns", "p50_ns"], 1.0),
         figure(
             "among",
             "From write to visible on another node, by the areas of the writer's process",
@@ -173,6 +178,19 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         refused < 100e6,
         format!("the longest refusal among 1,000 channels took {:.1} ms (under 100)", refused / 1e6),
     ));
+    for at in 0..2 {
+        let [direct, dynamic, rio, giop] =
+            [rio::DIRECT, rio::DYNAMIC, rio::COLLOCATED, rio::BY_GIOP].map(|names| first("rio", names[at]));
+        let what = ["a write", "a read"][at];
+        claims.push(Claim::aim(
+            rio - direct <= RIO_NS,
+            format!("RIO in its own process: {what} takes {rio:.0} ns where the Rust call takes {direct:.0} and a dynamic one {dynamic:.0} (at most {RIO_NS:.0} more)"),
+        ));
+        claims.push(Claim::control(
+            giop - direct > RIO_NS,
+            format!("by GIOP, {what} takes {giop:.0} ns (more than {RIO_NS:.0} more)"),
+        ));
+    }
     let (one, among) = ends(&series(rows, "among", MEMORY, "p50_ns"));
     claims.push(Claim::paper(
         among <= 1.2 * one,

@@ -73,6 +73,13 @@ impl Nodes {
     }
 }
 
+impl Nodes {
+    /// The coordinator's ORB, the near node's, the far one's.
+    pub fn orb(&self, which: usize) -> &Orb {
+        &self.orbs[which]
+    }
+}
+
 fn orb() -> Result<Orb, BenchError> {
     let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
     orb.root_poa()?;
