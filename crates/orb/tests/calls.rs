@@ -179,17 +179,6 @@ fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
 }
 
 #[test]
-fn a_collocated_call_stays_inside() {
-    let (server, _client, _, _) = pair(Concurrency::Connection);
-    let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
-    assert_eq!(near.text("inside").unwrap(), "inside");
-    assert_eq!(near.call_back(Some(&near)).unwrap(), "from the servant");
-    assert_eq!(near.fail(3).unwrap_err().minor, 3);
-    server.shutdown(true).unwrap();
-    assert_eq!(near.ping().unwrap_err().kind, Kind::BadInvOrder);
-}
-
-#[test]
 fn running_upcalls_are_answered_when_the_server_shuts_down() {
     for concurrency in BOTH {
         let (server, _client, echo, _) = pair(concurrency);

@@ -13,6 +13,7 @@ use isorb_transport::{Listener, Wait};
 use rustls::ServerConnection;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Handshakes at a time.
 const PLACES: usize = 128;
@@ -20,6 +21,8 @@ const PLACES: usize = 128;
 const SILENT_GRACE_NS: u64 = 200_000_000;
 /// Whose handshake has taken so long gives way to another.
 const GRACE_NS: u64 = 1_000_000_000;
+/// Between two attempts at what the system refused.
+const AGAIN: Duration = Duration::from_millis(20);
 /// Of the listening socket; the others are places.
 const DOOR: u64 = PLACES as u64;
 
@@ -60,15 +63,26 @@ impl Greeter {
     pub fn run(self) {
         let mut guests: Guests = [const { None }; PLACES];
         let mut events = Events::<16>::new();
-        // Level-triggered, and watched only while there is a place for who comes.
-        let mut open = self.poller.add(self.door.fd(), DOOR, Interest::READ, Trigger::Level).is_ok();
+        // Level-triggered, and watched only while there is a place for who comes. Tried again below where it fails.
+        let mut open = false;
         loop {
             let mut until =
                 guests.iter().flatten().fold(Deadline::NONE, |first, guest| first.earlier(guest.until));
             if !open {
                 until = until.earlier(Deadline::at_ns(self.next_place(&guests).0));
             }
-            let Ok(ready) = self.poller.wait(&mut events, until) else { return };
+            let ready = match self.poller.wait(&mut events, until) {
+                Ok(ready) => ready,
+                // None is known. Should there be one, the door stays, and this thread does not take the processor.
+                Err(error) => {
+                    self.queue.note(format_args!("waiting for clients failed: {error}"));
+                    std::thread::sleep(AGAIN);
+                    if self.queue.is_closed() {
+                        return;
+                    }
+                    continue;
+                }
+            };
             for event in ready {
                 match event.token {
                     Poller::WAKE => return,
@@ -87,14 +101,18 @@ impl Greeter {
             }
             let free = self.next_place(&guests).0 <= now_ns();
             if free != open {
-                open = free;
                 let fd = self.door.fd();
                 let changed = match free {
                     true => self.poller.add(fd, DOOR, Interest::READ, Trigger::Level),
                     false => self.poller.delete(fd),
                 };
-                if changed.is_err() {
-                    return;
+                match changed {
+                    Ok(()) => open = free,
+                    // Without memory for it, for one: the door is as it was, until the next attempt.
+                    Err(error) => {
+                        self.queue.note(format_args!("the door cannot be watched now: {error}"));
+                        std::thread::sleep(AGAIN);
+                    }
                 }
             }
         }
@@ -116,7 +134,7 @@ impl Greeter {
             // Gone again, or no descriptor is left: whoever is next is told by the next event.
             Err(error) => {
                 if error.kind() != io::ErrorKind::WouldBlock {
-                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    std::thread::sleep(AGAIN);
                 }
                 return;
             }

@@ -64,6 +64,11 @@ impl Queue {
         self.ring();
     }
 
+    /// Whether nobody accepts any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// Takes note of a client that did not get in.
     pub fn note(&self, what: fmt::Arguments<'_>) {
         let before = self.failed.fetch_add(1, Ordering::Relaxed);

@@ -8,6 +8,8 @@
 use isorb::transport::{Capabilities, Listener, Place, Stream, Transport, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,9 +49,16 @@ impl Transport for Abstract {
         Some(Place { host, spot: format!("{}/{name}", namespace.display()) })
     }
 
-    fn connect(&self, name: &str, _: Option<Duration>) -> io::Result<Box<dyn Stream>> {
-        let address = SocketAddr::from_abstract_name(name)?;
-        Ok(Box::new(AbstractStream { socket: UnixStream::connect_addr(&address)?, peer: name.into() }))
+    fn connect(&self, name: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        // Where nobody accepts, connecting waits as long as a send may.
+        net::set_send_timeout(&socket, timeout)?;
+        match connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?) {
+            Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+            connected => connected?,
+        }
+        net::set_send_timeout(&socket, None)?;
+        Ok(Box::new(AbstractStream { socket: socket.into(), peer: name.into() }))
     }
 
     fn listen(&self, name: &str) -> io::Result<Box<dyn Listener>> {
@@ -83,8 +92,8 @@ impl Listener for AbstractListener {
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // One more connection ends an accept that waits.
-        let _ = Abstract.connect(&self.name, None);
+        // Ends an accept that waits, and turns away who comes.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

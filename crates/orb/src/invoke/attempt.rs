@@ -5,6 +5,7 @@ use crate::connection::{Arrived, Connection, SendError};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
+use crate::poa::waiting_until;
 use crate::policy::{Effective, Rebind, Timeout};
 use crate::rt::{Way, local_priority};
 use crate::workspace::{Beginning, with_work};
@@ -272,7 +273,7 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// A call to an object of this ORB: the same messages, the same dispatcher, no wire.
+    /// A call to an object of this ORB: the same messages, the same dispatcher and time-out, no wire.
     #[inline(never)]
     fn here<'s>(
         &self,
@@ -298,14 +299,22 @@ impl<'a> Call<'_, 'a> {
             work.encode.put_back(e.into_buffer());
             let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
-            let served = server::request(self.orb, None, arrived, work, &mut |message| {
-                reply = Some(copy_to_scope(message, scope, pool));
+            let served = waiting_until(self.deadline, || {
+                server::request(self.orb, None, arrived, work, &mut |message| {
+                    reply = Some(copy_to_scope(message, scope, pool));
+                })
             });
             work.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {
                     let bytes = bytes?;
+                    // As over a wire, what comes too late is nothing; why it was not done at all says more than that.
+                    let status = bytes.get(OrdinaryReply::STATUS_AT..OrdinaryReply::STATUS_AT + 4);
+                    let refused = status == Some(&(ReplyStatus::SystemException as u32).to_ne_bytes());
+                    if self.deadline.is_past() && !refused {
+                        return Err(Failure::Final(self.timed_out("this ORB's object")));
+                    }
                     let arrived = Arrived::of_local(bytes)?;
                     Ok(Some(Answer::Any(arrived, bytes, Text::DEFAULT)))
                 }

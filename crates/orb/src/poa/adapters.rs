@@ -5,6 +5,7 @@ use super::entered::Visit;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, guarded, no};
 use super::gate::{DEAD, STARTING};
 use super::manager::PoaManager;
+use super::patience::TIMED_OUT;
 use super::poa::Poa;
 use super::registry::Starting;
 use crate::Result;
@@ -65,7 +66,7 @@ impl Poa {
         let started = Started { parent: self, name };
         let made = {
             let _marker = Marker::new(self);
-            self.permit()
+            self.permit(Deadline::NONE)
                 .and_then(|_permit| guarded("unknown_adapter", || activator.unknown_adapter(self, name)))
         };
         drop(started);
@@ -80,9 +81,9 @@ impl Poa {
     /// starts POAs.
     ///
     /// # Errors
-    /// TRANSIENT when too many wait or the POA is destroyed meanwhile.
+    /// TRANSIENT when too many wait or the POA is destroyed meanwhile, TIMEOUT at the deadline.
     #[cold]
-    pub(super) fn await_started(&self) -> Result<bool> {
+    pub(super) fn await_started(&self, deadline: Deadline) -> Result<bool> {
         let shared = &self.0.shared;
         let me = Poa::this_thread();
         let mut admin = shared.admin.lock();
@@ -100,8 +101,11 @@ impl Poa {
                 return Err(DISCARDED);
             }
             admin.waiting += 1;
-            shared.changed.wait_until(&mut admin, Deadline::NONE);
+            let told = shared.changed.wait_until(&mut admin, deadline);
             admin.waiting -= 1;
+            if !told && deadline.is_past() {
+                return Err(TIMED_OUT);
+            }
         }
     }
 

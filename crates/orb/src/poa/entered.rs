@@ -5,12 +5,14 @@ use super::current;
 use super::errors::{DESTROYED, guarded};
 use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
+use super::patience;
 use super::poa::Poa;
 use super::registry::Registry;
 use crate::rt::Adapter;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
 use isorb_rt::priority::Priority;
+use isorb_rt::time::Deadline;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
@@ -48,17 +50,18 @@ impl Visit {
     /// For a request that came in although the gate is closed: leaves, waits, tries again.
     #[cold]
     fn pass(poa: &Poa, mut closed: u64) -> Result<()> {
+        let deadline = patience::deadline();
         let mut ignored = 0;
         while closed & !ignored != 0 {
             poa.leave_gate();
             if closed & DEAD != 0 {
                 return Err(DESTROYED);
             }
-            if closed & !ignored & STARTING != 0 && poa.await_started()? {
+            if closed & !ignored & STARTING != 0 && poa.await_started(deadline)? {
                 ignored |= STARTING;
             }
             if closed & HELD != 0 {
-                poa.0.manager.await_active(poa.gate())?;
+                poa.0.manager.await_active(poa.gate(), deadline)?;
             }
             closed = poa.gate().enter();
         }
@@ -215,7 +218,7 @@ impl<'k> Entered<'k> {
     #[inline(always)]
     pub fn upcall<'e, T>(&'e self, upcall: impl FnOnce(&'e Servant) -> T) -> Result<T> {
         let poa = self.poa();
-        let _permit = if poa.needs_permit() { Some(poa.permit()?) } else { None };
+        let _permit = if poa.needs_permit() { Some(poa.permit(patience::deadline())?) } else { None };
         Ok(upcall(self.servant()))
     }
 
@@ -242,7 +245,7 @@ impl<'k> Entered<'k> {
         let Some((locator, cookie)) = located else { return Ok(()) };
         let poa = self.poa();
         let operation = self.operation.text().map_err(SystemException::from)?;
-        let _permit = poa.permit()?;
+        let _permit = poa.permit(Deadline::NONE)?;
         guarded("postinvoke", || {
             locator.postinvoke(self.object_id(), poa, operation, cookie, servant.clone())
         })

@@ -2,6 +2,7 @@
 
 use super::current::thread_token;
 use super::errors::{DISCARDED, no};
+use super::patience::TIMED_OUT;
 use crate::Result;
 use isorb_giop::{Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
@@ -83,8 +84,9 @@ impl MainQueue {
     /// thread itself when nobody has it.
     ///
     /// # Errors
-    /// TRANSIENT with minor code OMG|1 when too many wait; BAD_INV_ORDER with OMG|4 when the ORB shuts down meanwhile.
-    pub fn take(&self) -> Result<Turn<'_>> {
+    /// TRANSIENT with minor code OMG|1 when too many wait; BAD_INV_ORDER with OMG|4 when the ORB shuts down meanwhile;
+    /// TIMEOUT at the deadline.
+    pub fn take(&self, deadline: Deadline) -> Result<Turn<'_>> {
         let me = thread_token();
         let mut state = self.state.lock();
         if state.owner == Some(me) {
@@ -102,8 +104,11 @@ impl MainQueue {
         }
         state.waiting += 1;
         self.main.notify_all(&self.state);
-        self.requests.wait_while(&mut state, Deadline::NONE, |state| !state.offered && !state.closed);
+        let told = self.requests.wait_while(&mut state, deadline, |state| !state.offered && !state.closed);
         state.waiting -= 1;
+        if !told {
+            return Err(TIMED_OUT);
+        }
         if !state.offered {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
@@ -154,8 +159,8 @@ mod tests {
                 let (queue, inside) = (queue.clone(), inside.clone());
                 thread::spawn(move || {
                     for _ in 0..50 {
-                        let turn = queue.take().unwrap();
-                        let again = queue.take().unwrap();
+                        let turn = queue.take(Deadline::NONE).unwrap();
+                        let again = queue.take(Deadline::NONE).unwrap();
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         drop(again);
                         thread::yield_now();
@@ -171,7 +176,7 @@ mod tests {
         }
         threads.into_iter().for_each(|t| t.join().unwrap());
         assert_eq!(queue.run_one(Deadline::PAST), Ran::None);
-        drop(queue.take().expect("the main thread needs nobody"));
+        drop(queue.take(Deadline::NONE).expect("the main thread needs nobody"));
     }
 
     #[test]
@@ -179,15 +184,15 @@ mod tests {
         let queue = Arc::new(MainQueue::new(1));
         let waiter = thread::spawn({
             let queue = queue.clone();
-            move || queue.take().map(drop)
+            move || queue.take(Deadline::NONE).map(drop)
         });
         while queue.state.lock().waiting == 0 {
             thread::yield_now();
         }
-        assert_eq!(queue.take().map(drop), Err(DISCARDED));
+        assert_eq!(queue.take(Deadline::NONE).map(drop), Err(DISCARDED));
         queue.close();
         assert_eq!(waiter.join().unwrap(), Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN)));
         assert_eq!(queue.run_one(Deadline::NONE), Ran::Closed);
-        assert!(queue.take().is_err());
+        assert!(queue.take(Deadline::NONE).is_err());
     }
 }

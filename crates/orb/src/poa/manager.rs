@@ -3,6 +3,7 @@
 use super::current;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, no};
 use super::gate::{DEAD, Gate, HELD, WATCHED};
+use super::patience::TIMED_OUT;
 use super::{ManagerError, Poa};
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
@@ -198,11 +199,11 @@ impl PoaManager {
     /// Waits, for a request that found the gate closed, until the manager is active.
     ///
     /// # Errors
-    /// As the state says; TRANSIENT when too many wait or the POA is destroyed meanwhile.
+    /// As the state says; TRANSIENT when too many wait or the POA is destroyed meanwhile; TIMEOUT at the deadline.
     ///
     /// # Real-time
     /// Blocks while the manager holds.
-    pub(super) fn await_active(&self, gate: &Gate) -> Result<(), SystemException> {
+    pub(super) fn await_active(&self, gate: &Gate, deadline: Deadline) -> Result<(), SystemException> {
         let mut hinted = false;
         let mut body = self.0.body.lock();
         loop {
@@ -211,14 +212,15 @@ impl PoaManager {
                 State::Active => return Ok(()),
                 State::Discarding => return Err(DISCARDED),
                 State::Inactive => return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_ACTIVATOR)),
+                State::Holding if deadline.is_past() => return Err(TIMED_OUT),
                 State::Holding if body.waiting >= self.0.limit => return Err(DISCARDED),
                 State::Holding => {
                     body.waiting += 1;
                     let patient =
                         if body.touched || hinted { Deadline::NONE } else { Deadline::after(HINT_AFTER) };
-                    let changed = self.0.changed.wait_until(&mut body, patient);
+                    let changed = self.0.changed.wait_until(&mut body, patient.earlier(deadline));
                     body.waiting -= 1;
-                    if !changed && !hinted && body.state == State::Holding {
+                    if !changed && !hinted && patient.is_past() && body.state == State::Holding {
                         hinted = true;
                         crate::log::note(format_args!(
                             "a request waits because nobody activated POA manager {}: call activate() on it, or Orb::run",

@@ -28,6 +28,7 @@ mod lifecycle;
 mod main_queue;
 mod manager;
 mod managers;
+mod patience;
 #[allow(clippy::module_inception)] // The one type that all the others are about.
 mod poa;
 pub mod policies;
@@ -55,4 +56,5 @@ pub use policies::PoaPolicies;
 pub(crate) use current::warm_up;
 pub(crate) use entered::{Entered, Found, Trace};
 pub(crate) use main_queue::Ran;
+pub(crate) use patience::waiting_until;
 pub(crate) use registry::Registry;

@@ -6,6 +6,7 @@ use super::entered::{Entered, Found, Visit};
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, guarded, no};
 use super::gate::DEAD;
 use super::managers::{Refusal, ServantActivator, ServantManager};
+use super::patience;
 use super::poa::{Body, Poa};
 use super::policies::RequestProcessing;
 use super::threads::holds;
@@ -58,7 +59,7 @@ impl Visit {
                 let name = operation.text().map_err(SystemException::from)?;
                 let (servant, cookie) = {
                     let _marker = Marker::new(&self.poa);
-                    let _permit = self.poa.permit()?;
+                    let _permit = self.poa.permit(patience::deadline())?;
                     guarded("preinvoke", || locator.preinvoke(id, &self.poa, name))?
                 };
                 Ok(Entered::servant_of(self, servant, Some((locator, cookie)), id, operation))
@@ -86,8 +87,8 @@ impl Poa {
     fn incarnate(&self, id: &[u8]) -> Result<Arc<Active>, Refusal> {
         loop {
             {
-                let _permit = self.permit()?;
-                let _turn = self.activator_turn()?;
+                let _permit = self.permit(patience::deadline())?;
+                let _turn = self.activator_turn(patience::deadline())?;
                 let activator = {
                     let body = self.lock();
                     match body.objects.find(id) {

@@ -4,6 +4,7 @@ use super::Poa;
 use super::current::thread_token;
 use super::errors::DEADLOCK;
 use super::main_queue::Turn;
+use super::patience::TIMED_OUT;
 use super::policies::ThreadModel;
 use crate::Result;
 use isorb_giop::Kind;
@@ -44,20 +45,20 @@ impl Poa {
     /// Waits until user code of this POA may run on this thread.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when the wait would be for ever; what [`MainQueue::take`] raises.
+    /// BAD_INV_ORDER with minor code OMG|3 when the wait would be for ever, TIMEOUT at the deadline; what [`MainQueue::take`] raises.
     ///
     /// # Real-time
     /// Does nothing in the ORB-controlled model. Waits for the upcall that runs, in the others.
     ///
     /// [`MainQueue::take`]: super::MainQueue::take
-    pub(super) fn permit(&self) -> Result<Permit<'_>> {
+    pub(super) fn permit(&self, deadline: Deadline) -> Result<Permit<'_>> {
         let held = match self.0.policies.thread_model_value() {
             ThreadModel::OrbControlled => Held::Nothing,
-            ThreadModel::SingleThread => match lock(&self.0.single)? {
+            ThreadModel::SingleThread => match lock(&self.0.single, deadline)? {
                 Some(guard) => Held::Single(guard),
                 None => Held::Nothing,
             },
-            ThreadModel::MainThread => Held::Main(self.0.shared.main.take()?),
+            ThreadModel::MainThread => Held::Main(self.0.shared.main.take(deadline)?),
         };
         Ok(Permit { poa: self, held })
     }
@@ -79,11 +80,12 @@ impl Poa {
     /// Waits for the servant activator to be free.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when this thread is in it already, or waiting would be for ever.
-    pub(super) fn activator_turn(&self) -> Result<ActivatorTurn<'_>> {
-        match self.0.activator_turn.lock_until(Deadline::NONE) {
+    /// BAD_INV_ORDER with minor code OMG|3 when this thread is in it already, or waiting would be for ever; TIMEOUT at the deadline.
+    pub(super) fn activator_turn(&self, deadline: Deadline) -> Result<ActivatorTurn<'_>> {
+        match self.0.activator_turn.lock_until(deadline) {
             Ok(guard) => Ok(ActivatorTurn { poa: self, guard: Some(guard) }),
             Err(LockError::Deadlock) => Err(DEADLOCK),
+            Err(LockError::TimedOut) => Err(TIMED_OUT),
             Err(_) => Err(Kind::Internal.into()),
         }
     }
@@ -100,14 +102,15 @@ pub(super) fn holds(mutex: &PiMutex<()>) -> bool {
 }
 
 /// Locks; `None` when this thread has the lock already.
-fn lock(mutex: &PiMutex<()>) -> Result<Option<PiGuard<'_, ()>>> {
+fn lock(mutex: &PiMutex<()>, deadline: Deadline) -> Result<Option<PiGuard<'_, ()>>> {
     match mutex.try_lock() {
         Ok(guard) => Ok(Some(guard)),
         Err(LockError::Deadlock) => Ok(None),
         // The kernel sees a circle of threads that wait for each other, as between two POAs of this model.
-        Err(_) => match mutex.lock_until(Deadline::NONE) {
+        Err(_) => match mutex.lock_until(deadline) {
             Ok(guard) => Ok(Some(guard)),
             Err(LockError::Deadlock) => Err(DEADLOCK),
+            Err(LockError::TimedOut) => Err(TIMED_OUT),
             Err(_) => Err(Kind::Internal.into()),
         },
     }

@@ -29,9 +29,11 @@ pub(crate) use station::{Blueprint, Door, Station};
 
 use crate::Orb;
 use crate::connection::{Arrived, Connection, ReadError};
+use crate::poa::waiting_until;
 use crate::workspace::{Work, with_work};
 use isorb_cdr::Message;
 use isorb_giop::{Answer, MessageKind, ProtocolError, message};
+use isorb_rt::time::Deadline;
 use isorb_scope::Buffer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -101,7 +103,9 @@ pub(crate) fn off_path(orb: &Orb, connection: &Arc<Connection>, arrived: Arrived
         _ => with_work(connection.pool(), |work| {
             std::mem::swap(&mut work.block, block);
             let mut send = |message: &Message<'_>| _ = connection.send(message);
-            let next = on_message(orb, connection, arrived, work, &mut send);
+            // A peer's request, which this thread serves while it waits for something else.
+            let next =
+                waiting_until(Deadline::NONE, || on_message(orb, connection, arrived, work, &mut send));
             std::mem::swap(&mut work.block, block);
             Ok(next)
         }),

@@ -108,8 +108,10 @@ pub fn closing_ends_accept(make: Make<'_>) {
         assert!(waiting.join().unwrap());
     });
     let address = listener.address().to_string();
+    // What is left of it keeps nobody waiting, and lets nobody in.
+    assert!(transport.connect(&address, Some(PATIENCE)).is_err(), "closed, and there still");
     drop(listener);
-    assert!(transport.connect(&address, Some(Duration::from_millis(500))).is_err());
+    assert!(transport.connect(&address, Some(PATIENCE)).is_err());
 }
 
 /// What cannot be reached says so, and the address is free again.

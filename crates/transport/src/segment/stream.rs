@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Between two looks of a writer that waits for room.
-const GLANCE: Duration = Duration::from_millis(100);
+/// Between two looks of a writer that waits for room, should nobody have woken it. Tests are to see who does.
+const GLANCE: Duration = if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
 /// How often two that were seen on one processor wait without asking again where they are.
 const SHARES: u32 = 7;
 /// Looks between two readings of the clock.
@@ -244,9 +244,7 @@ impl SegmentStream {
         let deadline = after(self.send_timeout.load(Relaxed));
         while sent < total {
             if !self.look(ring, &self.writer, || ring.has_room() != Ok(false) || self.ended(ring)) {
-                if ring.about_to_write(Sleep::OnWord)? && !self.closed.load(Acquire) {
-                    ring.sleep_to_write(Deadline::after(GLANCE).earlier(deadline));
-                }
+                self.sleep_to_write(ring, Deadline::after(GLANCE).earlier(deadline))?;
                 if self.ended(ring) || !self.lives()? {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
@@ -258,6 +256,23 @@ impl SegmentStream {
             }
         }
         Ok(sent)
+    }
+
+    /// Sleeps on the word until there is room, the peer ends or `until`.
+    fn sleep_to_write(&self, ring: &Shared, until: Deadline) -> io::Result<()> {
+        let watch = self.watch.get();
+        if let Some(watch) = watch {
+            watch.wants_room(true);
+        }
+        let may = ring.about_to_write(Sleep::OnWord);
+        if may == Ok(true) && !self.closed.load(Acquire) && !watch.is_some_and(|watch| watch.is_gone()) {
+            ring.sleep_to_write(until);
+        }
+        if let Some(watch) = watch {
+            watch.wants_room(false);
+        }
+        may?;
+        Ok(())
     }
 
     /// Looks for a while, if the peer was last seen on another processor; says whether it is `ready`. Without a look it is not, and who is

@@ -61,6 +61,28 @@ fn a_credit_that_cannot_be_is_an_error_and_a_frozen_one_a_time_out() {
     }
 }
 
+/// Nobody but the warden wakes a writer here: the peer says nothing, and looks by itself are hours apart.
+#[test]
+fn who_waits_for_room_is_woken_when_the_peer_is_gone() {
+    for asleep in [false, true] {
+        let (near, far) = pair();
+        let near = Arc::new(near);
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn({
+            let near = near.clone();
+            move || ended.send(near.send(&[IoSlice::new(&[1; 8192])], Wait::Block))
+        });
+        let watch = near.watch.get().unwrap();
+        while asleep && !watch.is_wanting_room() {
+            std::thread::yield_now();
+        }
+        // As when its process is killed: the segments stay as they are.
+        rustix::net::shutdown(&*far.socket, Shutdown::Both).unwrap();
+        let ended = end.recv_timeout(Duration::from_secs(60)).expect("the writer was woken");
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}
+
 #[test]
 fn whatever_a_peer_writes_and_when_nothing_worse_than_an_error_comes_of_it() {
     let stop = AtomicBool::new(false);

@@ -49,6 +49,8 @@ pub(super) struct Watch {
     gone: AtomicBool,
     /// When the receiver wants to be woken, if it sleeps.
     until: AtomicU64,
+    /// Who sends waits for room. It looks for the time itself.
+    wants_room: AtomicBool,
     warden: &'static Warden,
     place: Place,
 }
@@ -114,6 +116,17 @@ impl Watch {
             self.warden.poller.wake();
         }
         !self.is_gone()
+    }
+
+    /// Says that a writer is about to sleep until there is room, or that it does so no more. Before it sleeps a full fence must follow, and
+    /// then [`Watch::is_gone`].
+    pub fn wants_room(&self, wants: bool) {
+        self.wants_room.store(wants, Relaxed);
+    }
+
+    #[cfg(test)]
+    pub fn is_wanting_room(&self) -> bool {
+        self.wants_room.load(Relaxed)
     }
 
     /// Says that it sleeps no more.
@@ -187,6 +200,7 @@ impl Warden {
             own,
             gone: AtomicBool::new(false),
             until: AtomicU64::new(AWAKE),
+            wants_room: AtomicBool::new(false),
             warden: self,
             place: Place { at, round },
         });
@@ -248,6 +262,9 @@ impl Warden {
             let until = watch.until.load(Relaxed);
             if until != AWAKE && (watch.is_gone() || until <= now) {
                 insists |= !watch.own.rouse(Word::Head);
+            }
+            if watch.is_gone() && watch.wants_room.load(Relaxed) {
+                insists |= !watch.own.rouse(Word::Credit);
             }
         }
         // Who is due was woken just now, and is not waited for here.

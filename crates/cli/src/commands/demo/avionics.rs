@@ -7,7 +7,7 @@
 use super::cast::{
     AIR, ATTITUDE, FAST, FIX, MIDDLE, NAVIGATION, Part, Player, RADAR, SLOW, TARGET, declared,
 };
-use super::machine::{Machine, room};
+use super::machine::{CALL, Machine, room};
 use super::process::Process;
 use super::report::{print_link, print_players, record};
 use crate::commands::timeline::{read, write};
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
     let machine = Machine::start(1, &args.real_time, args.seconds)?;
     let orb = Orb::init(["-ORBListenEndpoints", "127.0.0.1:0"].map(String::from))?;
-    let neighbourhood = Neighbourhood::start(&orb, &machine.federation, Duration::from_millis(500))?;
+    let neighbourhood = Neighbourhood::start(&orb, &machine.federation, CALL)?;
     orb.root_poa()?.manager().activate()?;
     println!(
         "mission computer   process {}, {}",

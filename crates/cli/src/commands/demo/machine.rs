@@ -18,6 +18,9 @@ const MOST: u8 = 60;
 /// How long a neighbour that says nothing is believed to be there.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a call to the other process may take: long, since what the demo shows on a busy machine is late events, not a cut link.
+pub const CALL: Duration = Duration::from_secs(10);
+
 pub struct Machine {
     pub channel: Channel,
     pub federation: Federation,

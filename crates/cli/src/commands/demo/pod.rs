@@ -1,7 +1,7 @@
 //! The avionics demo's second process: a sensor pod with a channel of its own, federated with the mission computer's.
 
 use super::cast::{FAST, MIDDLE, NAVIGATION, POD_HEALTH, Part, Player, RADAR};
-use super::machine::{Machine, room};
+use super::machine::{CALL, Machine, room};
 use super::report::{print_link, print_players, record};
 use crate::commands::timeline::write;
 use isorb::Orb;
@@ -29,7 +29,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let machine = Machine::start(2, &args.real_time, args.seconds)?;
     let orb = Orb::init(["-ORBListenEndpoints", "127.0.0.1:0"].map(String::from))?;
-    let neighbourhood = Neighbourhood::start(&orb, &machine.federation, Duration::from_millis(500))?;
+    let neighbourhood = Neighbourhood::start(&orb, &machine.federation, CALL)?;
     orb.root_poa()?.manager().activate()?;
     neighbourhood.join(&orb.string_to_object(&args.join)?)?;
     let parts = [
