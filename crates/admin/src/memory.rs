@@ -183,6 +183,7 @@ mod tests {
         let status = NodeStatus {
             name: "a".into(),
             looks: 0,
+            refused_back: 0,
             sessions: 1,
             bytes: (4096, 1 << 30),
             guaranteed: 2,
