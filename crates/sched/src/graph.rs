@@ -413,13 +413,17 @@ impl Graph {
 fn slowest(handed: &[Stream]) -> Option<Stream> {
     let slowest = handed.iter().max_by_key(|stream| stream.period)?;
     let mut joined = slowest.clone();
-    for other in handed.iter().filter(|other| (other.origin, other.from) != (slowest.origin, slowest.from)) {
-        joined.faster.push(Faster {
-            from: other.from,
-            origin: other.origin,
-            period: other.period.plus(other.wait),
-        });
-        joined.faster.extend(&other.faster);
+    // Of two that come by the same clock, each may have waited for others on its way.
+    for other in handed {
+        let period = other.period.plus(other.wait);
+        let itself = Faster { from: other.from, origin: other.origin, period };
+        for faster in [itself].iter().chain(&other.faster) {
+            let clock = (faster.origin, faster.from);
+            let is_known = |known: &Faster| (known.origin, known.from) == clock;
+            if clock != (slowest.origin, slowest.from) && !joined.faster.iter().any(is_known) {
+                joined.faster.push(*faster);
+            }
+        }
     }
     Some(joined)
 }
