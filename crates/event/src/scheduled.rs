@@ -22,7 +22,9 @@ use std::time::Duration;
 /// let ms = Nanos::from_ms;
 /// let plan = Plan::with_levels(Policy::RateMonotonic, &[ms(25), ms(100)], 1..=100)?;
 /// let scheduled = Scheduled::new(RuntimeScheduler::new(plan));
-/// let config = Config { levels: scheduled.levels(), scheduler: Arc::new(scheduled), ..Config::default() };
+/// // The plan counts on pre-emption: a thread a level, each at its priority.
+/// let strategy = Strategy::Threads { per_level: 1 };
+/// let config = Config { levels: scheduled.levels(), scheduler: Arc::new(scheduled), strategy, ..Config::default() };
 /// let channel = Channel::new(config)?;
 ///
 /// let declared = |cost, period| Quality {
