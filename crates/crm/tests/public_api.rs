@@ -64,7 +64,9 @@ fn uses<'a>(text: &str, names: &'a [String]) -> Vec<&'a str> {
             let after = code[at + name.len()..].chars().next();
             let ends = after.is_none_or(|c| !c.is_alphanumeric() && c != '_');
             let of_orb = code[..at].ends_with("isorb::") || in_braces(&code[..at]);
-            ends && (of_orb || code[..at].ends_with('.'))
+            // What is called on `self` is the service's own.
+            let method = code[..at].ends_with('.') && !code[..at].ends_with("self.");
+            ends && (of_orb || method)
         })
     };
     names.iter().map(String::as_str).filter(|name| is_used(name)).collect()
@@ -114,6 +116,7 @@ fn who_does_is_found() {
         "// orb.inner()",
         "orb.inner_most()",
         "fn inner() {}",
+        "self.inner()",
     ] {
         assert_eq!(uses(good, &names), [""; 0], "{good}");
     }

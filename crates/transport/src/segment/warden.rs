@@ -124,7 +124,7 @@ impl Watch {
         self.wants_room.store(wants, Relaxed);
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn is_wanting_room(&self) -> bool {
         self.wants_room.load(Relaxed)
     }
