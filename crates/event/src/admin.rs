@@ -254,7 +254,7 @@ impl<R: Rack> ProxyPushConsumer<R> {
 
     /// Sends an event to those who want it among some of the consumers.
     pub(crate) fn push_among(&self, event: &Event<'_>, among: impl Fn(&Connection) -> bool) -> Pushed {
-        self.core.pass(self.id, event, among)
+        self.core.pass(self.id, event, Some(&among))
     }
 
     /// [`push`](Self::push)es one after the other.

@@ -125,18 +125,18 @@ impl<R: Rack> Core<R> {
             // Federated: copies of it will be recognised by this number, whichever way they take.
             let sequence = self.sequence.fetch_add(1, Relaxed) + 1;
             let stamp = Stamp { channel: self.id, sequence, link: 0 };
-            return self.pass(supplier, &Event { stamp, ..*event }, |_| true);
+            return self.pass(supplier, &Event { stamp, ..*event }, None);
         }
-        self.pass(supplier, event, |_| true)
+        self.pass(supplier, event, None)
     }
 
-    /// To all who want it `among` the consumers.
+    /// To all who want it `among` the consumers. (There is one of this function, since the ways of two of them would not be inlined into them.)
     #[inline]
     pub(crate) fn pass(
         &self,
         supplier: u32,
         event: &Event<'_>,
-        among: impl Fn(&Connection) -> bool,
+        among: Option<&dyn Fn(&Connection) -> bool>,
     ) -> Pushed {
         let view = self.view.read();
         let modules = self.rack.modules(&view);
@@ -164,20 +164,27 @@ impl<R: Rack> Core<R> {
                 b: 0,
             });
         }
-        if modules.filters() {
-            let one = |way: &mut Way<'_, R, _>, hit: &Hit| {
-                if among(&hit.connection) {
-                    way.hit(hit);
-                }
-            };
-            view.tables.find(&event.header, |hits| way.each(hits, one, |hit| &hit.connection));
-        } else {
-            let one = |way: &mut Way<'_, R, _>, connection: &Arc<Connection>| {
-                if among(connection) {
-                    way.single(connection);
-                }
-            };
-            view.tables.everyone(|all| way.each(all, one, |connection| connection));
+        match among {
+            None if modules.filters() => {
+                view.tables.find(&event.header, |hits| way.each(hits, Way::hit, |hit| &hit.connection));
+            }
+            None => view.tables.everyone(|all| way.each(all, Way::single, |connection| connection)),
+            Some(among) if modules.filters() => view.tables.find(&event.header, |hits| {
+                let one = |way: &mut Way<'_, R, _>, hit: &Hit| {
+                    if among(&hit.connection) {
+                        way.hit_among(hit);
+                    }
+                };
+                way.each(hits, one, |hit| &hit.connection);
+            }),
+            Some(among) => view.tables.everyone(|all| {
+                let one = |way: &mut Way<'_, R, _>, connection: &Arc<Connection>| {
+                    if among(connection) {
+                        way.single_among(connection);
+                    }
+                };
+                way.each(all, one, |connection| connection);
+            }),
         }
         way.pushed
     }
@@ -404,6 +411,17 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
         } else {
             self.settle(connection, fate);
         }
+    }
+
+    /// [`hit`](Self::hit) from the longer way of links between channels, which must not cost the other its inlining.
+    #[inline(never)]
+    fn hit_among(&mut self, hit: &Hit) {
+        self.hit(hit);
+    }
+
+    #[inline(never)]
+    fn single_among(&mut self, connection: &Arc<Connection>) {
+        self.single(connection);
     }
 
     fn correlate(&mut self, registration: &Arc<Registration>) {
