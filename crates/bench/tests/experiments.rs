@@ -183,7 +183,7 @@ fn tao_utilisation() {
     check(
         "tao-utilisation",
         &["channel-high", "channel-low", "federated-low", "bare-low", "bare-again-low"],
-        9,
+        8,
     );
 }
 
