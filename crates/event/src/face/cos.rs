@@ -11,6 +11,7 @@ use super::options::Shared;
 use super::patience::Patience;
 use super::proxies::Slot;
 use super::standard::{cos_event_channel_admin as admin_idl, cos_event_comm as comm};
+use super::supplying::Supplying;
 use crate::admin::{ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed};
 use crate::channel::Channel;
 use crate::designator;
@@ -25,8 +26,6 @@ use admin_idl::{
 use comm::{Disconnected, push_consumer::PushError};
 use isorb::{Any, Completion, Kind, Object, Orb, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 /// A channel with the interfaces of the OMG's Event Service.
@@ -129,14 +128,8 @@ impl admin_idl::SupplierAdmin for Suppliers {
         &'u self,
         cx: Upcall<'u>,
     ) -> Result<Option<&'u admin_idl::ProxyPushConsumerRef>> {
-        let proxy = Arc::new_cyclic(|me| FromPush {
-            shared: self.0.clone(),
-            me: me.clone(),
-            slot: Slot::default(),
-            heard: AtomicBool::new(false),
-            state: PiMutex::default(),
-        });
-        let reference: admin_idl::ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        let proxy = Arc::new(FromPush(Supplying::of(&self.0)));
+        let reference: admin_idl::ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
         cx.keep(reference).map(Some)
     }
 
@@ -295,55 +288,11 @@ pub(super) fn connect_supplier(shared: &Shared) -> Result<ProxyPushConsumer> {
 }
 
 /// The proxy of a push supplier.
-struct FromPush {
-    shared: Arc<Shared>,
-    me: Weak<FromPush>,
-    slot: Slot,
-    /// It has pushed since it was asked last.
-    heard: AtomicBool,
-    state: PiMutex<FromPushState>,
-}
-
-#[derive(Default)]
-struct FromPushState {
-    supplier: Option<Arc<ProxyPushConsumer>>,
-    watch: Option<u64>,
-    ended: bool,
-}
-
-impl FromPush {
-    /// Says whether there was a supplier.
-    fn end(&self) -> bool {
-        let mut state = self.state.lock();
-        state.ended = true;
-        let (supplier, watch) = (state.supplier.take(), state.watch.take());
-        drop(state);
-        if let Some(watch) = watch {
-            self.shared.control.forget(watch);
-        }
-        self.shared.proxies.retire(&self.slot);
-        supplier.is_some()
-    }
-}
-
-impl Connected for FromPush {
-    fn lost(&self) {
-        if self.end() {
-            self.shared.channel.lost_supplier();
-        }
-    }
-
-    fn was_heard(&self) -> bool {
-        self.heard.swap(false, Relaxed)
-    }
-}
+struct FromPush(Arc<Supplying>);
 
 impl comm::PushConsumer for FromPush {
     fn push(&self, _: Upcall<'_>, data: &Any) -> Result<(), PushError> {
-        let supplier = self.state.lock().supplier.clone().ok_or(Disconnected {})?;
-        if !self.heard.load(Relaxed) {
-            self.heard.store(true, Relaxed);
-        }
+        let supplier = self.0.supplier().ok_or(Disconnected {})?;
         match send(&supplier, data).too_large {
             0 => Ok(()),
             // The standard has no exception for it. Consumers that need no copy have got it.
@@ -355,7 +304,7 @@ impl comm::PushConsumer for FromPush {
     }
 
     fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
-        self.end();
+        self.0.end();
         Ok(())
     }
 }
@@ -366,18 +315,9 @@ impl admin_idl::ProxyPushConsumer for FromPush {
         _: Upcall<'_>,
         push_supplier: Option<&comm::PushSupplierRef>,
     ) -> Result<(), ConnectPushSupplierError> {
-        let mut state = self.state.lock();
-        if state.supplier.is_some() || state.ended {
-            return Err(AlreadyConnected {}.into());
+        match self.0.connect(push_supplier.map(|peer| peer.object()), connect_supplier)? {
+            true => Ok(()),
+            false => Err(AlreadyConnected {}.into()),
         }
-        let supplier = connect_supplier(&self.shared)?;
-        if !self.shared.proxies.connected(&self.slot) {
-            return Err(SystemException::from(Kind::ObjectNotExist).into());
-        }
-        state.supplier = Some(Arc::new(supplier));
-        let me: Weak<dyn Connected> = self.me.clone();
-        // One without a reference cannot be asked.
-        state.watch = push_supplier.map(|peer| self.shared.control.watch(peer.object(), me));
-        Ok(())
     }
 }

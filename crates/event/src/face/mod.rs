@@ -14,6 +14,7 @@ mod options;
 mod patience;
 mod proxies;
 mod registered;
+mod supplying;
 mod teller;
 mod udp;
 mod words;

@@ -20,6 +20,7 @@ use crate::face::control::Connected;
 use crate::face::options::Shared;
 use crate::face::patience::Patience;
 use crate::face::proxies::Slot;
+use crate::face::supplying::Supplying;
 use crate::face::teller::Teller;
 use crate::filter::{Filter, encode, parse};
 use crate::{Failure, Observer, Publication, SupplierQos, consumer};
@@ -27,8 +28,8 @@ use isorb::generated::Any;
 use isorb::rt::{Priority, RtCurrent};
 use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
+use std::sync::atomic::AtomicI16;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI16};
 use std::sync::{Arc, Weak};
 
 /// Makes the channel an object.
@@ -110,14 +111,8 @@ struct Suppliers(Arc<Shared>);
 
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushConsumerRef>> {
-        let proxy = Arc::new_cyclic(|me| FromSupplier {
-            shared: self.0.clone(),
-            me: me.clone(),
-            slot: Slot::default(),
-            heard: AtomicBool::new(false),
-            state: PiMutex::default(),
-        });
-        let reference: ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        let proxy = Arc::new(FromSupplier(Supplying::of(&self.0)));
+        let reference: ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
         cx.keep(reference).map(Some)
     }
 }
@@ -250,57 +245,12 @@ fn system(error: &ConnectError) -> SystemException {
 }
 
 /// The proxy of a remote supplier.
-struct FromSupplier {
-    shared: Arc<Shared>,
-    me: Weak<FromSupplier>,
-    slot: Slot,
-    /// It has pushed since it was asked last.
-    heard: AtomicBool,
-    state: PiMutex<FromSupplierState>,
-}
-
-#[derive(Default)]
-struct FromSupplierState {
-    supplier: Option<Arc<admin::ProxyPushConsumer>>,
-    watch: Option<u64>,
-    ended: bool,
-}
-
-impl FromSupplier {
-    /// Says whether there was a supplier.
-    fn end(&self) -> bool {
-        let mut state = self.state.lock();
-        state.ended = true;
-        let (supplier, watch) = (state.supplier.take(), state.watch.take());
-        drop(state);
-        if let Some(watch) = watch {
-            self.shared.control.forget(watch);
-        }
-        self.shared.proxies.retire(&self.slot);
-        supplier.is_some()
-    }
-}
-
-impl Connected for FromSupplier {
-    fn lost(&self) {
-        if self.end() {
-            self.shared.channel.lost_supplier();
-        }
-    }
-
-    fn was_heard(&self) -> bool {
-        self.heard.swap(false, Relaxed)
-    }
-}
+struct FromSupplier(Arc<Supplying>);
 
 impl PushConsumer for FromSupplier {
     /// Events of a supplier that is not connected are thrown away.
     fn push(&self, _: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
-        let supplier = self.state.lock().supplier.clone();
-        if let Some(supplier) = supplier {
-            if !self.heard.load(Relaxed) {
-                self.heard.store(true, Relaxed);
-            }
+        if let Some(supplier) = self.0.supplier() {
             for event in data {
                 let packed = any::pack(event.data.any_value);
                 let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
@@ -311,7 +261,7 @@ impl PushConsumer for FromSupplier {
     }
 
     fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
-        self.end();
+        self.0.end();
         Ok(())
     }
 }
@@ -323,26 +273,19 @@ impl ProxyPushConsumer for FromSupplier {
         push_supplier: Option<&PushSupplierRef>,
         qos: SupplierQOSView<'_>,
     ) -> Result<(), ConnectPushSupplierError> {
-        let mut state = self.state.lock();
-        if state.supplier.is_some() || state.ended {
-            return Err(AlreadyConnected {}.into());
-        }
         let publications = qos.publications.iter().map(|publication| {
             let Header { event_type, source, .. } = read_header(&publication.event);
             Publication { event_type, source }
         });
         // Also of a gateway's: what it brings from elsewhere may be wanted by a neighbour here.
         let qos = SupplierQos::of(publications);
-        let connected =
-            self.shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))?;
-        if !self.shared.proxies.connected(&self.slot) {
-            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        let connect = |shared: &Shared| {
+            shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))
+        };
+        match self.0.connect(push_supplier.map(|peer| peer.object()), connect)? {
+            true => Ok(()),
+            false => Err(AlreadyConnected {}.into()),
         }
-        state.supplier = Some(Arc::new(connected));
-        let me: Weak<dyn Connected> = self.me.clone();
-        // One without a reference cannot be asked.
-        state.watch = push_supplier.map(|peer| self.shared.control.watch(peer.object(), me));
-        Ok(())
     }
 }
 
