@@ -6,7 +6,7 @@
 mod relay;
 mod world;
 
-use isorb::{Config, Orb, Reference};
+use isorb::Reference;
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
 use isorb_crm::idl::{Glob_CommRef, Path, ReaderQoS};
 use isorb_crm::node::{NodeServer, ServerConfig};
@@ -19,7 +19,7 @@ use rustix::net::sockopt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
-use world::{PATIENCE, QOS, area, on_write, until};
+use world::{PATIENCE, QOS, area, on_write, orb_on, until};
 
 /// Seven fragments.
 const SIZE: usize = 9_000;
@@ -28,18 +28,6 @@ const GROUPS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(23
 const WRITER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 const READER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 
-fn orb(host: &Host) -> Orb {
-    let endpoints = vec![format!("{}:0", host.address())];
-    host.run(move || {
-        let orb = Orb::with_config(Config { endpoints, ..Config::default() });
-        orb.root_poa().unwrap();
-        let background = orb.clone();
-        std::thread::spawn(move || background.run());
-        orb
-    })
-    .unwrap()
-}
-
 fn own_address(host: &Host, address: Ipv4Addr) {
     let arguments = format!("-n {} addr add {address}/32 dev lo", host.namespace());
     let done = std::process::Command::new("ip").args(arguments.split(' ')).output().unwrap();
@@ -47,7 +35,7 @@ fn own_address(host: &Host, address: Ipv4Addr) {
 }
 
 fn node(host: &Host, name: &str, glob: &str, own: Ipv4Addr) -> (NodeServer, Library) {
-    let orb = orb(host);
+    let orb = orb_on(host, None);
     let socket = std::env::temp_dir().join(format!("{}-{name}.socket", host.namespace()));
     let mut config = ServerConfig::new(name, &socket);
     config.dispatcher.udp = (own, 0).into();
@@ -126,7 +114,7 @@ fn group(parity: u8, bad: [(Plan, Drops); 2]) -> Option<Group> {
     let net = Net::build_or_skip(3)?;
     (0..3).for_each(|number| own_address(net.host(number), WRITER));
     (1..3).for_each(|number| own_address(net.host(number), READER));
-    let coordinator = orb(net.host(0));
+    let coordinator = orb_on(net.host(0), None);
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let nodes: Vec<_> = [("near", WRITER), ("far", READER), ("third", READER)]

@@ -4,7 +4,7 @@
 
 mod world;
 
-use isorb::{Config, Orb, Reference};
+use isorb::Reference;
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
 use isorb_crm::idl::{Glob_CommRef, Path, ReaderQoS};
 use isorb_crm::memory::State;
@@ -15,21 +15,7 @@ use isorb_rt::time::Deadline;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use world::{PATIENCE, QOS, area, on_write, until, until_state};
-
-/// With an endpoint at the host's address, and one at another.
-fn orb(host: &Host, second: Option<&str>) -> Orb {
-    let mut endpoints = vec![format!("{}:0", host.address())];
-    endpoints.extend(second.map(|second| format!("{second}:0")));
-    host.run(move || {
-        let orb = Orb::with_config(Config { endpoints, ..Config::default() });
-        orb.root_poa().unwrap();
-        let background = orb.clone();
-        std::thread::spawn(move || background.run());
-        orb
-    })
-    .unwrap()
-}
+use world::{PATIENCE, QOS, area, on_write, orb_on, until, until_state};
 
 fn node(host: &Host, name: &str, glob: &str, second: Option<&str>) -> (NodeServer, Library) {
     node_with(host, name, glob, (second, second), Duration::from_secs(3))
@@ -43,7 +29,7 @@ fn node_with(
     (second, by_call): (Option<&str>, Option<&str>),
     silence: Duration,
 ) -> (NodeServer, Library) {
-    let orb = orb(host, by_call);
+    let orb = orb_on(host, by_call);
     // The host's name is the lab's own.
     let socket = std::env::temp_dir().join(format!("{}-{name}.socket", host.namespace()));
     let mut config = ServerConfig::new(name, &socket);
@@ -84,7 +70,7 @@ struct Nodes {
 }
 
 fn nodes(lab: &Lab, second: [Option<&str>; 2]) -> Nodes {
-    let coordinator = orb(lab.left(), second[0]);
+    let coordinator = orb_on(lab.left(), second[0]);
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let near = node(lab.left(), "near", &glob, second[0]);
@@ -132,7 +118,7 @@ fn values_under_way_when_a_path_is_cut_are_whole_and_all_are_counted() {
     let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
     let Some(lab) = Lab::build_or_skip(&spec) else { return };
     second_link(&lab);
-    let coordinator = orb(lab.left(), SECOND[0]);
+    let coordinator = orb_on(lab.left(), SECOND[0]);
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     // A channel that is opened anew would begin to count pushes anew.
@@ -219,7 +205,7 @@ fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
     let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
     let Some(lab) = Lab::build_or_skip(&spec) else { return };
     second_link(&lab);
-    let coordinator = orb(lab.left(), Some(SECOND[0]));
+    let coordinator = orb_on(lab.left(), Some(SECOND[0]));
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let (_near_server, near) = node(lab.left(), "near", &glob, Some(SECOND[0]));
@@ -269,7 +255,7 @@ fn groups_may_be_of_ipv6() {
         println!("skipped: this machine has no IPv6");
         return;
     }
-    let coordinator = orb(lab.left(), None);
+    let coordinator = orb_on(lab.left(), None);
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let nodes: Vec<(NodeServer, Library)> = [(lab.left(), "fd77::1"), (lab.right(), "fd77::2")]
@@ -279,7 +265,7 @@ fn groups_may_be_of_ipv6() {
             ip(format!("-n {namespace} -6 addr add {address}/64 dev {interface} nodad"));
             let line = ip(format!("-n {namespace} -o link show {interface}"));
             let number = line.split(':').next().unwrap();
-            let orb = orb(host, None);
+            let orb = orb_on(host, None);
             let socket = std::env::temp_dir().join(format!("{namespace}-six.socket"));
             let mut config = ServerConfig::new(address, &socket);
             config.dispatcher.udp = format!("[{address}]:0").parse().unwrap();

@@ -7,6 +7,7 @@ use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::memory::State;
 use isorb_crm::node::{NodeServer, ServerConfig};
 use isorb_crm::{AreaReader, Library};
+use isorb_netlab::Host;
 use isorb_rt::time::Deadline;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,6 +105,20 @@ impl World {
     pub fn library(&self, which: usize) -> Library {
         Library::connect(&self.app.orb, &self.sockets[which]).unwrap()
     }
+}
+
+/// An ORB on a host of the lab, with a thread that runs it: with an endpoint at the host's address, and one at another.
+pub fn orb_on(host: &Host, second: Option<&str>) -> Orb {
+    let mut endpoints = vec![format!("{}:0", host.address())];
+    endpoints.extend(second.map(|second| format!("{second}:0")));
+    host.run(move || {
+        let orb = Orb::with_config(Config { endpoints, ..Config::default() });
+        orb.root_poa().unwrap();
+        let background = orb.clone();
+        std::thread::spawn(move || background.run());
+        orb
+    })
+    .unwrap()
 }
 
 pub fn area(name: &str, size: u32) -> Area {
