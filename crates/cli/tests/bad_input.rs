@@ -113,3 +113,32 @@ fn a_channel_says_what_is_wrong_with_its_options() {
         assert!(error.contains(said), "{options:?}: {error}");
     }
 }
+
+/// Options of a node's server of reflective memory: among them a silence that would count nodes as dead that live.
+#[test]
+fn a_node_server_says_what_is_wrong_with_its_options() {
+    let cases: [(&[&str], &str); 14] = [
+        (&["--silence", "100"], "a silence of 100ms after which a node counts as dead: give 200ms at least"),
+        (&["--silence", "199"], "a silence of 199ms after which a node counts as dead: give 200ms at least"),
+        (&["--silence", "0"], "give 200ms at least, two heartbeats, and 86400s at most"),
+        (&["--silence", "18446744073709551615"], "and 86400s at most"),
+        (&["--link", "0"], "0 is not in 1..=1000000"),
+        (&["--dispatchers", "0"], "0 is not in 1..=64"),
+        (&["--dispatchers", "65"], "65 is not in 1..=64"),
+        (&["--priority", "40000"], "40000 is not in 0..=32767"),
+        (&["--multicast", "10.0.0.1:5"], "10.0.0.1:5 and 16 groups from there must be multicast addresses"),
+        (&["--multicast", "[ff12::77:1]:5"], "and 127.0.0.1:"),
+        (&["--second", "192.0.2.1"], "cannot listen at 192.0.2.1:0"),
+        (&["--publish", "nowhere"], "invalid IP address syntax"),
+        (&["--costs", "push=much"], "--costs"),
+        (&["--coordinator", "nonsense"], "nonsense"),
+    ];
+    let folder = Folder::new("bad-crm-server");
+    let socket = folder.file("socket");
+    for (options, said) in cases {
+        let (code, out, error) = run(&[&["crm-server", "--socket", &socket], options].concat());
+        assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
+        assert_eq!(out, "", "{options:?}: it is not ready");
+        assert!(error.contains(said), "{options:?}: {error}");
+    }
+}

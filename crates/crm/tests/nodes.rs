@@ -4,6 +4,7 @@ mod world;
 
 use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::memory::{ReadError, State, WaitError};
+use isorb_crm::node::{NodeServer, ServerConfig};
 use isorb_crm::{AreaReader, Error};
 use isorb_rt::time::Deadline;
 use std::time::Duration;
@@ -124,6 +125,30 @@ fn bad_input_is_refused_by_name_and_number() {
     );
     // None of it left anything behind.
     assert_eq!(world.near.as_ref().unwrap().counts().3, 0);
+}
+
+/// A node that counts others as dead between two of their heartbeats is none, and neither is one that never does.
+#[test]
+fn a_silence_that_tells_nothing_is_refused_with_the_numbers() {
+    let orb = Running::new();
+    let socket = std::env::temp_dir().join(format!("isorb-crm-silence-{}.socket", std::process::id()));
+    let start = |silence, heartbeat_ns| {
+        let mut config = ServerConfig { silence, ..ServerConfig::new("node", &socket) };
+        config.dispatcher.plane.heartbeat_ns = heartbeat_ns;
+        NodeServer::start(&orb.orb, config, None)
+    };
+    for (silence, heartbeat, said) in [
+        (Duration::ZERO, 100_000_000, ["0ns", "200ms"]),
+        (Duration::from_millis(199), 100_000_000, ["199ms", "200ms"]),
+        (Duration::from_millis(350), 1_000_000_000, ["350ms", "2s"]),
+        (Duration::MAX, 100_000_000, ["200ms", "86400s"]),
+    ] {
+        let error = start(silence, heartbeat).unwrap_err().to_string();
+        assert!(said.iter().all(|number| error.contains(number)), "{silence:?}: {error}");
+    }
+    for silence in [Duration::from_millis(200), Duration::from_secs(24 * 60 * 60)] {
+        drop(start(silence, 100_000_000).unwrap());
+    }
 }
 
 #[test]

@@ -45,13 +45,13 @@ pub struct ServerArgs {
     #[arg(long, value_name = "GROUP:PORT")]
     multicast: Option<SocketAddr>,
     /// Dispatching threads.
-    #[arg(long, default_value_t = 1)]
-    dispatchers: usize,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    dispatchers: u16,
     /// CORBA priority of the dispatching threads; without it they are ordinary threads.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(i16).range(0..))]
     priority: Option<i16>,
     /// Rate of the link in Mbit/s, for admission and pacing.
-    #[arg(long, value_name = "MBIT", default_value_t = 100)]
+    #[arg(long, value_name = "MBIT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     link: u64,
     /// What agents cost, for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or `measure`: measured at the start.
     #[arg(long, value_name = "COSTS", value_parser = costs)]
@@ -59,7 +59,7 @@ pub struct ServerArgs {
     /// Measures what agents cost on this machine, prints it as --costs takes it, and ends.
     #[arg(long)]
     measure_costs: bool,
-    /// Milliseconds of silence after which a node counts as dead.
+    /// Milliseconds of silence after which a node counts as dead: at least 200, two heartbeats.
     #[arg(long, value_name = "MS", default_value_t = 350)]
     silence: u64,
     /// Writes what was pushed lately to this file, once a second, for `isorb timeline`; with several dispatching threads, that of the
@@ -126,8 +126,8 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     config.dispatcher.multicast = args.multicast;
     config.dispatcher.class = class(args.priority)?;
     config.publish = args.publish;
-    config.dispatchers = args.dispatchers;
-    config.admission.link_bits_per_s = args.link.saturating_mul(1_000_000);
+    config.dispatchers = args.dispatchers.into();
+    config.admission.link_bits_per_s = args.link * 1_000_000;
     match args.costs {
         Some(CostsBy::Numbers(costs)) => config.admission.costs = costs,
         Some(CostsBy::Measuring) => config.admission.costs = measure_costs()?,

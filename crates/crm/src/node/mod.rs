@@ -74,7 +74,8 @@ pub struct ServerConfig {
     pub dispatcher: DispatcherConfig,
     /// What guaranteed channels may have.
     pub admission: NodeConfig,
-    /// When a writer's node is silent for so long, it counts as dead.
+    /// When a writer's node is silent for so long, it counts as dead. At least two [heartbeats](crate::plane::PlaneConfig::heartbeat_ns), so
+    /// that one may be late or lost; at most a day. On the ORB's paths, whose calls may have to wait, two seconds at least.
     pub silence: Duration,
     /// How long the coordinator and other nodes' servers may take to answer a call. What waits for one that hangs is set-up with that one only.
     pub answer: Duration,
@@ -138,7 +139,23 @@ impl ServerConfig {
             limits: Limits::default(),
         }
     }
+
+    /// A node that lives says so at each heartbeat; with a second path, the first has failed after two thirds of the silence.
+    fn check(&self) -> Result<(), Error> {
+        let beat = Duration::from_nanos(self.dispatcher.plane.heartbeat_ns);
+        if (beat.saturating_mul(2)..=LONGEST_SILENCE).contains(&self.silence) {
+            return Ok(());
+        }
+        Err(Error::unavailable(format_args!(
+            "a silence of {:?} after which a node counts as dead: give {:?} at least, two heartbeats, and {LONGEST_SILENCE:?} at most",
+            self.silence,
+            beat.saturating_mul(2)
+        )))
+    }
 }
+
+/// Whoever wants to hear later than this of a node's death does not want to hear of it.
+const LONGEST_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where libraries look for their node's server: `ISORB_CRM_SOCKET`, or a file in the user's run-time folder.
 pub fn default_socket() -> PathBuf {
@@ -184,12 +201,13 @@ impl NodeServer {
     ///
     /// # Errors
     /// What the system or the ORB refused; ADDRINUSE where a server is there already; `Unavailable` where the coordinator knows another
-    /// server of this name, which answers.
+    /// server of this name, which answers, and where the configured silence is shorter than two heartbeats or longer than a day.
     pub fn start(
         orb: &Orb,
         config: ServerConfig,
         coordinator: Option<Glob_CommRef>,
     ) -> Result<NodeServer, Error> {
+        config.check()?;
         let listener = crate::passing::listen_at(&config.socket)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", config.socket.display())))?;
         let mut config = config;
