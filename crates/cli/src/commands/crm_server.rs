@@ -35,7 +35,7 @@ pub struct ServerArgs {
     /// Address for calls and datagrams of other nodes.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// Address that other nodes are told, where it is another.
+    /// Address that other nodes are told for calls and datagrams, where it is another.
     #[arg(long, value_name = "ADDRESS")]
     publish: Option<IpAddr>,
     /// Address of a second interface: channels to nodes that have one, and calls, go on over it when the first path fails.
@@ -118,7 +118,7 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
         println!("--costs {}", measure_costs()?);
         return Ok(());
     }
-    let orb = orb(orb_arguments, (args.host, args.second), 0)?;
+    let orb = orb(orb_arguments, (args.host, args.publish), args.second, 0)?;
     let name = args.name.clone().unwrap_or_else(host_name);
     let mut config = ServerConfig::new(name, args.socket.clone().unwrap_or_else(default_socket));
     config.dispatcher.udp = (args.host, 0).into();
@@ -209,7 +209,7 @@ pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
 
 /// Serves until it is killed, which it may be at any moment.
 pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    let orb = orb(orb_arguments, (args.host, args.second), args.port)?;
+    let orb = orb(orb_arguments, (args.host, None), args.second, args.port)?;
     let store: Arc<dyn CoordinatorStore> = match args.memory {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(FileStore::open(&args.store)?),
@@ -225,14 +225,19 @@ pub fn coordinator(args: &CoordinatorArgs, orb_arguments: Vec<String>) -> Result
     Ok(())
 }
 
+/// Listens at a host, which references call as it is published, and at a second one.
 fn orb(
     arguments: Vec<String>,
-    (host, second): (IpAddr, Option<IpAddr>),
+    (host, publish): (IpAddr, Option<IpAddr>),
+    second: Option<IpAddr>,
     port: u16,
 ) -> Result<Orb, Box<dyn Error>> {
     let mut config = super::listen::config_at(arguments, &host.to_string(), port)?;
     // Unless arguments of the ORB say where it listens.
     if config.endpoints == [endpoint(&host.to_string(), port)] {
+        if let Some(publish) = publish {
+            config.endpoints[0] += &format!(";publish={publish}");
+        }
         config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
     }
     let orb = Orb::with_config(config);
