@@ -127,6 +127,25 @@ impl Reader {
         }
     }
 
+    /// Goes on behind what another reader has read elsewhere: all values whose number at the writer's node is `source` at most count as read, and
+    /// those that are kept and came later do not. For a segment that took the place of another one of the same area.
+    ///
+    /// # Real-time
+    /// Looks at each value that is kept, at most; neither allocates nor blocks.
+    pub fn go_on_behind(&mut self, source: u64) {
+        let latest = match self.sequence() {
+            n if n < MAX_SEQUENCE => n,
+            // No number: the next read says so.
+            _ => 0,
+        };
+        let oldest = latest.saturating_sub(self.geometry.histories() as u64).max(1);
+        let is_read = |n: &u64| self.ring().read(*n, |_| ()).is_ok_and(|((), stamp)| stamp.source <= source);
+        self.seen = match source {
+            0 => 0,
+            _ => (oldest..=latest).rev().find(is_read).unwrap_or(oldest - 1),
+        };
+    }
+
     /// Copies the value that was written `back` values before the latest. Does not count as reading it.
     ///
     /// # Errors
@@ -192,6 +211,23 @@ impl Reader {
     /// A few loads; at most 32 attempts.
     pub fn written_ns(&mut self) -> Option<u64> {
         self.latest_with(|_| ()).ok().map(|(_, _, stamp)| stamp.written_ns)
+    }
+
+    /// The number at the writer's node of the latest value; `None` where there is none, or the writer is faster than the look. Does not count as
+    /// reading it.
+    ///
+    /// # Real-time
+    /// As [`written_ns`](Self::written_ns).
+    pub fn latest_source(&mut self) -> Option<u64> {
+        self.latest_with(|_| ()).ok().map(|(_, _, stamp)| stamp.source)
+    }
+
+    /// See [`Segment::identity`](crate::Segment::identity).
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn identity(&self) -> u64 {
+        self.ring().head.identity.load(isorb_rt::sync::atomic::Ordering::Relaxed)
     }
 
     /// What the writer promised, in nanoseconds between two values; 0 for nothing.
@@ -332,6 +368,38 @@ mod tests {
         reader.skip_to(1);
         assert_eq!(reader.next(&mut out).unwrap().unwrap().sequence, 5);
         assert_ne!(segment.identity(), Segment::create("test", segment.geometry()).unwrap().identity());
+    }
+
+    #[test]
+    fn a_reader_goes_on_where_another_was_in_another_segment() {
+        let segment = segment(16, 3);
+        let (mut writer, mut out) = (segment.writer().unwrap(), [0; 16]);
+        let mut write = |source: u64| {
+            writer.draft().put(0, &[source as u8]).unwrap();
+            writer.publish_as(1, 0, crate::Source { sequence: source, epoch: 1 }).unwrap();
+        };
+        let mut rest = |behind: u64| {
+            let mut reader = segment.reader().unwrap();
+            reader.go_on_behind(behind);
+            let mut came = Vec::new();
+            while let Some(sample) = reader.next(&mut out).unwrap() {
+                came.push((sample.source, sample.missed));
+            }
+            came
+        };
+        assert_eq!(rest(7), [], "nothing has come");
+        [5, 6, 8, 9].into_iter().for_each(&mut write);
+        assert_eq!(rest(0), [(5, 0), (6, 0), (8, 0), (9, 0)]);
+        assert_eq!(rest(4), [(5, 0), (6, 0), (8, 0), (9, 0)]);
+        assert_eq!(rest(6), [(8, 0), (9, 0)]);
+        assert_eq!(rest(7), [(8, 0), (9, 0)], "which never came here");
+        assert_eq!((rest(9), rest(10)), (vec![], vec![]));
+        [10, 11, 12].into_iter().for_each(&mut write);
+        assert_eq!(rest(6), [(9, 0), (10, 0), (11, 0), (12, 0)], "what is not kept cannot be told");
+        let mut reader = segment.reader().unwrap();
+        assert_eq!((reader.latest_source(), reader.seen()), (Some(12), 0));
+        segment.set_identity(77).unwrap();
+        assert_eq!((reader.identity(), segment.identity()), (77, 77));
     }
 
     #[test]

@@ -96,8 +96,8 @@ impl Segment {
         self.geometry
     }
 
-    /// A number that no other area has, from when it was made: tells an area from a later one of the same name. The area's writer may
-    /// have written over it.
+    /// A number that no other area has, from when it was made: tells an area from a later one of the same name. A replica has that of the area that
+    /// it [stands for](Self::set_identity). The area's writer may have written over it.
     ///
     /// # Real-time
     /// One load.
@@ -139,6 +139,18 @@ impl Segment {
             return Err(Errno::ACCESS);
         }
         self.mapping.head().set_bell(wanted);
+        Ok(())
+    }
+
+    /// Says that it stands for the area with this number, as a replica does.
+    ///
+    /// # Errors
+    /// ACCESS when this process may not write into the segment.
+    pub fn set_identity(&self, identity: u64) -> Result<(), Errno> {
+        if !self.is_writable() {
+            return Err(Errno::ACCESS);
+        }
+        self.mapping.head().identity.store(identity, Relaxed);
         Ok(())
     }
 

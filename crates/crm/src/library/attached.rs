@@ -2,6 +2,7 @@
 
 use super::Library;
 use super::notify::{EventSink, Notifier};
+use super::place::Place;
 use super::session::Session;
 use crate::Error;
 use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
@@ -11,7 +12,7 @@ use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a process has at its server.
@@ -21,8 +22,8 @@ pub(super) struct Attachment {
     pub role: Role,
     pub ticket: AtomicU64,
     pub segment: PiMutex<Segment>,
-    /// The segment is another one than the reader reads.
-    pub moved: AtomicBool,
+    /// How often the segment was exchanged for another one.
+    pub moves: AtomicU64,
     /// The segment is the writer's own, not a replica.
     pub local: bool,
     /// What a writer rings when other nodes read what it wrote.
@@ -54,7 +55,7 @@ impl Attachment {
             role,
             ticket: AtomicU64::new(ticket),
             segment: PiMutex::new(segment),
-            moved: AtomicBool::new(false),
+            moves: AtomicU64::new(0),
             local,
             bell: PiMutex::new(bell),
             stale: AtomicU64::new(0),
@@ -200,7 +201,7 @@ impl AreaWriter {
 
 /// A reader of an area.
 pub struct AreaReader {
-    reader: Reader,
+    place: Place,
     attachment: Arc<Attachment>,
     /// When the value was written that this reader was told is stale. In the writer's own memory nobody else looks whether a value is too old
     /// for this reader; in a replica the server does.
@@ -208,8 +209,12 @@ pub struct AreaReader {
 }
 
 impl AreaReader {
-    pub(super) fn new(reader: Reader, attachment: Arc<Attachment>) -> AreaReader {
-        AreaReader { reader, attachment, told_stale: None }
+    pub(super) fn new(attachment: Arc<Attachment>) -> Result<AreaReader, Error> {
+        let segment = attachment.segment.lock();
+        let moves = attachment.moves.load(Ordering::Acquire);
+        let place = Place::new(segment.reader()?, moves);
+        drop(segment);
+        Ok(AreaReader { place, attachment, told_stale: None })
     }
 
     /// Another reader of the same attachment, which has read nothing yet.
@@ -233,8 +238,7 @@ impl AreaReader {
     /// Two loads.
     #[inline]
     pub fn has_new(&mut self) -> bool {
-        self.follow();
-        self.reader.has_new()
+        self.reader().has_new()
     }
 
     /// Waits for a value that this reader has not read.
@@ -245,24 +249,24 @@ impl AreaReader {
     /// # Real-time
     /// Does not allocate; sleeps on the memory itself.
     pub fn wait(&mut self, patience: Duration) -> Result<(), WaitError> {
-        self.follow();
         let end = Deadline::after(patience);
         if !self.watches_age() {
-            return self.reader.wait(end);
+            return self.place.wait(&self.attachment, end);
         }
         if self.told_stale.is_some() && !self.is_stale() {
             self.told_stale = None;
-            if !self.reader.has_new() {
+            if !self.reader().has_new() {
                 return Err(WaitError::Changed(State::Open));
             }
         }
         // Each value's staleness is told once, also that of one that came and aged since the last look.
-        let is_told = self.told_stale.is_some() && self.told_stale == self.reader.written_ns();
+        let written_ns = self.reader().written_ns();
+        let is_told = self.told_stale.is_some() && self.told_stale == written_ns;
         let stale_at = if is_told { None } else { self.stale_at() };
         let until = stale_at.map_or(end, |at| Deadline::at_ns(at).min(end));
-        match self.reader.wait(until) {
+        match self.place.wait(&self.attachment, until) {
             Err(WaitError::TimedOut) if !is_told && self.is_stale() => {
-                self.told_stale = self.reader.written_ns();
+                self.told_stale = self.reader().written_ns();
                 self.attachment.stale.fetch_add(1, Ordering::Relaxed);
                 Err(WaitError::Changed(State::Stale))
             }
@@ -278,8 +282,8 @@ impl AreaReader {
     /// When the latest value will be too old.
     fn stale_at(&mut self) -> Option<u64> {
         let Role::Reader { qos } = self.attachment.role else { return None };
-        let interval = crate::node::interval(&qos, self.reader.period_ns());
-        Some(self.reader.written_ns()?.saturating_add(qos.deadline).saturating_add(interval))
+        let interval = crate::node::interval(&qos, self.reader().period_ns());
+        Some(self.reader().written_ns()?.saturating_add(qos.deadline).saturating_add(interval))
     }
 
     fn is_stale(&mut self) -> bool {
@@ -295,8 +299,7 @@ impl AreaReader {
     /// As [`Reader::latest`].
     #[inline]
     pub fn latest(&mut self, out: &mut [u8]) -> Result<Sample, ReadError> {
-        self.follow();
-        self.reader.latest(out)
+        self.place.latest(&self.attachment, out)
     }
 
     /// Looks at the latest value in place; see [`Reader::read_with`].
@@ -304,8 +307,7 @@ impl AreaReader {
     /// # Errors
     /// [`ReadError`].
     pub fn read_with<T>(&mut self, look: impl FnMut(View<'_>) -> T) -> Result<(T, Sample), ReadError> {
-        self.follow();
-        self.reader.read_with(look)
+        self.place.read_with(&self.attachment, look)
     }
 
     /// Copies the oldest value that was not read and is still kept.
@@ -313,8 +315,7 @@ impl AreaReader {
     /// # Errors
     /// [`ReadError`].
     pub fn next(&mut self, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
-        self.follow();
-        self.reader.next(out)
+        self.place.next(&self.attachment, out)
     }
 
     /// Copies the value that came `back` values before the latest.
@@ -322,15 +323,13 @@ impl AreaReader {
     /// # Errors
     /// [`ReadError`].
     pub fn history(&mut self, back: usize, out: &mut [u8]) -> Result<Sample, ReadError> {
-        self.follow();
-        self.reader.history(back, out)
+        self.reader().history(back, out)
     }
 
     /// What is known about the area; `None` when its memory cannot be trusted. It is [`State::Stale`] when the latest value is older than
     /// this reader's deadline and the values' period together.
     pub fn state(&mut self) -> Option<State> {
-        self.follow();
-        match self.reader.state() {
+        match self.place.state(&self.attachment) {
             Some(State::Open) if self.watches_age() && self.is_stale() => Some(State::Stale),
             state => state,
         }
@@ -347,7 +346,7 @@ impl AreaReader {
 
     /// Bytes of the largest value.
     pub fn size(&self) -> usize {
-        self.reader.geometry().size()
+        self.place.size()
     }
 
     /// Starts or stops the channel from another node.
@@ -366,21 +365,9 @@ impl AreaReader {
         self.handle().statistics()
     }
 
-    /// Reads from the segment that the server hands out now. One load when it is the same.
     #[inline]
-    fn follow(&mut self) {
-        if self.attachment.moved.load(Ordering::Acquire) {
-            self.move_on();
-        }
-    }
-
-    #[cold]
-    fn move_on(&mut self) {
-        let segment = self.attachment.segment.lock();
-        self.attachment.moved.store(false, Ordering::Release);
-        if let Ok(reader) = segment.reader() {
-            self.reader = reader;
-        }
+    fn reader(&mut self) -> &mut Reader {
+        self.place.follow(&self.attachment)
     }
 }
 
@@ -390,8 +377,7 @@ pub(super) struct ReaderHandle(Arc<Attachment>);
 impl ReaderHandle {
     /// Another reader of the attachment, which has read nothing yet.
     fn reader(&self) -> Result<AreaReader, Error> {
-        let reader = self.0.segment.lock().reader()?;
-        Ok(AreaReader::new(reader, self.0.clone()))
+        AreaReader::new(self.0.clone())
     }
 
     /// See [`AreaReader::notify`].

@@ -27,6 +27,7 @@
 mod attached;
 mod holder;
 mod notify;
+mod place;
 mod rio;
 mod session;
 
@@ -117,8 +118,7 @@ impl Library {
         let ticket = server.attach_reader(session, name, qos)?;
         let mut memory = self.mapped(&server, session, ticket)?;
         memory.segment = self.session.share(name, memory.segment);
-        let reader = memory.segment.reader()?;
-        Ok(AreaReader::new(reader, self.enter(name, ticket, memory, Role::Reader { qos })))
+        AreaReader::new(self.enter(name, ticket, memory, Role::Reader { qos }))
     }
 
     /// The areas of this node.

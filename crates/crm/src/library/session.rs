@@ -4,7 +4,7 @@ use super::PATIENCE;
 use super::attached::{Attachment, Role};
 use crate::Error;
 use crate::idl::Lib_CommRef;
-use crate::memory::Segment;
+use crate::memory::{Segment, State as AreaState};
 use crate::passing::{self, Kind, Message};
 use crate::steps::{Step, step};
 use isorb::Orb;
@@ -243,8 +243,13 @@ impl Session {
         attachment.ticket.store(ticket, Ordering::Release);
         let mut current = attachment.segment.lock();
         if !current.same_file(&segment) {
-            *current = segment;
-            attachment.moved.store(true, Ordering::Release);
+            let before = std::mem::replace(&mut *current, segment);
+            attachment.moves.fetch_add(1, Ordering::Release);
+            drop(current);
+            if !attachment.local {
+                // Who sleeps on a replica that no server fills any more looks for the other one.
+                let _ = before.for_writing().map(|before| before.set_state(AreaState::Moved));
+            }
         }
         step(Step::Reattached);
         Ok(())

@@ -68,6 +68,8 @@ impl Shared {
             Some(_) => return Err(Error::unavailable("the area has another size now")),
             None => Segment::create(name, geometry)?,
         };
+        // Readers who had another replica see whether it was of the same area.
+        segment.set_identity(first.identity)?;
         let (fragment, parity) = (self.config.fragment, usize::from(qos.parity));
         let channel = Channel { id: 0, epoch: secret() as u32, token: secret(), size, fragment, parity };
         let grant = self.admit(name, &channel, &asked, first.writer, false)?;

@@ -1,0 +1,148 @@
+//! Where a reader is in an area's memory, also when other memory takes its place.
+//!
+//! When the server of the reader's node is restarted, the reader gets another replica. It may begin with values that were read in the one before, by
+//! the ORB's paths with all that the writer's area keeps. The reader stays with what it had until the other has come as far, and
+//! goes on there behind the last value that it read: what it reads never goes back, and nothing is read twice.
+
+use super::attached::Attachment;
+use crate::memory::{ReadError, Reader, Sample, State, View, WaitError};
+use isorb_rt::time::{Deadline, now_ns};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A replica that has values and does not come as far as the one before in so long never will: its writer's numbers were lost.
+const CATCH_UP_NS: u64 = 10_000_000_000;
+
+/// How often a reader looks for memory that the server is about to hand over.
+const HANDED_OVER: Duration = Duration::from_millis(10);
+
+pub(super) struct Place {
+    reader: Reader,
+    /// The number at the writer's node of the last value that was read; 0 for none.
+    read: u64,
+    /// Of the attachment's moves this many were followed.
+    moves: u64,
+    next: Option<Next>,
+}
+
+/// Memory that has not come as far yet.
+struct Next {
+    reader: Reader,
+    /// When it had its first value.
+    begun_ns: Option<u64>,
+}
+
+impl Place {
+    pub fn new(reader: Reader, moves: u64) -> Place {
+        Place { reader, read: 0, moves, next: None }
+    }
+
+    /// Reads from the memory that the server hands out now. One load when it is the same.
+    #[inline]
+    pub fn follow(&mut self, attachment: &Attachment) -> &mut Reader {
+        if self.moves != attachment.moves.load(Ordering::Acquire) || self.next.is_some() {
+            self.look_for_next(attachment);
+            self.go_over();
+        }
+        &mut self.reader
+    }
+
+    #[cold]
+    fn look_for_next(&mut self, attachment: &Attachment) {
+        let segment = attachment.segment.lock();
+        let moves = attachment.moves.load(Ordering::Acquire);
+        if self.moves != moves
+            && let Ok(reader) = segment.reader()
+        {
+            self.moves = moves;
+            self.next = Some(Next { reader, begun_ns: None });
+        }
+    }
+
+    /// Leaves the memory that it had, if there is no more to be expected of it.
+    #[cold]
+    fn go_over(&mut self) {
+        let Some(next) = &mut self.next else { return };
+        if self.reader.identity() != next.reader.identity() {
+            // Another area of that name.
+            self.read = 0;
+        } else if self.read > 0 {
+            let Some(now) = next.reader.latest_source() else { return };
+            let begun_ns = *next.begun_ns.get_or_insert_with(now_ns);
+            let before = self.reader.latest_source().unwrap_or(0);
+            if now < before.max(self.read) && now_ns().saturating_sub(begun_ns) < CATCH_UP_NS {
+                return;
+            }
+        }
+        if let Some(mut next) = self.next.take() {
+            next.reader.go_on_behind(self.read);
+            self.reader = next.reader;
+        }
+    }
+
+    pub fn latest(&mut self, attachment: &Attachment, out: &mut [u8]) -> Result<Sample, ReadError> {
+        let sample = self.follow(attachment).latest(out)?;
+        self.read = sample.source;
+        Ok(sample)
+    }
+
+    pub fn read_with<T>(
+        &mut self,
+        attachment: &Attachment,
+        look: impl FnMut(View<'_>) -> T,
+    ) -> Result<(T, Sample), ReadError> {
+        let (seen, sample) = self.follow(attachment).read_with(look)?;
+        self.read = sample.source;
+        Ok((seen, sample))
+    }
+
+    pub fn next(&mut self, attachment: &Attachment, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        if self.moves != attachment.moves.load(Ordering::Acquire) {
+            self.look_for_next(attachment);
+        }
+        // What came before and was not read yet.
+        let left = self.next.is_some() && self.reader.has_new();
+        let reader = if left { &mut self.reader } else { self.follow(attachment) };
+        let sample = reader.next(out)?;
+        self.read = sample.map_or(self.read, |sample| sample.source);
+        Ok(sample)
+    }
+
+    /// As [`Reader::wait`]; also when other memory takes this one's place.
+    pub fn wait(&mut self, attachment: &Attachment, end: Deadline) -> Result<(), WaitError> {
+        loop {
+            // What comes after this look ends the wait below.
+            let seen = self.next.as_ref().map_or(0, |next| next.reader.sequence());
+            self.follow(attachment);
+            let woken = match &mut self.next {
+                Some(_) if self.reader.has_new() => return Ok(()),
+                Some(next) => {
+                    next.reader.skip_to(seen);
+                    next.reader.wait(end)
+                }
+                None => match self.reader.wait(end) {
+                    moved @ Err(WaitError::Changed(State::Moved)) => moved,
+                    other => return other,
+                },
+            };
+            match woken {
+                // Is it one that was not read?
+                Ok(()) => {}
+                Err(WaitError::Changed(State::Moved)) if end.is_past() => return Err(WaitError::TimedOut),
+                Err(WaitError::Changed(State::Moved)) => std::thread::sleep(HANDED_OVER),
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Bytes of the largest value.
+    pub fn size(&self) -> usize {
+        self.reader.geometry().size()
+    }
+
+    /// What is known about the area, in the memory that is filled now.
+    pub fn state(&mut self, attachment: &Attachment) -> Option<State> {
+        self.follow(attachment);
+        self.next.as_ref().map_or(&self.reader, |next| &next.reader).state()
+    }
+}
