@@ -12,7 +12,8 @@ use isorb_netlab::{Host, Net, tool_place};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Generous: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// A silence that nobody waits for.
 const A_DAY: &str = "86400000";
 
