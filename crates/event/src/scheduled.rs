@@ -116,21 +116,16 @@ impl RunTimeScheduler for Scheduled {
             return Ok((placement, number));
         }
         let (Some(worst_case), Some(period)) = (q.worst_case, q.period) else {
-            let placement = Placement {
-                priority: Priority::MIN,
-                sub_priority: q.sub_priority,
-                deadline: q.deadline,
-                worst_case: q.worst_case,
-            };
-            return Ok((placement, 0));
+            return Ok((Placement::least_urgent(q), 0));
         };
-        let mut task = Task::new(name, nanos(worst_case), nanos(period))
+        // A consumer's deadline counts from the push, a task's from when that should have come at the earliest.
+        let (jitter, deadline) = (nanos(q.jitter), nanos(q.deadline.unwrap_or(period)));
+        let task = Task::new(name, nanos(worst_case), nanos(period))
+            .jitter(jitter)
+            .deadline(deadline.plus(jitter))
             .priority(q.priority.get().unsigned_abs().into())
             .criticality(q.criticality)
             .importance(q.importance);
-        if let Some(deadline) = q.deadline {
-            task = task.deadline(nanos(deadline));
-        }
         let connected = state.scheduler.connect(task).map_err(|refusal| NotAdmitted(refusal.to_string()))?;
         state.next += 1;
         let number = state.next;
@@ -139,8 +134,10 @@ impl RunTimeScheduler for Scheduled {
         let placement = Placement {
             priority: priority(d.thread_priority),
             sub_priority: sub_priority(&d),
-            deadline: Some(Duration::from_nanos(d.deadline.ns())),
+            deadline: Some(Duration::from_nanos(d.own_deadline().ns())),
             worst_case: Some(worst_case),
+            period: Some(period),
+            jitter: q.jitter,
         };
         Ok((placement, number))
     }
