@@ -2,7 +2,7 @@
 
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
-use isorb_sched::{Criticality, Importance};
+use isorb_sched::{Criticality, Importance, Preemption};
 use std::fmt;
 use std::time::Duration;
 
@@ -140,6 +140,12 @@ pub trait RunTimeScheduler: Send + Sync {
     /// # Errors
     /// [`NotAdmitted`]: with it, the promises made so far could not be kept.
     fn admit(&self, name: &str, quality: &Quality) -> Result<(Placement, u64), NotAdmitted>;
+
+    /// How its promises take consumers to give way to each other. A channel whose own dispatching has them do so otherwise is not made, and gets
+    /// no such modules later. `None`, unless implemented: it promises nothing, or for consumers with dispatchers of their own.
+    fn preemption(&self) -> Option<Preemption> {
+        None
+    }
 
     /// The consumer that was admitted under this number is gone.
     fn leave(&self, number: u64);

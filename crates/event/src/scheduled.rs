@@ -4,7 +4,7 @@ use crate::chains::{ChainId, Chains};
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
-use isorb_sched::{Dispatch, Graph, Nanos, Order, RuntimeScheduler, Task, TaskId};
+use isorb_sched::{Dispatch, Graph, Nanos, Order, Preemption, RuntimeScheduler, Task, TaskId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,6 +13,9 @@ use std::time::Duration;
 /// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and [`period`](Quality::period); its deadline is what it
 /// declares, or the period. One that does not promise anything is promised nothing: it is put at the least urgent
 /// priority, where it takes what is left.
+///
+/// The channel must dispatch as the plan's [`preemption`](isorb_sched::Plan::preemption) has it, and is refused otherwise
+/// ([`StartError::Preemption`](crate::StartError::Preemption)).
 ///
 /// ```
 /// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter, Quality, Scheduled, Strategy};
@@ -140,6 +143,10 @@ impl RunTimeScheduler for Scheduled {
             jitter: q.jitter,
         };
         Ok((placement, number))
+    }
+
+    fn preemption(&self) -> Option<Preemption> {
+        Some(self.state.lock().scheduler.preemption())
     }
 
     fn leave(&self, number: u64) {

@@ -5,7 +5,7 @@ use isorb_event::{
     Channel, Config, ConnectError, ConsumerQos, Filter, Overflow, Quality, Scheduled, Strategy, VirtualClock,
 };
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
-use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
+use isorb_sched::{Nanos, Plan, Policy, Preemption, RuntimeScheduler};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn pushes_are_counted_not_events_and_those_too_that_are_lost() {
 
 fn scheduled() -> Arc<Scheduled> {
     let plan = Plan::with_levels(Policy::RateMonotonic, &[10, 100].map(Nanos::from_ms), 1..=100).unwrap();
-    Arc::new(Scheduled::new(RuntimeScheduler::new(plan)))
+    Arc::new(Scheduled::new(RuntimeScheduler::new(plan.preemption(Preemption::None))))
 }
 
 fn channel(scheduler: &Arc<Scheduled>) -> (Channel, Arc<VirtualClock>) {
@@ -101,23 +101,31 @@ fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
         let qos = ConsumerQos::of(name, Filter::of(20, 0)).quality(quality);
         channel.for_consumers().connect(Log::default().consumer(), qos)
     };
-    let worst = |ms, quality| Quality { worst_case: Some(Duration::from_millis(ms)), ..quality };
-    let fast = connect("fast", worst(4, every(10, 4))).unwrap();
-    // 40 % and 50 %: alone on time they fit. Two jobs of the fast one can come within 6 ms, so that the other waits for three in 20 ms.
-    let late = Quality { deadline: Some(Duration::from_millis(20)), ..worst(10, every(20, 0)) };
-    let Err(ConnectError::NotAdmitted(why)) = connect("slow", late.clone()) else { panic!("admitted") };
+    let fast = |jitter| Quality {
+        worst_case: Some(Duration::from_millis(6)),
+        deadline: Some(Duration::from_millis(30)),
+        ..every(10, jitter)
+    };
+    let slow = Quality {
+        worst_case: Some(Duration::from_millis(10)),
+        deadline: Some(Duration::from_millis(20)),
+        ..every(40, 0)
+    };
+    let first = connect("fast", fast(5)).unwrap();
+    // On time one of the fast one's goes before it. With jitter the next one may come 5 ms after that, and goes before it, too.
+    let Err(ConnectError::NotAdmitted(why)) = connect("slow", slow.clone()) else { panic!("admitted") };
     assert!(why.to_string().contains("slow cannot be admitted: it would take at least 22 ms"), "{why}");
     pushes(&channel, &clock, &[0, 6, 4, 6], true);
     assert_eq!(
-        fast.counts().early,
+        first.counts().early,
         1,
-        "one may come 6 ms after another, the next no sooner than 10 after it"
+        "one may come 6 ms after another, the one after it no sooner than 15 ms after the first"
     );
-    drop(fast);
-    let fast = connect("fast", worst(4, every(10, 0))).unwrap();
-    let _slow = connect("slow", late).unwrap();
+    drop(first);
+    let second = connect("fast", fast(0)).unwrap();
+    let _slow = connect("slow", slow).unwrap();
     pushes(&channel, &clock, &[0, 6, 4, 6], true);
-    assert_eq!(fast.counts().early, 2);
+    assert_eq!(second.counts().early, 2);
 }
 
 /// Who has a place in a chain declares nothing: its pushes may come as late as those before it take.
