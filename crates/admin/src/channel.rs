@@ -112,6 +112,7 @@ struct Row {
     failed: u64,
     missed: u64,
     overruns: u64,
+    early: u64,
     timeouts: u64,
     late_intervals: u64,
     least_laxity_ns: Option<i64>,
@@ -169,6 +170,7 @@ fn row(status: &ConsumerStatus, latencies: Option<&Latencies>, before: Option<&C
         failed: counts.failed,
         missed: counts.missed,
         overruns: counts.overruns,
+        early: counts.early,
         timeouts: counts.timeouts,
         late_intervals: counts.late_intervals,
         least_laxity_ns: latencies.and_then(|l| l.least_laxity),
@@ -202,7 +204,8 @@ mod tests {
         assert_eq!((&view["kind"], &view["free_copies"]), (&"event-channel".into(), &1024.into()));
         assert_eq!(view["consumers"], Value::Array(vec![]));
 
-        let quality = Quality { deadline: Some(Duration::from_secs(3600)), queue: 7, ..Quality::default() };
+        let hour = Some(Duration::from_secs(3600));
+        let quality = Quality { deadline: hour, period: hour, queue: 7, ..Quality::default() };
         let qos = ConsumerQos::of("<b>\n\"display\"", Filter::of(20, 1)).quality(quality);
         let _display = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), qos).unwrap();
         let supplier = channel.for_suppliers().connect().unwrap();
@@ -213,7 +216,7 @@ mod tests {
         let view = sample(&mut source);
         let row = &view["consumers"][0];
         assert_eq!((&row["name"], &row["pushed"]), (&"<b>\n\"display\"".into(), &5.into()));
-        assert_eq!((&row["queue"], &row["missed"]), (&7.into(), &0.into()));
+        assert_eq!((&row["queue"], &row["missed"], &row["early"]), (&7.into(), &0.into(), &4.into()));
         assert!(row["push_rate"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!((&row["response"]["count"], &row["laxity"]["count"]), (&5.into(), &5.into()));
         assert!(row["least_laxity_ns"].as_i64().unwrap() > 0);

@@ -25,7 +25,12 @@ struct Place {
     /// From the event that it is pushed to its return.
     deadline: Duration,
     cost: Duration,
+    /// The shortest of those of the streams that reach it.
     period: Duration,
+    /// How late it is released after what set the chain off.
+    jitter: Duration,
+    /// There is one stream of single events, so that its period and jitter are theirs.
+    paced: bool,
     /// Under which number a consumer has it.
     taken: Option<u64>,
 }
@@ -50,6 +55,8 @@ impl Chains {
             let period = streams[stage.operation].iter().map(|stream| stream.period).min();
             let period = Duration::from_nanos(period.unwrap_or_default().ns());
             let place = place(stage, chain, cost, period);
+            let paced = matches!(&streams[stage.operation][..], [only] if only.times == 1);
+            let place = Place { paced, ..place };
             let name = graph.operations()[stage.operation].name.clone();
             // One that several release has to be done with each in time.
             let deadline = place.deadline;
@@ -91,6 +98,8 @@ impl Chains {
             sub_priority: place.sub_priority,
             deadline: Some(place.deadline),
             worst_case: Some(place.cost),
+            period: place.paced.then_some(place.period),
+            jitter: place.jitter,
         }))
     }
 
@@ -136,6 +145,8 @@ fn place(stage: &Stage, chain: ChainId, cost: Duration, period: Duration) -> Pla
         deadline: Duration::from_nanos(stage.own_deadline().ns()),
         cost,
         period,
+        jitter: Duration::from_nanos(dispatch.released.ns()),
+        paced: false,
         taken: None,
     }
 }

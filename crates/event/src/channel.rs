@@ -5,14 +5,16 @@ use crate::config::Config;
 use crate::core::Core;
 use crate::counters::{Counts, Totals};
 use crate::dispatch::{Direct, Dispatch, Queued, Route, Strategy};
-use crate::error::{StartError, SwapError};
+use crate::error::{OtherPreemption, StartError, SwapError};
 use crate::latency::Latencies;
 use crate::modules::{Configuration, Rack, Replaceable, Row};
 use crate::observer::Observer;
+use crate::placement::RunTimeScheduler;
 use crate::trace::Trace;
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::time::Deadline;
+use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -34,6 +36,8 @@ impl Channel {
         let (configuration, strategy, setup) =
             (config.configuration, config.strategy, config.threads.clone());
         let count = config.levels.len();
+        // Before anything of it is there.
+        agree(&*config.scheduler, dispatched(configuration, strategy).preemption())?;
         let core = Core::start(config, Replaceable::default())?;
         let channel = Channel { core };
         let row = channel.row(configuration, strategy, &setup)?;
@@ -57,6 +61,7 @@ impl Channel {
         strategy: Strategy,
         within: Duration,
     ) -> Result<(), SwapError> {
+        agree(&*self.core.scheduler, dispatched(configuration, strategy).preemption())?;
         let setup = self.core.setup.clone();
         let row = self.row(configuration, strategy, &setup).map_err(SwapError::Thread)?;
         self.core.install(row, Deadline::after(within))
@@ -72,6 +77,7 @@ impl Channel {
         dispatch: Arc<dyn Dispatch>,
         within: Duration,
     ) -> Result<(), SwapError> {
+        agree(&*self.core.scheduler, dispatch.preemption())?;
         self.core.install(Row { configuration, dispatch }, Deadline::after(within))
     }
 
@@ -86,14 +92,27 @@ impl Channel {
         strategy: Strategy,
         setup: &crate::dispatch::ThreadSetup,
     ) -> Result<Row, SpawnError> {
-        let strategy = if configuration.is_direct() { Strategy::Direct } else { strategy };
         let route: Weak<dyn Route> = Arc::downgrade(&(self.core.clone() as Arc<dyn Route>));
-        let queued = Queued::start(strategy, &self.core.kernel.levels, setup, route)?;
+        let queued =
+            Queued::start(dispatched(configuration, strategy), &self.core.kernel.levels, setup, route)?;
         let dispatch: Arc<dyn Dispatch> = match queued {
             Some(queued) => Arc::new(queued),
             None => Arc::new(Direct),
         };
         Ok(Row { configuration, dispatch })
+    }
+}
+
+/// What becomes of a strategy in this configuration.
+fn dispatched(configuration: Configuration, strategy: Strategy) -> Strategy {
+    if configuration.is_direct() { Strategy::Direct } else { strategy }
+}
+
+/// Whether the scheduler's promises are for a dispatching that hands the processor over in this way.
+fn agree(scheduler: &dyn RunTimeScheduler, dispatching: Option<Preemption>) -> Result<(), OtherPreemption> {
+    match scheduler.preemption() {
+        Some(promised) if Some(promised) != dispatching => Err(OtherPreemption { promised, dispatching }),
+        _ => Ok(()),
     }
 }
 
@@ -103,7 +122,9 @@ impl<R: Rack> Channel<R> {
     /// # Errors
     /// [`StartError`].
     pub fn fixed(config: Config, modules: R) -> Result<Channel<R>, StartError> {
-        Ok(Channel { core: Core::start(config, modules)? })
+        let core = Core::start(config, modules)?;
+        agree(&*core.scheduler, core.preemption())?;
+        Ok(Channel { core })
     }
 
     /// The levels of priority at which consumers are served, the least urgent first.

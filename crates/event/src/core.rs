@@ -23,6 +23,7 @@ use crate::trace::{Record, Trace, What};
 use crate::view::View;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
+use isorb_sched::Preemption;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -283,6 +284,12 @@ impl<R: Rack> Core<R> {
     pub(crate) fn close_dispatch(&self) {
         let view = self.view.read();
         self.rack.modules(&view).dispatch().close();
+    }
+
+    /// How its dispatching hands the processor over.
+    pub(crate) fn preemption(&self) -> Option<Preemption> {
+        let view = self.view.read();
+        self.rack.modules(&view).dispatch().preemption()
     }
 
     pub(crate) fn reserve(&self, consumers: usize) {

@@ -49,6 +49,8 @@ counters! {
     overruns,
     /// Events skipped after an overrun.
     skipped,
+    /// Pushes that came sooner than its period and jitter allow, whatever became of them; time-outs among them.
+    early,
     /// Time-outs that came.
     timeouts,
     /// Intervals that passed without a time-out, since the one before was served too late.

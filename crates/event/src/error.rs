@@ -3,6 +3,7 @@
 use crate::filter::Malformed;
 use crate::placement::NotAdmitted;
 use isorb_rt::sched::SpawnError;
+use isorb_sched::Preemption;
 use std::fmt;
 
 /// A channel was not made.
@@ -19,6 +20,18 @@ pub enum StartError {
     Memory,
     /// A thread could not be started.
     Thread(SpawnError),
+    /// The scheduler's promises are for another dispatching.
+    Preemption(OtherPreemption),
+}
+
+/// A scheduler promises deadlines for consumers that give way to each other as its analysis takes them to, and the dispatching has them do so
+/// otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OtherPreemption {
+    /// What the promises are made for ([`Plan::preemption`](isorb_sched::Plan::preemption)).
+    pub promised: Preemption,
+    /// What the dispatching does ([`Strategy::preemption`](crate::Strategy::preemption)); `None` where nobody puts consumers in order.
+    pub dispatching: Option<Preemption>,
 }
 
 /// A consumer or supplier was not connected.
@@ -57,6 +70,8 @@ pub enum SwapError {
     Busy,
     /// The new modules are in place, but an event is still under way in the old ones.
     Unfinished,
+    /// The scheduler's promises are for another dispatching. Nothing has changed.
+    Preemption(OtherPreemption),
     /// The channel is destroyed.
     Destroyed,
 }
@@ -64,6 +79,18 @@ pub enum SwapError {
 impl From<SpawnError> for StartError {
     fn from(error: SpawnError) -> Self {
         StartError::Thread(error)
+    }
+}
+
+impl From<OtherPreemption> for StartError {
+    fn from(error: OtherPreemption) -> Self {
+        StartError::Preemption(error)
+    }
+}
+
+impl From<OtherPreemption> for SwapError {
+    fn from(error: OtherPreemption) -> Self {
+        SwapError::Preemption(error)
     }
 }
 
@@ -91,7 +118,36 @@ impl fmt::Display for StartError {
                 "the events that may wait take more memory than there is: fewer of them, or less data in each",
             ),
             StartError::Thread(error) => error.fmt(f),
+            StartError::Preemption(error) => error.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for OtherPreemption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (when, strategy) = match self.promised {
+            Preemption::Full => ("at once", "Threads"),
+            Preemption::Deferred => ("where they call yield_now", "Upcalls"),
+            Preemption::None => ("when they return", "SingleThreaded"),
+        };
+        write!(f, "the scheduler counts on consumers that give way {when}, and this dispatching ")?;
+        match self.dispatching {
+            Some(Preemption::Full) => {
+                f.write_str("has them give way at once: take a plan with Preemption::Full")?
+            }
+            Some(Preemption::Deferred) => {
+                f.write_str(
+                    "has them give way where they call yield_now: take a plan with Preemption::Deferred",
+                )?;
+            }
+            Some(Preemption::None) => {
+                f.write_str("has each run to its end: take a plan with Preemption::None")?;
+            }
+            None => {
+                f.write_str("calls them on the supplier's thread, or does not say how: no plan is for that")?
+            }
+        }
+        write!(f, ", or the configuration Full with Strategy::{strategy}")
     }
 }
 
@@ -118,6 +174,7 @@ impl fmt::Display for SwapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SwapError::Thread(error) => return error.fmt(f),
+            SwapError::Preemption(error) => return error.fmt(f),
             SwapError::Busy => "the modules cannot be replaced while consumers hold all versions of them",
             SwapError::Unfinished => "the modules are replaced; an event is still under way in the old ones",
             SwapError::Destroyed => "the channel is destroyed",
@@ -128,3 +185,4 @@ impl fmt::Display for SwapError {
 impl std::error::Error for StartError {}
 impl std::error::Error for ConnectError {}
 impl std::error::Error for SwapError {}
+impl std::error::Error for OtherPreemption {}

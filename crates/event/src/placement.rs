@@ -2,7 +2,7 @@
 
 use isorb_rt::priority::Priority;
 use isorb_rt::queue::Overflow;
-use isorb_sched::{Criticality, Importance};
+use isorb_sched::{Criticality, Importance, Preemption};
 use std::fmt;
 use std::time::Duration;
 
@@ -44,8 +44,12 @@ pub struct Quality {
     pub deadline: Option<Duration>,
     /// Processor time for a push. Overruns are looked for where it is declared (two system calls a push).
     pub worst_case: Option<Duration>,
-    /// How often it is pushed to at most, for the scheduler's admission.
+    /// The shortest time between two pushes, for the scheduler's admission. Pushes that come sooner are counted
+    /// ([`Counts::early`](crate::Counts::early)) and made all the same.
     pub period: Option<Duration>,
+    /// How late a push may be against a clock that ticks once a period, since who pushes woke up late or was held up: the next one
+    /// may come so much sooner than a period after it. Admission counts on it.
+    pub jitter: Duration,
     /// How much its deadlines matter, for schedulers that ask.
     pub criticality: Criticality,
     /// Which goes first of those that are equal otherwise, for schedulers that ask.
@@ -70,6 +74,7 @@ impl Default for Quality {
             deadline: None,
             worst_case: None,
             period: None,
+            jitter: Duration::ZERO,
             criticality: Criticality::Medium,
             importance: Importance::Medium,
             containment: Containment::Count,
@@ -91,6 +96,29 @@ pub struct Placement {
     pub deadline: Option<Duration>,
     /// See [`Quality::worst_case`].
     pub worst_case: Option<Duration>,
+    /// See [`Quality::period`]; `None` where nothing is counted as early.
+    pub period: Option<Duration>,
+    /// See [`Quality::jitter`].
+    pub jitter: Duration,
+}
+
+impl Placement {
+    /// Where a consumer is put by what it declares itself.
+    pub(crate) fn as_declared(q: &Quality) -> Placement {
+        Placement {
+            priority: q.priority,
+            sub_priority: q.sub_priority,
+            deadline: q.deadline,
+            worst_case: q.worst_case,
+            period: q.period,
+            jitter: q.jitter,
+        }
+    }
+
+    /// Where one is put that is promised nothing.
+    pub(crate) fn least_urgent(q: &Quality) -> Placement {
+        Placement { priority: Priority::MIN, ..Placement::as_declared(q) }
+    }
 }
 
 /// A consumer that the scheduler does not admit, and why: a sentence with the numbers.
@@ -113,6 +141,12 @@ pub trait RunTimeScheduler: Send + Sync {
     /// [`NotAdmitted`]: with it, the promises made so far could not be kept.
     fn admit(&self, name: &str, quality: &Quality) -> Result<(Placement, u64), NotAdmitted>;
 
+    /// How its promises take consumers to give way to each other. A channel whose own dispatching has them do so otherwise is not made, and gets
+    /// no such modules later. `None`, unless implemented: it promises nothing, or for consumers with dispatchers of their own.
+    fn preemption(&self) -> Option<Preemption> {
+        None
+    }
+
     /// The consumer that was admitted under this number is gone.
     fn leave(&self, number: u64);
 
@@ -129,13 +163,7 @@ pub struct AsDeclared;
 
 impl RunTimeScheduler for AsDeclared {
     fn admit(&self, _: &str, q: &Quality) -> Result<(Placement, u64), NotAdmitted> {
-        let placement = Placement {
-            priority: q.priority,
-            sub_priority: q.sub_priority,
-            deadline: q.deadline,
-            worst_case: q.worst_case,
-        };
-        Ok((placement, 0))
+        Ok((Placement::as_declared(q), 0))
     }
 
     fn leave(&self, _: u64) {}

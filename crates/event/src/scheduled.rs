@@ -4,7 +4,7 @@ use crate::chains::{ChainId, Chains};
 use crate::placement::{NotAdmitted, Placement, Quality, RunTimeScheduler, SubPriority};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::PiMutex;
-use isorb_sched::{Dispatch, Graph, Nanos, Order, RuntimeScheduler, Task, TaskId};
+use isorb_sched::{Dispatch, Graph, Nanos, Order, Preemption, RuntimeScheduler, Task, TaskId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,6 +13,9 @@ use std::time::Duration;
 /// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and [`period`](Quality::period); its deadline is what it
 /// declares, or the period. One that does not promise anything is promised nothing: it is put at the least urgent
 /// priority, where it takes what is left.
+///
+/// The channel must dispatch as the plan's [`preemption`](isorb_sched::Plan::preemption) has it, and is refused otherwise
+/// ([`StartError::Preemption`](crate::StartError::Preemption)).
 ///
 /// ```
 /// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter, Quality, Scheduled, Strategy};
@@ -116,21 +119,16 @@ impl RunTimeScheduler for Scheduled {
             return Ok((placement, number));
         }
         let (Some(worst_case), Some(period)) = (q.worst_case, q.period) else {
-            let placement = Placement {
-                priority: Priority::MIN,
-                sub_priority: q.sub_priority,
-                deadline: q.deadline,
-                worst_case: q.worst_case,
-            };
-            return Ok((placement, 0));
+            return Ok((Placement::least_urgent(q), 0));
         };
-        let mut task = Task::new(name, nanos(worst_case), nanos(period))
+        // A consumer's deadline counts from the push, a task's from when that should have come at the earliest.
+        let (jitter, deadline) = (nanos(q.jitter), nanos(q.deadline.unwrap_or(period)));
+        let task = Task::new(name, nanos(worst_case), nanos(period))
+            .jitter(jitter)
+            .deadline(deadline.plus(jitter))
             .priority(q.priority.get().unsigned_abs().into())
             .criticality(q.criticality)
             .importance(q.importance);
-        if let Some(deadline) = q.deadline {
-            task = task.deadline(nanos(deadline));
-        }
         let connected = state.scheduler.connect(task).map_err(|refusal| NotAdmitted(refusal.to_string()))?;
         state.next += 1;
         let number = state.next;
@@ -139,10 +137,16 @@ impl RunTimeScheduler for Scheduled {
         let placement = Placement {
             priority: priority(d.thread_priority),
             sub_priority: sub_priority(&d),
-            deadline: Some(Duration::from_nanos(d.deadline.ns())),
+            deadline: Some(Duration::from_nanos(d.own_deadline().ns())),
             worst_case: Some(worst_case),
+            period: Some(period),
+            jitter: q.jitter,
         };
         Ok((placement, number))
+    }
+
+    fn preemption(&self) -> Option<Preemption> {
+        Some(self.state.lock().scheduler.preemption())
     }
 
     fn leave(&self, number: u64) {

@@ -27,6 +27,8 @@ pub struct Compiled {
     schedule: Schedule,
     /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level. Empty where the file says it.
     said: Vec<Option<(u16, u8, u32)>>,
+    /// Operations with one event a period.
+    paced: Vec<bool>,
 }
 
 /// What is promised to an operation.
@@ -36,8 +38,9 @@ pub struct Promise {
     pub operation: String,
     /// Where its events go; the deadline of its own counts from them.
     pub dispatch: Dispatch,
-    /// How far apart they are, at least.
-    pub period: Nanos,
+    /// How far apart arrivals are, at least, each of which is followed by one of its events, after [`Dispatch::released`] at the latest. `None`
+    /// where several streams reach it or an arrival is followed by more: no single period holds for all its events then.
+    pub period: Option<Nanos>,
 }
 
 /// Why nothing is promised to an operation.
@@ -114,7 +117,8 @@ impl Compiled {
         let mut file = file.clone();
         (file.config.preemption, file.config.turns) = (preemption, true);
         let schedule = file.compile()?;
-        Ok(Compiled { graph: file.graph, schedule, said: Vec::new() })
+        let paced = paced(&file.graph);
+        Ok(Compiled { graph: file.graph, schedule, said: Vec::new(), paced })
     }
 
     /// What is registered with a scheduler now, for a dispatcher that hands the processor over in this way. Where it has not computed its
@@ -153,7 +157,8 @@ impl Compiled {
         let graph = graph(&infos, &said)?;
         let config = Config { policy, preemption, turns: true, ..Config::default() };
         let schedule = graph.schedule(config)?;
-        Ok(Compiled { graph, schedule, said })
+        let paced = paced(&graph);
+        Ok(Compiled { graph, schedule, said, paced })
     }
 
     /// The priorities of the queues' threads, the least urgent first.
@@ -206,11 +211,12 @@ impl Compiled {
             match &mut promise {
                 None => {
                     let operation = operation.name.clone();
-                    promise = Some(Promise { operation, dispatch, period: task.period });
+                    let one = self.paced.get(place).is_some_and(|paced| *paced);
+                    let period = one.then_some(task.period);
+                    promise = Some(Promise { operation, dispatch, period });
                 }
                 // One that several release has to be done with each in time.
                 Some(known) => {
-                    known.period = known.period.min(task.period);
                     known.dispatch.cost = known.dispatch.cost.max(dispatch.cost);
                     if dispatch.own_deadline() < known.dispatch.own_deadline() {
                         known.dispatch = Dispatch { cost: known.dispatch.cost, ..dispatch };
@@ -220,6 +226,12 @@ impl Compiled {
         }
         promise.ok_or_else(|| NoPromise::NoEvents(operation.name.clone()))
     }
+}
+
+fn paced(graph: &Graph) -> Vec<bool> {
+    // It has been scheduled, so that it has streams.
+    let streams = graph.streams().unwrap_or_default();
+    streams.iter().map(|streams| matches!(&streams[..], [only] if only.times == 1)).collect()
 }
 
 /// Everything that is registered, by handle.

@@ -311,6 +311,12 @@ impl RuntimeScheduler {
         self.admission.response(id)
     }
 
+    /// How its plan hands the processor over.
+    #[must_use]
+    pub fn preemption(&self) -> Preemption {
+        self.plan.preemption
+    }
+
     /// What the connected consumers ask for together.
     #[must_use]
     pub fn utilisation(&self) -> Utilisation {

@@ -80,6 +80,7 @@ const CONSUMERS = [
   column('Deadline', 'deadline', (c) => time(c.deadline_ns)),
   counted('Missed', 'missed', true),
   counted('Overruns', 'overruns', true),
+  counted('Early', 'early'),
   column('Least laxity', 'least_laxity', (c) => time(c.least_laxity_ns), (c) => c.least_laxity_ns < 0),
   column('Response p50', 'p50', (c) => under(c.response, 'p50_ns')),
   column('p99', 'p99', (c) => under(c.response, 'p99_ns')),

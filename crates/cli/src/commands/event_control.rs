@@ -55,12 +55,7 @@ impl Dispatching {
 
     /// How one consumer gives way to another; `None` where nobody puts them in order.
     pub fn preemption(self) -> Option<Preemption> {
-        match self {
-            Dispatching::Threads => Some(Preemption::Full),
-            Dispatching::Upcalls => Some(Preemption::Deferred),
-            Dispatching::Single => Some(Preemption::None),
-            Dispatching::None => None,
-        }
+        self.strategy(1).preemption()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A connected consumer: its queue, and how it is called.
 
+mod pace;
 mod place;
 mod traced;
 
@@ -19,6 +20,7 @@ use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use isorb_rt::sync::{EventCount, PiMutex};
 use isorb_rt::time::Deadline;
+use pace::Pace;
 use place::Place;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,6 +60,7 @@ pub(crate) struct Connection {
     pushed: Tally,
     latencies: Option<Box<Counted>>,
     place: Place,
+    pace: Pace,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
@@ -67,7 +70,7 @@ pub(crate) struct Connection {
     /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
     /// a push than calling the consumer.
     busy: AtomicU32,
-    /// Its pushes are timed even without a trace: it has a deadline, a worst case, or an order that depends on time.
+    /// Its pushes are timed even without a trace: it has a deadline, a worst case, a period, or an order that depends on time.
     timed: bool,
     /// Where it is served: an index into the channel's levels.
     level: AtomicU8,
@@ -113,6 +116,7 @@ impl Connection {
             pushed: Tally::default(),
             latencies: kernel.latencies.then(|| Box::new(Counted::new())),
             place: Place::new(&placement),
+            pace: Pace::new(&placement),
             consumer,
             only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,
@@ -121,6 +125,7 @@ impl Connection {
             busy: AtomicU32::new(0),
             timed: placement.deadline.is_some()
                 || placement.worst_case.is_some()
+                || placement.period.is_some()
                 || !matches!(placement.sub_priority, SubPriority::Static(_)),
             level: AtomicU8::new(level),
             skip: AtomicBool::new(false),
@@ -139,6 +144,7 @@ impl Connection {
     pub(crate) fn put_at(&self, placement: &Placement) {
         let before = self.kernel.level(self.place.priority());
         self.place.set(placement);
+        self.pace.set(placement);
         let level = self.kernel.level(placement.priority);
         let _ = self.level.compare_exchange(before, level, Relaxed, Relaxed);
         self.consumer.placed(placement.priority);
@@ -226,7 +232,7 @@ impl Connection {
         }
         let events = std::slice::from_ref(current.event);
         if traced || self.timed {
-            self.call_timed(events, *now, now);
+            self.call_timed_now(events, now);
         } else {
             match self.consumer.push(events) {
                 Ok(()) => self.succeeded(),
@@ -245,6 +251,7 @@ impl Connection {
                 Turn::Never(fate) => return fate,
             }
         }
+        self.arrived(now);
         let since = *now;
         let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
         batch.with_events(|events| self.call(events, since, now, traced, counted));
@@ -329,6 +336,7 @@ impl Connection {
         if *now == 0 && self.times() {
             *now = self.kernel.clock.now_ns();
         }
+        self.arrived(now);
         let limit = self.quality.queue.max(1);
         let mut displaced = None;
         let mut queue = self.queue.lock();
@@ -440,6 +448,24 @@ impl Connection {
         match result {
             Ok(Ok(())) => self.succeeded(),
             _ => self.failed(),
+        }
+    }
+
+    fn call_timed_now(&self, events: &[Event<'_>], now: &mut u64) {
+        self.arrived(now);
+        self.call_timed(events, *now, now);
+    }
+
+    /// A push has come.
+    fn arrived(&self, now: &mut u64) {
+        if !self.pace.is_declared() {
+            return;
+        }
+        if *now == 0 {
+            *now = self.kernel.clock.now_ns();
+        }
+        if self.pace.is_early(*now) {
+            count(&self.counters.early);
         }
     }
 

@@ -86,6 +86,8 @@ mod tests {
             sub_priority,
             deadline: deadline.map(Duration::from_nanos),
             worst_case: deadline.map(|time| Duration::from_nanos(time / 2)),
+            period: None,
+            jitter: Duration::ZERO,
         };
         let place = Place::new(&placement(0, SubPriority::Static(i32::MIN), None));
         assert_eq!((place.priority(), place.deadline(), place.worst_case()), (Priority::MIN, None, None));

@@ -13,6 +13,7 @@ pub use strategy::{Strategy, ThreadSetup};
 pub use upcall::yield_now;
 
 use crate::connection::Connection;
+use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,6 +24,12 @@ pub trait Dispatch: Send + Sync + 'static {
     /// Do consumers run on the supplier's thread? Then they are called directly, unless pushes wait from before.
     fn runs_inline(&self) -> bool {
         false
+    }
+
+    /// How a consumer gives way to a more urgent one; `None`, unless implemented: nobody puts them in order, and no scheduler can
+    /// promise anything ([`RunTimeScheduler::preemption`](crate::RunTimeScheduler::preemption)).
+    fn preemption(&self) -> Option<Preemption> {
+        None
     }
 
     /// A consumer has work.

@@ -7,6 +7,7 @@ use super::{Dispatch, Route, Strategy, ThreadSetup, Work};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::PiMutex;
+use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, Weak};
 /// each level of priority ([`Strategy::Threads`]).
 pub struct Queued {
     shared: Arc<Shared>,
+    preemption: Option<Preemption>,
     threads: PiMutex<Vec<Worker>>,
 }
 
@@ -52,8 +54,11 @@ impl Queued {
         };
         let plan: Vec<(Priority, usize)> = lanes.iter().map(|(_, p, threads)| (*p, *threads)).collect();
         let lanes = lanes.into_iter().map(|(lane, ..)| Arc::new(lane)).collect();
-        let queued =
-            Queued { shared: Arc::new(Shared { lanes, route, upcalls }), threads: PiMutex::new(Vec::new()) };
+        let queued = Queued {
+            shared: Arc::new(Shared { lanes, route, upcalls }),
+            preemption: strategy.preemption(),
+            threads: PiMutex::new(Vec::new()),
+        };
         for (number, (priority, threads)) in plan.into_iter().enumerate() {
             for thread in 0..threads {
                 let shared = queued.shared.clone();
@@ -131,6 +136,10 @@ impl Shared {
 }
 
 impl Dispatch for Queued {
+    fn preemption(&self) -> Option<Preemption> {
+        self.preemption
+    }
+
     #[inline]
     fn ready(&self, work: Work) -> Result<(), Work> {
         self.shared.lane(work.level()).put(work)

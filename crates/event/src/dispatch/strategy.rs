@@ -4,6 +4,7 @@ use isorb_rt::priority::{Levels, Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{Cpus, NativeRange, SpawnError};
 #[cfg(not(loom))]
 use isorb_rt::sched::{SchedClass, ThreadSpec};
+use isorb_sched::Preemption;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,6 +28,18 @@ pub enum Strategy {
         /// Whether consumers may make way.
         upcalls: bool,
     },
+}
+
+impl Strategy {
+    /// How a consumer gives way to a more urgent one; `None` where nobody puts them in order. A scheduler's plan is for one of these.
+    pub const fn preemption(self) -> Option<Preemption> {
+        match self {
+            Strategy::Direct => None,
+            Strategy::Threads { .. } => Some(Preemption::Full),
+            Strategy::Upcalls | Strategy::ByHand { upcalls: true } => Some(Preemption::Deferred),
+            Strategy::SingleThreaded | Strategy::ByHand { upcalls: false } => Some(Preemption::None),
+        }
+    }
 }
 
 /// A thread of the channel's.

@@ -162,11 +162,7 @@ const TRIES: u32 = 8;
 impl RunTimeScheduler for RegisteredOperations {
     fn admit(&self, _: &str, q: &Quality) -> Result<(Placement, u64), NotAdmitted> {
         if q.rt_info == 0 {
-            let (priority, sub_priority) = (Priority::MIN, q.sub_priority);
-            return Ok((
-                Placement { priority, sub_priority, deadline: q.deadline, worst_case: q.worst_case },
-                0,
-            ));
+            return Ok((Placement::least_urgent(q), 0));
         }
         for _ in 0..TRIES {
             let mut state = self.state.lock();
@@ -240,6 +236,8 @@ impl State {
             sub_priority: sub_priority(&dispatch),
             deadline: Some(Duration::from_nanos(dispatch.own_deadline().ns())),
             worst_case: Some(Duration::from_nanos(dispatch.cost.ns())),
+            period: promise.period.map(|period| Duration::from_nanos(period.ns())),
+            jitter: Duration::from_nanos(dispatch.released.ns()),
         })
     }
 }

@@ -16,11 +16,9 @@ pub(super) struct Sending {
 }
 
 impl Machine {
-    /// One of this channel's own suppliers has pushed an event that is wanted elsewhere.
+    /// One of this channel's own suppliers has pushed an event that is wanted elsewhere. It is kept though no link may lead there now:
+    /// the neighbour that gave up the last one joins anew, and asks for what it has missed.
     pub(super) fn pushed(&mut self, event: &Event<'_>) {
-        if self.links.is_empty() {
-            return;
-        }
         if !self.log.fits(event) {
             self.counts.lost += 1;
             return;

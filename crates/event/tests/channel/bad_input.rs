@@ -1,23 +1,29 @@
 //! What is wrong with a consumer is said, with its name and the numbers, before anything of it is there.
 
 use crate::common::*;
+use isorb_event::dispatch::{Direct, Dispatch, Queued, Work};
 use isorb_event::{
-    Channel, Config, ConnectError, ConsumerQos, Event, Filter, Limits, Priority, Quality, Scheduled,
-    StartError,
+    Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Filter, Fixed, Limits, OtherPreemption,
+    Priority, Quality, Scheduled, StartError, Strategy, SwapError, ThreadSetup, With,
 };
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
-use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
+use isorb_sched::{Nanos, Plan, Policy, Preemption, RuntimeScheduler};
 use std::sync::Arc;
 use std::time::Duration;
 
 fn scheduled(policy: Policy) -> Arc<Scheduled> {
+    scheduled_for(policy, Preemption::Full)
+}
+
+fn scheduled_for(policy: Policy, preemption: Preemption) -> Arc<Scheduled> {
     let plan = Plan::with_levels(policy, &[10, 100].map(Nanos::from_ms), 1..=100).unwrap();
-    Arc::new(Scheduled::new(RuntimeScheduler::new(plan)))
+    Arc::new(Scheduled::new(RuntimeScheduler::new(plan.preemption(preemption))))
 }
 
 fn channel(scheduler: &Arc<Scheduled>) -> Channel {
     let (levels, scheduler) = (scheduler.levels(), scheduler.clone());
-    Channel::new(Config { levels, scheduler, own_threads: false, ..Config::default() }).unwrap()
+    let threads = Config::with(Strategy::Threads { per_level: 1 });
+    Channel::new(Config { levels, scheduler, own_threads: false, ..threads }).unwrap()
 }
 
 /// Times in milliseconds.
@@ -68,7 +74,7 @@ fn consumers_that_cannot_be_in_time_are_refused_with_the_numbers() {
             assert_eq!(names, ["imu"], "nothing of it is there");
         }
         let supplier = channel.for_suppliers().connect().unwrap();
-        assert_eq!(supplier.push(&event(20, 0, 0)).taken, 1);
+        assert_eq!(supplier.push(&event(20, 0, 0)).taken, 1, "by imu only");
         // What was refused has taken nothing away.
         let _second = connect("radar", &declares(2, 10, None)).unwrap();
     }
@@ -154,5 +160,95 @@ fn levels_that_are_none_are_refused() {
         let said =
             format!("a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; ");
         assert!(refused.to_string().starts_with(&said), "{refused}");
+    }
+}
+
+/// A dispatcher that says nothing of the order in which it serves.
+struct Anyhow;
+
+impl Dispatch for Anyhow {
+    fn ready(&self, _: Work) -> Result<(), Work> {
+        Ok(())
+    }
+
+    fn reserve(&self, _: usize) {}
+
+    fn close(&self) {}
+}
+
+/// Promises for consumers that give way to each other in one way are not kept by a dispatching that has them do so in another.
+#[test]
+fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
+    let strategies = [
+        (Strategy::Direct, None, "calls them on the supplier's thread"),
+        (Strategy::SingleThreaded, Some(Preemption::None), "has each run to its end"),
+        (Strategy::ByHand { upcalls: false }, Some(Preemption::None), "has each run to its end"),
+        (Strategy::Upcalls, Some(Preemption::Deferred), "has them give way where they call yield_now"),
+        (Strategy::ByHand { upcalls: true }, Some(Preemption::Deferred), "has them give way where they call"),
+        (Strategy::Threads { per_level: 1 }, Some(Preemption::Full), "has them give way at once"),
+    ];
+    let plans = [
+        (Preemption::Full, "give way at once, and this", "Strategy::Threads"),
+        (Preemption::Deferred, "give way where they call yield_now, and this", "Strategy::Upcalls"),
+        (Preemption::None, "give way when they return, and this", "Strategy::SingleThreaded"),
+    ];
+    for (promised, counts_on, instead) in plans {
+        let config = || {
+            let scheduler = scheduled_for(Policy::RateMonotonic, promised);
+            Config { levels: scheduler.levels(), scheduler, own_threads: false, ..Config::default() }
+        };
+        let fitting = strategies.iter().find(|(_, does, _)| *does == Some(promised)).unwrap().0;
+        let channel = Channel::new(Config { strategy: fitting, ..config() }).unwrap();
+        for (strategy, does, said) in strategies {
+            let swap = || channel.reconfigure(Configuration::Full, strategy, Duration::from_secs(60));
+            let start = Channel::new(Config { strategy, ..config() });
+            let started = start.map(|channel| channel.destroy());
+            if does == Some(promised) {
+                assert_eq!((started, swap()), (Ok(()), Ok(())), "{promised:?} {strategy:?}");
+                continue;
+            }
+            let other = OtherPreemption { promised, dispatching: does };
+            assert_eq!(started, Err(StartError::Preemption(other)), "{strategy:?}");
+            assert_eq!(swap(), Err(SwapError::Preemption(other)), "{strategy:?}");
+            let told = StartError::Preemption(other).to_string();
+            assert!([counts_on, said, instead].iter().all(|part| told.contains(part)), "{told}");
+            assert_eq!(told, SwapError::Preemption(other).to_string());
+        }
+        // Without dispatching nobody is put in order, whatever the strategy.
+        for configuration in [
+            Configuration::ForwardingDiscriminator,
+            Configuration::SubscriptionAndFiltering,
+            Configuration::Broadcaster,
+        ] {
+            let other = OtherPreemption { promised, dispatching: None };
+            let started = Channel::new(Config { strategy: fitting, configuration, ..config() }).map(drop);
+            assert_eq!(started, Err(StartError::Preemption(other)), "{configuration:?}");
+            let swapped = channel.reconfigure(configuration, fitting, Duration::from_secs(60));
+            assert_eq!(swapped, Err(SwapError::Preemption(other)), "{configuration:?}");
+        }
+        assert_eq!(channel.configuration(), Configuration::Full, "nothing has changed");
+        // By type, and with a dispatcher of the caller's.
+        let own = |strategy| {
+            let levels = config().levels;
+            Queued::alone(strategy, &levels, &ThreadSetup::default()).unwrap().unwrap()
+        };
+        for (strategy, does, _) in
+            strategies.into_iter().filter(|(strategy, ..)| *strategy != Strategy::Direct)
+        {
+            let by_type = Channel::fixed(config(), Fixed::<With, With, _>::new(own(strategy)));
+            let fits = does == Some(promised);
+            assert_eq!(by_type.map(|channel| channel.destroy()).is_ok(), fits, "{promised:?} {strategy:?}");
+            let dispatch = Arc::new(own(strategy));
+            let swapped = channel.reconfigure_with(Configuration::Full, dispatch, Duration::from_secs(60));
+            assert_eq!(swapped.is_ok(), fits, "{promised:?} {strategy:?}");
+        }
+        assert!(Channel::fixed(config(), Fixed::<With, With, _>::new(Direct)).is_err());
+        let anyhow = channel.reconfigure_with(Configuration::Full, Arc::new(Anyhow), Duration::from_secs(60));
+        assert_eq!(anyhow, Err(SwapError::Preemption(OtherPreemption { promised, dispatching: None })));
+        channel.destroy();
+    }
+    // Who promises nothing may have any.
+    for (strategy, ..) in strategies {
+        Channel::new(Config { own_threads: false, ..Config::with(strategy) }).unwrap().destroy();
     }
 }

@@ -194,6 +194,25 @@ fn a_ring_that_is_cut_is_a_line_and_joins_again() {
     }
 }
 
+/// As when it was stopped for a while, and its neighbours gave it up.
+#[test]
+fn what_enters_where_no_link_is_left_comes_when_there_is_one_again() {
+    let mut net = Net::new(2, line(2));
+    let log = Log::default();
+    let _c = net.consumer(1, &log, Filter::of(20, 0));
+    net.push(0, 20, 1);
+    net.cut(0);
+    (2..=10).for_each(|n| net.push(0, 20, n));
+    // Nobody has ever wanted this.
+    net.push(0, 21, 11);
+    assert_eq!(log.take_times().concat(), [1]);
+    net.join(0, 1);
+    net.push(0, 20, 12);
+    assert_eq!(log.take_times().concat(), [2, 3, 4, 5, 6, 7, 8, 9, 10, 12]);
+    let counts = net.nodes[0].counts();
+    assert_eq!((counts.forwarded, counts.lost), (11, 0));
+}
+
 #[test]
 fn channels_that_fall_silent_are_forgotten() {
     let mut net = Net::new(3, line(3));

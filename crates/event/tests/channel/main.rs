@@ -4,6 +4,7 @@ mod bad_input;
 mod chains;
 mod common;
 mod dispatching;
+mod early;
 mod executed;
 mod federation;
 mod filtering;

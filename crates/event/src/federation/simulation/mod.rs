@@ -1,9 +1,11 @@
 //! Federations in virtual time: thousands of them, each with links that are slow, stall, are cut, lose and overtake, and with channels that
-//! stall and are started anew, as a seed says.
+//! stall and are started anew, as a seed says. Links are joined and left by calls, as between processes: who is given up while it is stalled finds that, what was
+//! said to it and what its suppliers pushed as it goes on, in some order.
 //!
 //! The oracle: whatever happens, what a consumer gets of a source is in order and nothing twice; nothing crosses a link that nobody wants;
 //! and when all is well again, everything has come that was pushed since the consumer was known, or is counted as lost.
 
+mod ways;
 mod world;
 
 use world::{Kind, World};
@@ -24,7 +26,7 @@ struct Plan {
 enum Fault {
     /// A link takes nothing for a while, and then all.
     StallLink,
-    /// A channel does nothing for a while: others take it for silent.
+    /// A channel does nothing for a while: others take it for silent, give it up and join anew. Its suppliers go on.
     StallNode,
     /// What is on a link is lost, and all that comes, until it is mended.
     CutLink,
@@ -34,6 +36,7 @@ enum Fault {
     RestartAny,
 }
 
+const STOPS: &[Fault] = &[Fault::StallNode];
 const LINES: &[Fault] = &[Fault::StallLink, Fault::StallNode];
 const ALL: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink];
 const BETWEEN: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink, Fault::Restart];
@@ -63,7 +66,7 @@ fn run(plan: &Plan, seed: u64) -> (u64, u64) {
 fn faults(plan: &Plan, seed: u64) -> World {
     let mut world = World::new(plan.nodes, &plan.edges, plan.kind, plan.history, seed);
     world.run_for(1_500);
-    world.begin();
+    world.begin(true);
     for _ in 0..plan.faults {
         let length = [50, 400, 1_000, 3_000][world.random(4) as usize];
         let fault = plan.faulty[world.random(plan.faulty.len() as u64) as usize];
@@ -89,10 +92,11 @@ fn faults(plan: &Plan, seed: u64) -> World {
     world
 }
 
-/// Under so many seeds; `ISORB_SIMULATIONS` multiplies them.
+/// Under so many seeds; `ISORB_SIMULATIONS` multiplies them, and `ISORB_SIMULATIONS_FROM` says which is the first.
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    let times = std::env::var("ISORB_SIMULATIONS").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
-    0..count * times
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let first = number("ISORB_SIMULATIONS_FROM").unwrap_or(0);
+    first..first + count * number("ISORB_SIMULATIONS").unwrap_or(1)
 }
 
 fn all_come(plan: &Plan, seeds: std::ops::Range<u64>) {
@@ -115,6 +119,17 @@ fn nothing_is_lost_by_slowness() {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: LINES, history: 10_000 },
             seeds(4),
+        );
+    }
+}
+
+/// Also of what its own suppliers push meanwhile, and it takes up before its neighbours are there again.
+#[test]
+fn nothing_is_lost_when_any_channel_is_stopped() {
+    for (nodes, edges) in [(2, line(2)), (3, line(3)), (4, line(4)), (4, ring(4))] {
+        all_come(
+            &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: STOPS, history: 10_000 },
+            seeds(5),
         );
     }
 }

@@ -2,11 +2,12 @@
 
 use super::super::log::Copied;
 use super::super::machine::Machine;
-use super::super::{History, LinkId, NotForwarded, Notice, Passed};
-use crate::event::{Data, Event, Header, Stamp};
+use super::super::{History, LinkId, Notice};
+use super::ways::{Edge, End, Packet, Way};
+use crate::event::{Event, Header};
 use crate::filter::Filter;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 /// How channels reach each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,74 +19,72 @@ pub(super) enum Kind {
 }
 
 /// In ms.
-const TICK: u64 = 100;
-const PATIENCE: u64 = 150 * TICK;
-const TIME_OUT: u64 = 300;
-/// So many events wait at a neighbour that takes none, before sending fails.
-const BUFFER: usize = 30;
+pub(super) const TICK: u64 = 100;
+pub(super) const PATIENCE: u64 = 150 * TICK;
 /// Of what a channel wants there are so many types.
 const TYPES: u64 = 3;
 
-enum What {
+pub(super) enum What {
     Tick(usize),
-    Push(usize),
-    Arrive(End, Packet),
+    /// A supplier of a channel has something to say, whatever the channel does.
+    Supply(usize),
+    /// It has come to the channel, in that life.
+    Push(usize, u64, Header),
+    Arrive(Way, Packet),
     /// A notice was answered, or was not in time.
     Answer(End, u64, bool),
+    /// A neighbour wants to join a channel: from where, in which call.
+    Knock(usize, Way, u64),
+    /// It was answered with the other end, or was not in time.
+    Joined(Way, u64, Option<End>),
+    /// A channel that had stalled goes on.
+    Resume(usize),
 }
 
-/// An end of a link: whose, and which of its links.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct End {
-    node: usize,
-    /// The life of that channel.
-    life: u64,
-    link: LinkId,
+/// What comes in order: over one connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Connection {
+    Supplier,
+    Notices(End),
+    Events(End),
+    /// Nothing but this.
+    Once(u64),
 }
 
-enum Packet {
-    Notice(Notice, u64),
-    Event { stamp: Stamp, header: Header, sender: u64, epoch: u64, previous: u64 },
-}
-
-struct Node {
-    machine: Machine,
-    life: u64,
+pub(super) struct Node {
+    pub machine: Machine,
+    pub life: u64,
     stalled_until: u64,
+    /// What came while it was stalled.
+    backlog: BTreeMap<Connection, VecDeque<What>>,
     wants: Vec<i32>,
     /// What its consumers got of each source.
     got: BTreeMap<u64, Vec<u64>>,
 }
 
-/// A way between two channels.
-struct Edge {
-    ends: (usize, usize),
-    stalled_until: u64,
-    cut_until: u64,
-    /// When the last packet of each kind arrives at each side: they do not overtake.
-    last: [[u64; 2]; 2],
-}
-
 pub(super) struct World {
-    now: u64,
-    serial: u64,
+    pub now: u64,
+    pub serial: u64,
     seed: u64,
-    kind: Kind,
+    pub kind: Kind,
     history: usize,
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
-    /// The other end of each end, and which edge is between.
-    joined: HashMap<End, (End, usize)>,
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Edge>,
+    /// The other end of each end, once that is known, and which edge is between.
+    pub ways: HashMap<End, (Option<End>, usize)>,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
-    waiting: HashMap<u64, What>,
+    pub waiting: HashMap<u64, What>,
     /// Notices that were not answered yet, by the end that sent them.
-    asked: HashMap<End, (u64, Notice)>,
+    pub asked: HashMap<End, (u64, Notice)>,
     /// How many events are on their way to each end.
-    underway: HashMap<End, usize>,
-    /// What each source has pushed since all knew all: number and type.
-    pushed: BTreeMap<u64, Vec<(u64, i32)>>,
+    pub underway: HashMap<End, usize>,
+    /// The numbers of what each channel is to get of each source.
+    owed: BTreeMap<(usize, u64), Vec<u64>>,
     numbers: u64,
+    /// Suppliers push.
     begun: bool,
+    /// All know all: from now on a channel is to get what it wants whether or not the source knows that it does when it is pushed.
+    known: bool,
 }
 
 impl World {
@@ -104,27 +103,29 @@ impl World {
             history,
             nodes: Vec::new(),
             edges: Vec::new(),
-            joined: HashMap::new(),
+            ways: HashMap::new(),
             queue: BinaryHeap::new(),
             waiting: HashMap::new(),
             asked: HashMap::new(),
             underway: HashMap::new(),
-            pushed: BTreeMap::new(),
+            owed: BTreeMap::new(),
             numbers: 0,
             begun: false,
+            known: false,
         };
         for node in 0..count {
             // The last one and about half of the others want something. The first pushes most.
             let wants = (1..=TYPES as i32).filter(|_| world.random(3) == 0).collect::<Vec<_>>();
             let wants = if node + 1 == count { vec![1] } else { wants };
-            let wants = if node == 1 { Vec::new() } else { wants };
+            let wants = if node == 1 && count > 2 { Vec::new() } else { wants };
             let machine = world.machine(node, 0);
-            world.nodes.push(Node { machine, life: 0, stalled_until: 0, wants, got: BTreeMap::new() });
+            let (backlog, got) = (BTreeMap::new(), BTreeMap::new());
+            world.nodes.push(Node { machine, life: 0, stalled_until: 0, backlog, wants, got });
             world.wish(node);
         }
         for &ends in edges {
-            world.edges.push(Edge { ends, stalled_until: 0, cut_until: 0, last: [[0; 2]; 2] });
-            world.join(world.edges.len() - 1);
+            world.edges.push(Edge::between(ends));
+            world.link(world.edges.len() - 1);
         }
         for node in 0..count {
             let at = world.random(TICK);
@@ -151,34 +152,25 @@ impl World {
         self.seed % below.max(1)
     }
 
-    fn after(&mut self, delay: u64, what: What) {
+    pub(super) fn after(&mut self, delay: u64, what: What) {
         self.serial += 1;
         self.queue.push(Reverse((self.now + delay, self.serial)));
         self.waiting.insert(self.serial, what);
     }
 
-    fn join(&mut self, edge: usize) {
-        let (a, b) = self.edges[edge].ends;
-        let [a, b] = [a, b].map(|node| {
-            self.serial += 1;
-            let link = LinkId(self.serial as u32);
-            self.nodes[node].machine.join(link);
-            End { node, life: self.nodes[node].life, link }
-        });
-        self.joined.insert(a, (b, edge));
-        self.joined.insert(b, (a, edge));
-        self.settle(a.node);
-        self.settle(b.node);
+    /// Suppliers begin; `known` if all know all.
+    pub(super) fn begin(&mut self, known: bool) {
+        (self.begun, self.known) = (true, known);
+        for node in self.sources() {
+            let at = self.random(20);
+            self.after(at, What::Supply(node));
+        }
     }
 
-    /// Suppliers begin, once all know all.
-    pub(super) fn begin(&mut self) {
-        self.begun = true;
-        let most = self.nodes.len() - 1;
-        for node in (0..=most).filter(|node| *node != 1) {
-            let at = self.random(20);
-            self.after(at, What::Push(node));
-        }
+    /// All but the second: that is on the way between others, unless there are but two.
+    fn sources(&self) -> impl Iterator<Item = usize> + use<> {
+        let count = self.nodes.len();
+        (0..count).filter(move |node| *node != 1 || count == 2)
     }
 
     pub(super) fn run_for(&mut self, ms: u64) {
@@ -189,33 +181,81 @@ impl World {
             }
             self.queue.pop();
             self.now = self.now.max(at);
-            if let Some(what) = self.waiting.remove(&serial) {
-                self.happens(what);
+            match self.waiting.remove(&serial) {
+                Some(What::Supply(node)) => self.supply(node),
+                Some(What::Resume(node)) => self.resume(node),
+                Some(what) => self.happens(what),
+                None => {}
             }
         }
         self.now = until;
     }
 
-    fn happens(&mut self, what: What) {
-        let node = match &what {
-            What::Tick(node) | What::Push(node) => *node,
-            What::Arrive(end, _) | What::Answer(end, ..) => end.node,
-        };
-        let until = self.nodes[node].stalled_until;
-        if until > self.now {
-            return self.after(until - self.now, what);
+    /// Whom it concerns, and over which connection it came.
+    fn at(&self, what: &What) -> (usize, Connection) {
+        let once = Connection::Once(self.serial);
+        match what {
+            What::Tick(node) | What::Supply(node) | What::Resume(node) | What::Knock(node, ..) => {
+                (*node, once)
+            }
+            What::Push(node, ..) => (*node, Connection::Supplier),
+            What::Arrive(Way { end, .. }, Packet::Notice { .. }) => (end.node, Connection::Notices(*end)),
+            What::Arrive(Way { end, .. }, Packet::Event { .. }) => (end.node, Connection::Events(*end)),
+            What::Arrive(Way { end, .. }, Packet::Leave) => (end.node, once),
+            What::Answer(end, ..) | What::Joined(Way { end, .. }, ..) => (end.node, once),
         }
+    }
+
+    /// Comes to a channel, which takes it up as soon as it can.
+    fn happens(&mut self, what: What) {
+        self.serial += 1;
+        let (at, connection) = self.at(&what);
+        let node = &mut self.nodes[at];
+        let idle = node.backlog.is_empty();
+        if node.stalled_until <= self.now && idle {
+            return self.does(at, what);
+        }
+        node.backlog.entry(connection).or_default().push_back(what);
+        if idle {
+            self.after(self.nodes[at].stalled_until.saturating_sub(self.now), What::Resume(at));
+        }
+    }
+
+    /// Takes up one thing of all that came meanwhile.
+    fn resume(&mut self, at: usize) {
+        let still = self.nodes[at].stalled_until.saturating_sub(self.now);
+        if still > 0 {
+            return self.after(still, What::Resume(at));
+        }
+        let which = self.random(self.nodes[at].backlog.len() as u64) as usize;
+        let backlog = &mut self.nodes[at].backlog;
+        let Some(connection) = backlog.keys().nth(which).copied() else {
+            return;
+        };
+        // Some of what came over that connection, before another one is looked at.
+        let some = [1, 3, 30, usize::MAX][self.random(4) as usize];
+        let backlog = &mut self.nodes[at].backlog;
+        let queue = backlog.entry(connection).or_default();
+        let taken: Vec<What> = queue.drain(..some.min(queue.len())).collect();
+        if queue.is_empty() {
+            backlog.remove(&connection);
+        }
+        taken.into_iter().for_each(|what| self.does(at, what));
+        if !self.nodes[at].backlog.is_empty() {
+            let pause = self.random(5);
+            self.after(pause, What::Resume(at));
+        }
+    }
+
+    fn does(&mut self, node: usize, what: What) {
         match what {
             What::Tick(_) => self.tick(node),
-            What::Push(_) => self.push(node),
-            What::Arrive(end, packet) => self.arrive(end, packet),
-            What::Answer(end, number, arrived) => {
-                if let Some((_, notice)) = self.asked.remove(&end).filter(|(asked, _)| *asked == number)
-                    && end.life == self.nodes[node].life
-                {
-                    self.nodes[node].machine.said(end.link, &notice, arrived);
-                }
-            }
+            What::Push(_, life, header) => self.pushed(node, life, header),
+            What::Arrive(way, packet) => self.arrive(way, packet),
+            What::Answer(end, number, arrived) => self.answered(end, number, arrived),
+            What::Knock(_, from, call) => self.knocked(node, from, call),
+            What::Joined(way, call, there) => self.joined(way, call, there),
+            What::Supply(_) | What::Resume(_) => {}
         }
         self.settle(node);
     }
@@ -225,37 +265,18 @@ impl World {
         self.nodes[node].machine.tick(now, PATIENCE);
         self.speak(node, true);
         while let Some(link) = self.nodes[node].machine.lost(PATIENCE) {
-            self.nodes[node].machine.leave(link);
+            self.leave(End { node, life: self.nodes[node].life, link });
         }
-        // Who has joined joins again.
-        for edge in 0..self.edges.len() {
-            let Edge { ends: (a, b), cut_until, .. } = self.edges[edge];
-            let ends: Vec<End> = self.ends(edge).filter(|end| end.node == node).collect();
-            let alive = ends.iter().any(|end| self.nodes[node].machine.is_up(end.link));
-            if b == node && !alive && self.kind == Kind::Calls && cut_until <= now {
-                ends.iter().for_each(|end| self.leave(*end));
-                // The other end is no longer there either, unless it does not hear of it.
-                let others: Vec<End> = self.ends(edge).filter(|end| end.node == a).collect();
-                others.iter().for_each(|end| self.leave(*end));
-                self.join(edge);
-            }
-        }
+        self.keep_joined(node);
         self.after(TICK, What::Tick(node));
     }
 
-    fn ends(&self, edge: usize) -> impl Iterator<Item = End> + '_ {
-        let mut ends: Vec<End> =
-            self.joined.iter().filter(|(_, (_, other))| *other == edge).map(|(end, _)| *end).collect();
-        ends.sort_unstable();
-        ends.into_iter()
-    }
-
-    fn leave(&mut self, end: End) {
-        self.joined.remove(&end);
-        self.asked.remove(&end);
-        if end.life == self.nodes[end.node].life {
-            self.nodes[end.node].machine.leave(end.link);
-            self.settle(end.node);
+    fn supply(&mut self, node: usize) {
+        self.push(node);
+        let pause = if node == 0 { 20 } else { 100 };
+        let pause = self.random(pause);
+        if self.begun {
+            self.after(pause, What::Supply(node));
         }
     }
 
@@ -264,139 +285,37 @@ impl World {
         let event_type = 1 + self.random(TYPES) as i32;
         let number = self.numbers;
         let header = Header { event_type, source: node as i32 + 1, ttl: 50, creation_time: number };
-        self.pushed.entry(node as u64 + 1).or_default().push((number, event_type));
+        if self.known {
+            self.owe(node, &header, |_| true);
+        }
+        self.happens(What::Push(node, self.nodes[node].life, header));
+    }
+
+    fn pushed(&mut self, node: usize, life: u64, header: Header) {
         // As its collector would.
-        if self.nodes[node].machine.wanted().contains(&Filter::of(event_type, 0)) {
+        let wanted = self.nodes[node].machine.wanted().contains(&Filter::of(header.event_type, 0));
+        if wanted && life == self.nodes[node].life {
+            let interests = &self.nodes[node].machine.interests;
+            let count = self.nodes.len() as u64;
+            let heard: Vec<u64> =
+                (1..=count).filter(|channel| interests.want(&[*channel], &header)).collect();
+            if !self.known {
+                self.owe(node, &header, |other| heard.contains(&(other as u64 + 1)));
+            }
             self.nodes[node].machine.pushed(&Event { header, ..Event::default() });
         }
-        let pause = if node == 0 { 20 } else { 100 };
-        let pause = self.random(pause);
-        if self.begun {
-            self.after(pause, What::Push(node));
+    }
+
+    /// Notes who is to get an event of a source: of those who want it, whom `also` names.
+    fn owe(&mut self, source: usize, header: &Header, also: impl Fn(usize) -> bool) {
+        let wants = |node: &Node| node.wants.contains(&header.event_type);
+        let others = self.nodes.iter().enumerate().filter(|(at, node)| *at != source && wants(node));
+        for at in others.map(|(at, _)| at).filter(|at| also(*at)) {
+            self.owed.entry((at, source as u64 + 1)).or_default().push(header.creation_time);
         }
     }
 
-    fn arrive(&mut self, end: End, packet: Packet) {
-        if let Packet::Event { .. } = packet {
-            self.underway.entry(end).and_modify(|count| *count = count.saturating_sub(1));
-        }
-        let Some(&(other, edge)) = self.joined.get(&end) else {
-            return;
-        };
-        if end.life != self.nodes[end.node].life {
-            return;
-        }
-        let machine = &mut self.nodes[end.node].machine;
-        match packet {
-            Packet::Event { stamp, header, sender, epoch, previous } => {
-                let event = Event { stamp, header, data: Data::default() };
-                machine.received(end.link, &Passed { level: 0, sender, epoch, previous, event });
-            }
-            Packet::Notice(notice, number) => {
-                let known = machine.heard(end.link, &notice);
-                if self.kind == Kind::Calls && self.edges[edge].cut_until <= self.now {
-                    let delay = 1 + self.random(5);
-                    self.after(delay, What::Answer(other, number, known));
-                }
-            }
-        }
-    }
-
-    /// Lets a channel do what it has found to do.
-    fn settle(&mut self, node: usize) {
-        self.deliver(node);
-        self.speak(node, false);
-        let links: Vec<LinkId> = self.nodes[node].machine.links.keys().copied().collect();
-        let mut copied = Copied::default();
-        for link in links {
-            while let Some(sending) = self.nodes[node].machine.send(link, &mut copied) {
-                let Event { stamp, header, .. } = copied.event();
-                let somebody = (0..self.nodes.len()).any(|other| {
-                    other as u64 + 1 != stamp.channel && self.nodes[other].wants.contains(&header.event_type)
-                });
-                assert!(somebody, "nobody wants {header:?}");
-                let packet = Packet::Event {
-                    stamp,
-                    header,
-                    sender: node as u64 + 1,
-                    epoch: sending.epoch,
-                    previous: sending.previous,
-                };
-                let end = End { node, life: self.nodes[node].life, link };
-                let result = self.transmit(end, packet);
-                self.nodes[node].machine.sent(link, sending, result);
-                self.speak(node, false);
-            }
-        }
-    }
-
-    fn speak(&mut self, node: usize, try_again: bool) {
-        let links: Vec<LinkId> = self.nodes[node].machine.links.keys().copied().collect();
-        for link in links {
-            let end = End { node, life: self.nodes[node].life, link };
-            if self.asked.contains_key(&end) {
-                continue;
-            }
-            while let Some(notice) = self.nodes[node].machine.notice(link, try_again) {
-                self.serial += 1;
-                let number = self.serial;
-                let sent = self.transmit(end, Packet::Notice(notice.clone(), number));
-                if self.kind == Kind::Calls && sent.is_ok() {
-                    self.asked.insert(end, (number, notice));
-                    self.after(TIME_OUT, What::Answer(end, number, false));
-                    break;
-                }
-                self.nodes[node].machine.said(link, &notice, sent.is_ok());
-                if sent.is_err() {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Puts a packet on its way. An event is taken though it gets lost, until there are too many.
-    fn transmit(&mut self, from: End, packet: Packet) -> Result<(), NotForwarded> {
-        let Some(&(to, edge)) = self.joined.get(&from) else {
-            return Err(NotForwarded::Down);
-        };
-        let Edge { ends, stalled_until, cut_until, .. } = self.edges[edge];
-        let event = matches!(packet, Packet::Event { .. });
-        let calls = self.kind == Kind::Calls;
-        if cut_until > self.now {
-            // It waits in a buffer that is thrown away, unless that is full.
-            let full = event && calls && self.random(10) == 0;
-            return if full { Err(NotForwarded::Down) } else { Ok(()) };
-        }
-        let copies = if calls { 1 } else { [0, 2].get(self.random(50) as usize).copied().unwrap_or(1) };
-        if event && calls {
-            let waiting = self.underway.entry(to).or_default();
-            if *waiting >= BUFFER {
-                return Err(NotForwarded::Down);
-            }
-            *waiting += 1;
-        }
-        for _ in 0..copies {
-            let most = if calls || self.random(30) != 0 { 5 } else { 30 };
-            let mut at = stalled_until.max(self.now) + 1 + self.random(most);
-            if calls {
-                let side = usize::from(to.node == ends.0);
-                let last = &mut self.edges[edge].last[side][usize::from(event)];
-                at = at.max(*last);
-                *last = at;
-            }
-            let copy = match &packet {
-                Packet::Notice(notice, number) => Packet::Notice(notice.clone(), *number),
-                Packet::Event { stamp, header, sender, epoch, previous } => {
-                    let (stamp, header) = (*stamp, *header);
-                    Packet::Event { stamp, header, sender: *sender, epoch: *epoch, previous: *previous }
-                }
-            };
-            self.after(at - self.now, What::Arrive(to, copy));
-        }
-        Ok(())
-    }
-
-    fn deliver(&mut self, node: usize) {
+    pub(super) fn deliver(&mut self, node: usize) {
         let mut copied = Copied::default();
         let Node { machine, wants, got, .. } = &mut self.nodes[node];
         while machine.deliver(&mut copied) {
@@ -413,91 +332,76 @@ impl World {
         }
     }
 
-    pub(super) fn stall_link(&mut self, ms: u64) {
-        let edge = self.random(self.edges.len() as u64) as usize;
-        self.edges[edge].stalled_until = self.now + ms;
+    /// Does anybody want such an event of that source?
+    pub(super) fn is_wanted(&self, source: u64, event_type: i32) -> bool {
+        let mut others = self.nodes.iter().enumerate().filter(|(at, _)| *at as u64 + 1 != source);
+        others.any(|(_, node)| node.wants.contains(&event_type))
     }
 
+    /// A channel does nothing for a while. Its suppliers go on meanwhile, and so do its neighbours, which may give it up and join anew.
     pub(super) fn stall_node(&mut self, ms: u64) {
         let node = self.random(self.nodes.len() as u64) as usize;
         // No longer than others believe in it.
         self.nodes[node].stalled_until = self.now + ms;
     }
 
-    /// Cuts one link, if no other is cut or was a while ago.
-    pub(super) fn cut_link(&mut self, ms: u64) {
-        if self.edges.iter().any(|edge| edge.cut_until + 2_000 > self.now) {
-            return;
-        }
-        let edge = self.random(self.edges.len() as u64) as usize;
-        self.edges[edge].cut_until = self.now + ms;
-        // What is under way is lost.
-        let ends: Vec<End> = self.ends(edge).collect();
-        let lost = |what: &What| matches!(what, What::Arrive(end, _) if ends.contains(end));
-        let numbers: Vec<u64> = self.waiting.iter().filter(|(_, what)| lost(what)).map(|(n, _)| *n).collect();
-        numbers.iter().for_each(|number| drop(self.waiting.remove(number)));
-        self.underway.retain(|end, _| !ends.contains(end));
-    }
-
     /// Ends a channel and starts it anew, unless it is cut off.
     pub(super) fn restart(&mut self, node: usize) {
-        let at = |edge: &usize| [self.edges[*edge].ends.0, self.edges[*edge].ends.1].contains(&node);
-        let edges: Vec<usize> = (0..self.edges.len()).filter(at).collect();
-        if edges.iter().any(|edge| self.edges[*edge].cut_until > self.now) {
+        if self.is_cut_off(node) {
             return;
         }
         let life = self.nodes[node].life + 1;
-        self.nodes[node].machine = self.machine(node, life);
-        self.nodes[node].life = life;
+        let machine = self.machine(node, life);
+        let Node { backlog, .. } = &mut self.nodes[node];
+        let ticks = std::mem::take(backlog).into_values().flatten().any(|what| matches!(what, What::Tick(_)));
+        let former = &mut self.nodes[node];
+        (former.machine, former.life, former.stalled_until) = (machine, life, self.now);
         // Whoever it was is no more.
-        self.nodes[node].got.clear();
+        former.got.clear();
         self.wish(node);
-        for edge in edges {
-            let ends: Vec<End> = self.ends(edge).collect();
-            // Its neighbours find out when it joins again.
-            ends.iter().for_each(|end| self.leave(*end));
-            self.join(edge);
+        self.ended(node);
+        if ticks {
+            self.after(0, What::Tick(node));
         }
     }
 
     /// From now on it counts.
     pub(super) fn forget(&mut self) {
-        self.pushed.clear();
+        self.owed.clear();
+        self.known = true;
     }
 
     pub(super) fn heal(&mut self) {
         let now = self.now;
         for edge in &mut self.edges {
-            (edge.stalled_until, edge.cut_until) = (edge.stalled_until.min(now), edge.cut_until.min(now));
+            edge.heal(now);
         }
-        self.nodes.iter_mut().for_each(|node| node.stalled_until = node.stalled_until.min(now));
+        for node in 0..self.nodes.len() {
+            self.nodes[node].stalled_until = self.nodes[node].stalled_until.min(now);
+            self.after(0, What::Resume(node));
+        }
         self.begun = false;
     }
 
     /// Everybody pushes again, as many as the shortest history holds.
     pub(super) fn burst(&mut self) {
         for _ in 0..15 {
-            (0..self.nodes.len()).filter(|node| *node != 1).for_each(|node| {
-                self.push(node);
-                self.settle(node);
-            });
+            self.sources().for_each(|node| self.push(node));
         }
     }
 
     /// How many events did not come that were wanted, and how many are counted as lost.
     pub(super) fn judge(&self) -> (u64, u64) {
-        let mut missing = 0;
-        for (at, node) in self.nodes.iter().enumerate() {
-            for (source, pushed) in &self.pushed {
-                if *source == at as u64 + 1 {
-                    continue;
-                }
-                let got = node.got.get(source).map_or(&[][..], Vec::as_slice);
-                let wanted = pushed.iter().filter(|(_, event_type)| node.wants.contains(event_type));
-                missing += wanted.filter(|(number, _)| got.binary_search(number).is_err()).count() as u64;
-            }
-        }
+        let missing = self.owed.iter().map(|((at, source), numbers)| {
+            let got = self.nodes[*at].got.get(source).map_or(&[][..], Vec::as_slice);
+            numbers.iter().filter(|number| got.binary_search(number).is_err()).count() as u64
+        });
         let lost = self.nodes.iter().map(|node| node.machine.counts.lost).sum();
-        (missing, lost)
+        (missing.sum(), lost)
+    }
+
+    pub(super) fn new_link(&mut self) -> LinkId {
+        self.serial += 1;
+        LinkId(self.serial as u32)
     }
 }

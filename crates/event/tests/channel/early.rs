@@ -1,0 +1,149 @@
+//! Pushes that come sooner than their consumer declared are counted, and made: in virtual time.
+
+use crate::common::*;
+use isorb_event::{
+    Channel, Config, ConnectError, ConsumerQos, Filter, Overflow, Quality, Scheduled, Strategy, VirtualClock,
+};
+use isorb_sched::graph::{Call, Dependency, Graph, Operation};
+use isorb_sched::{Nanos, Plan, Policy, Preemption, RuntimeScheduler};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+
+fn every(period: u64, jitter: u64) -> Quality {
+    let ms = Duration::from_millis;
+    Quality { period: Some(ms(period)), jitter: ms(jitter), ..Quality::default() }
+}
+
+/// Pushes after so many milliseconds each; served whenever they come, or all at the end.
+fn pushes(channel: &Channel, clock: &VirtualClock, pauses: &[u64], serve: bool) {
+    let supplier = channel.for_suppliers().connect().unwrap();
+    for pause in pauses {
+        clock.advance(pause * MS);
+        supplier.push(&event(20, 0, 0));
+        while serve && channel.step() {}
+    }
+    while channel.step() {}
+}
+
+#[test]
+fn what_comes_sooner_than_declared_is_counted_however_it_is_dispatched() {
+    let cases: [(Quality, &[u64], u64); 5] = [
+        (every(10, 0), &[0, 10, 10, 12, 10], 0),
+        (every(10, 0), &[0, 5, 5, 5, 5, 5, 5], 3),
+        (every(10, 0), &[0, 12, 8, 10], 1),
+        (every(10, 3), &[0, 12, 8, 7, 10], 1),
+        (Quality::default(), &[0, 0, 0], 0),
+    ];
+    for strategy in [Strategy::Direct, Strategy::ByHand { upcalls: false }] {
+        for (number, (quality, pauses, early)) in cases.iter().enumerate() {
+            // Served later, they are as early as they were when they came.
+            for serve in [true, false] {
+                let (channel, clock) = still(Config::with(strategy));
+                let log = Log::default();
+                let proxy = log.connect(&channel, wants(Filter::of(20, 0)).quality(quality.clone()));
+                pushes(&channel, &clock, pauses, serve);
+                let told = (proxy.counts().early, log.take().len());
+                assert_eq!(told, (*early, pauses.len()), "{strategy:?}, case {number}, {serve}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pushes_are_counted_not_events_and_those_too_that_are_lost() {
+    let by_hand = || still(Config::with(Strategy::ByHand { upcalls: false }));
+    // Two events are one push.
+    let (channel, clock) = by_hand();
+    let both = Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)]);
+    let proxy = Log::default().connect(&channel, wants(both).quality(every(10, 0)));
+    let supplier = channel.for_suppliers().connect().unwrap();
+    for _ in 0..2 {
+        supplier.push(&event(20, 0, 0));
+        supplier.push(&event(21, 0, 0));
+        clock.advance(10 * MS);
+    }
+    assert_eq!((proxy.counts().queued, proxy.counts().early), (2, 0));
+    // A time-out is one, too.
+    let (channel, clock) = by_hand();
+    let often = wants(Filter::interval(Duration::from_millis(4))).quality(every(10, 0));
+    let proxy = Log::default().connect(&channel, often);
+    for _ in 0..5 {
+        clock.advance(4 * MS);
+        channel.expire();
+    }
+    assert_eq!((proxy.counts().timeouts, proxy.counts().early), (5, 3), "at 4 and 16 they are not");
+    // Who has no room for it got it too soon all the same.
+    let (channel, clock) = by_hand();
+    let full = Quality { queue: 1, overflow: Overflow::DropNewest, ..every(10, 0) };
+    let proxy = Log::default().connect(&channel, wants(Filter::of(20, 0)).quality(full));
+    pushes(&channel, &clock, &[0, 5, 5], false);
+    assert_eq!((proxy.counts().dropped, proxy.counts().early), (2, 1));
+}
+
+fn scheduled() -> Arc<Scheduled> {
+    let plan = Plan::with_levels(Policy::RateMonotonic, &[10, 100].map(Nanos::from_ms), 1..=100).unwrap();
+    Arc::new(Scheduled::new(RuntimeScheduler::new(plan.preemption(Preemption::None))))
+}
+
+fn channel(scheduler: &Arc<Scheduled>) -> (Channel, Arc<VirtualClock>) {
+    let (levels, scheduler) = (scheduler.levels(), scheduler.clone());
+    still(Config { levels, scheduler, ..Config::with(Strategy::ByHand { upcalls: false }) })
+}
+
+/// Jitter lets pushes come close together, and so takes what admission has to give.
+#[test]
+fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
+    let scheduler = scheduled();
+    let (channel, clock) = channel(&scheduler);
+    let connect = |name: &str, quality: Quality| {
+        let qos = ConsumerQos::of(name, Filter::of(20, 0)).quality(quality);
+        channel.for_consumers().connect(Log::default().consumer(), qos)
+    };
+    let fast = |jitter| Quality {
+        worst_case: Some(Duration::from_millis(6)),
+        deadline: Some(Duration::from_millis(30)),
+        ..every(10, jitter)
+    };
+    let slow = Quality {
+        worst_case: Some(Duration::from_millis(10)),
+        deadline: Some(Duration::from_millis(20)),
+        ..every(40, 0)
+    };
+    let first = connect("fast", fast(5)).unwrap();
+    // On time one of the fast one's goes before it. With jitter the next one may come 5 ms after that, and goes before it, too.
+    let Err(ConnectError::NotAdmitted(why)) = connect("slow", slow.clone()) else { panic!("admitted") };
+    assert!(why.to_string().contains("slow cannot be admitted: it would take at least 22 ms"), "{why}");
+    pushes(&channel, &clock, &[0, 6, 4, 6], true);
+    assert_eq!(
+        first.counts().early,
+        1,
+        "one may come 6 ms after another, the one after it no sooner than 15 ms after the first"
+    );
+    drop(first);
+    let second = connect("fast", fast(0)).unwrap();
+    let _slow = connect("slow", slow).unwrap();
+    pushes(&channel, &clock, &[0, 6, 4, 6], true);
+    assert_eq!(second.counts().early, 2);
+}
+
+/// Who has a place in a chain declares nothing: its pushes may come as late as those before it take.
+#[test]
+fn a_place_in_a_chain_has_the_chains_period() {
+    let after = |on| vec![Dependency { on, call: Call::OneWay, times: 1 }];
+    let mut graph = Graph::new();
+    let operation = |name: &str, worst| Operation { worst: Nanos::from_ms(worst), ..Operation::new(name) };
+    let sensor = graph.add(Operation { period: Nanos::from_ms(100), ..operation("sensor", 8) }).unwrap();
+    let show = Operation { dependencies: after(sensor), ..operation("show", 5) };
+    graph.add(show).unwrap();
+    let scheduler = scheduled();
+    scheduler.admit_graph(&graph).unwrap();
+    let (channel, clock) = channel(&scheduler);
+    let proxy = Log::default().connect(&channel, ConsumerQos::of("show", Filter::of(20, 0)));
+    // Of the 100 ms the sensor has 61 for its 8: it may end then once, and as soon as it is set off the next time.
+    pushes(&channel, &clock, &[61, 39, 100], true);
+    assert_eq!(proxy.counts().early, 0);
+    pushes(&channel, &clock, &[38], true);
+    assert_eq!(proxy.counts().early, 1);
+}
