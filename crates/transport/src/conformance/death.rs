@@ -6,6 +6,7 @@ use super::{Make, PATIENCE, pattern, receive, send_all};
 use crate::{Listener, Stream, Wait};
 use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 /// What the other process is to do: the address to connect to, a bar, how many octets to send.
 const ORDERS: &str = "ISORB_CONFORMANCE_PEER";
@@ -120,6 +121,29 @@ pub fn a_killed_peer_ends_a_blocked_send(make: Make<'_>, module: &str) {
         let error = waiting.join().unwrap().unwrap_err();
         assert_gone(&Err(error));
     });
+}
+
+/// Nor does who sends without waiting, as a lane does, take such a peer for one that is slow.
+pub fn a_killed_peer_is_no_slow_one(make: Make<'_>, module: &str) {
+    for watched in [false, true] {
+        if watched && !make().0.capabilities().pollable {
+            continue;
+        }
+        let (_listener, stream, mut peer) = sent_by_peer(make, module, 0);
+        if watched {
+            stream.watched();
+        }
+        peer.kill();
+        let block = vec![1; 1 << 16];
+        let end = Instant::now() + PATIENCE;
+        let error = loop {
+            match stream.send(&[IoSlice::new(&block)], Wait::No) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => break error,
+                _ => assert!(Instant::now() < end, "the peer seems to be there"),
+            }
+        };
+        assert_gone(&Err(error));
+    }
 }
 
 /// The end of the stream; or that the peer is gone, as the kernel has it where the peer had not received everything.

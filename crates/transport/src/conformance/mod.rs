@@ -58,7 +58,7 @@ macro_rules! transport_conformance {
             // With a process of their own, which is this program again.
             $crate::transport_conformance!(@ $make, $missing, (module_path!());
                 the_peer, a_killed_peer_leaves_exactly_what_it_sent, a_killed_peer_ends_a_blocked_receive,
-                a_killed_peer_ends_a_blocked_send);
+                a_killed_peer_ends_a_blocked_send, a_killed_peer_is_no_slow_one);
         }
     };
     (@ $make:expr, $missing:expr, $more:tt; $($rule:ident),*) => {

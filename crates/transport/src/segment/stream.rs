@@ -233,12 +233,12 @@ impl SegmentStream {
         wait: Wait,
     ) -> io::Result<usize> {
         if wait == Wait::No {
-            if self.watched.load(Acquire) && ring.about_to_write(Sleep::OnDescriptor)? {
-                return partly(sent);
-            }
-            return match ring.put(pieces, sent)? {
-                0 => partly(sent),
-                n => Ok(sent + n),
+            let full = self.watched.load(Acquire) && ring.about_to_write(Sleep::OnDescriptor)?;
+            let more = if full { 0 } else { ring.put(pieces, sent)? };
+            return match sent + more {
+                // A peer whose process ended makes no room and says nothing.
+                0 if !self.lives()? => Err(io::ErrorKind::BrokenPipe.into()),
+                sent => partly(sent),
             };
         }
         let deadline = after(self.send_timeout.load(Relaxed));
