@@ -142,3 +142,23 @@ fn a_node_server_says_what_is_wrong_with_its_options() {
         assert!(error.contains(said), "{options:?}: {error}");
     }
 }
+
+#[test]
+fn reflective_memory_says_who_is_not_there() {
+    let folder = Folder::new("nobody-there");
+    let socket = folder.file("node.socket");
+    for what in [&["ls"][..], &["watch", "radar"], &["dump", "radar"], &["write", "radar", "x"]] {
+        let (code, out, error) = run(&[&["crm", "--socket", &socket], what].concat());
+        assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");
+        let said = error.contains(&socket) && error.contains("is `isorb crm-server` running");
+        assert!(said, "{what:?}: {error}");
+    }
+    // Nobody listens at port 1.
+    let nobody = "corbaloc::127.0.0.1:1/ReflectiveMemory";
+    for door in [&["crm", "ls"][..], &["crm-server", "--socket", &socket]] {
+        let (code, out, error) = run(&[door, &["--coordinator", nobody]].concat());
+        assert_eq!((code, &*out), (Some(1), ""), "{door:?}: {error}");
+        let said = error.contains(nobody) && error.contains("is `isorb crm-coordinator` running");
+        assert!(said, "{door:?}: {error}");
+    }
+}

@@ -6,7 +6,6 @@ use isorb::{Config, Orb, Reference};
 use isorb_admin::MemorySource;
 use isorb_crm::admission::{Costs, CostsError};
 use isorb_crm::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
-use isorb_crm::idl::Glob_CommRef;
 use isorb_crm::node::{NodeServer, ServerConfig, default_socket, measure_costs};
 use isorb_crm::plane::Recorded;
 use isorb_crm::{Holder, Library};
@@ -135,7 +134,7 @@ pub fn server(args: &ServerArgs, orb_arguments: Vec<String>) -> Result<(), Box<d
     }
     config.silence = Duration::from_millis(args.silence);
     let coordinator = match &args.coordinator {
-        Some(url) => Some(orb.resolve::<Glob_CommRef>(url)?),
+        Some(url) => Some(super::crm::coordinator(&orb, url)?),
         None => None,
     };
     let socket = config.socket.clone();

@@ -139,8 +139,12 @@ impl Session {
     }
 
     fn greet(&self) -> Result<Link, Error> {
-        let socket = passing::connect_to(&self.path)
-            .map_err(|error| Error::unavailable(format_args!("{}: {error}", self.path.display())))?;
+        let socket = passing::connect_to(&self.path).map_err(|error| {
+            Error::unavailable(format_args!(
+                "no node server listens at {}: {error}; is `isorb crm-server` running on this node, and is that its socket?",
+                self.path.display()
+            ))
+        })?;
         match passing::receive(&socket)? {
             Some(Message { kind: Kind::Hello, number, text, .. }) => {
                 let server = self.orb.resolve::<Lib_CommRef>(&text)?;

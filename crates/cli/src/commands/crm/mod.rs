@@ -8,7 +8,7 @@ mod write;
 
 use crate::typed::TypeArgs;
 use dump::Form;
-use isorb::{Config, Orb};
+use isorb::{Config, Kind, Orb};
 use isorb_crm::idl::Glob_CommRef;
 use isorb_crm::memory::{ReadError, Sample};
 use isorb_crm::node::default_socket;
@@ -98,7 +98,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         What::Ls { over, limit } => {
             let over = Duration::from_millis(*over);
             match &args.coordinator {
-                Some(url) => list::all(&orb.resolve::<Glob_CommRef>(url)?, *limit, over),
+                Some(url) => list::all(&coordinator(&orb, url)?, *limit, over),
                 None => list::here(&library()?, *limit, over),
             }
         }
@@ -114,6 +114,23 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             write::write(&library()?, name, value.as_deref(), &form, *create, promised)
         }
     }
+}
+
+/// The coordinator at a URL.
+///
+/// # Errors
+/// A sentence that says what to look at, where it does not answer or something else does.
+pub(super) fn coordinator(orb: &Orb, url: &str) -> Result<Glob_CommRef, String> {
+    orb.resolve(url).map_err(|exception| {
+        let hint = match exception.kind {
+            Kind::Transient | Kind::CommFailure | Kind::Timeout => {
+                "; is `isorb crm-coordinator` running there? It prints its URL as it starts"
+            }
+            Kind::ObjectNotExist => "; who listens there is no coordinator",
+            _ => "",
+        };
+        format!("coordinator {url}: {exception}{hint}")
+    })
 }
 
 /// The latest value, none where there is none yet.
