@@ -96,6 +96,18 @@ impl Scheduled {
         state.chains.withdraw(&mut state.scheduler, chain)
     }
 
+    /// The longest time from an event to the return of the consumer of this name, as the analysis has it with all that are admitted now. `None`
+    /// where no consumer of that name is promised anything.
+    ///
+    /// # Real-time
+    /// Looks a name up, under the lock of who connects.
+    pub fn response(&self, name: &str) -> Option<Duration> {
+        let state = self.state.lock();
+        let id = state.scheduler.lookup(name)?;
+        let released = state.scheduler.dispatch(id)?.released;
+        Some(Duration::from_nanos(state.scheduler.response(id)?.minus(released).ns()))
+    }
+
     /// The levels that a channel needs for it: those of its plan, and the least urgent of all below them for those that declare
     /// nothing.
     pub fn levels(&self) -> Vec<Priority> {

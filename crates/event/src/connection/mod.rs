@@ -75,6 +75,8 @@ pub(crate) struct Connection {
     /// Where it is served: an index into the channel's levels.
     level: AtomicU8,
     skip: AtomicBool,
+    /// Processor time that others used during its push, nested on its stack.
+    nested: AtomicU64,
     failures: AtomicU32,
     /// It is left alone until then, by the channel's clock; 0 is not at all.
     rests_until: AtomicU64,
@@ -129,6 +131,7 @@ impl Connection {
                 || !matches!(placement.sub_priority, SubPriority::Static(_)),
             level: AtomicU8::new(level),
             skip: AtomicBool::new(false),
+            nested: AtomicU64::new(0),
             failures: AtomicU32::new(0),
             rests_until: AtomicU64::new(0),
             quality,
@@ -483,7 +486,10 @@ impl Connection {
         let begin = *now;
         let trace = &self.kernel.trace;
         let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
-        let used = self.place.worst_case().map(|worst| (worst, clock.cpu_ns()));
+        let used = self.place.worst_case().map(|worst| {
+            self.nested.store(0, Relaxed);
+            (worst, clock.cpu_ns())
+        });
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
@@ -506,7 +512,7 @@ impl Connection {
             }
         }
         if let Some((declared, before)) = used {
-            let used = clock.cpu_ns().saturating_sub(before);
+            let used = clock.cpu_ns().saturating_sub(before).saturating_sub(self.nested.load(Relaxed));
             if used > declared {
                 self.overran(used, declared, *now);
             }

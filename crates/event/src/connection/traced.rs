@@ -1,7 +1,16 @@
-//! What a connection writes to the trace.
+//! What a connection writes to the trace, and how it makes way for another.
 
 use super::Connection;
 use crate::trace::{Record, What};
+use isorb_rt::sync::atomic::Ordering::Relaxed;
+
+/// A consumer has made way on its own stack.
+pub(crate) struct MadeWay {
+    /// When, if anybody wants to know.
+    since: Option<u64>,
+    /// What of the thread's processor time was used then, if that is held against what the consumer declared.
+    used: Option<u64>,
+}
 
 impl Connection {
     #[inline]
@@ -17,19 +26,25 @@ impl Connection {
         Record { at, what, level: self.level(), who: self.id, a, b }
     }
 
-    /// Makes way for a more urgent one on its own stack, by its consent. Says since when, if anybody wants to know.
-    pub(crate) fn make_way(&self, by: &Connection) -> Option<u64> {
+    /// Makes way for a more urgent one on its own stack, by its consent.
+    pub(crate) fn make_way(&self, by: &Connection) -> MadeWay {
         let traced = self.kernel.trace.is_on();
-        traced.then(|| {
+        let since = traced.then(|| {
             let at = self.kernel.clock.now_ns();
             self.record(What::Preempt, at, by.level().into(), by.id.into());
             at
-        })
+        });
+        MadeWay { since, used: self.place.worst_case().map(|_| self.kernel.clock.cpu_ns()) }
     }
 
-    /// That one has returned.
-    pub(crate) fn go_on(&self, since: Option<u64>, by: u32) {
-        if let Some(since) = since {
+    /// That one has returned. What it used was not this one's.
+    pub(crate) fn go_on(&self, made: MadeWay, by: u32) {
+        if let Some(before) = made.used {
+            let nested = self.kernel.clock.cpu_ns().saturating_sub(before);
+            // Nobody else writes it: one push at a time is served.
+            self.nested.store(self.nested.load(Relaxed).saturating_add(nested), Relaxed);
+        }
+        if let Some(since) = made.since {
             let at = self.kernel.clock.now_ns();
             self.record(What::Resume, at, at.saturating_sub(since), by.into());
         }

@@ -1,5 +1,6 @@
 //! The channel through its Rust interface.
 
+mod analysed;
 mod bad_input;
 mod chains;
 mod common;

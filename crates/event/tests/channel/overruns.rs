@@ -82,3 +82,36 @@ fn a_deadline_counts_from_arrival() {
     // They end 2, 4 and 6 ms after they came.
     assert_eq!(proxy.counts().missed, 1);
 }
+
+/// What a more urgent one uses, nested on its stack, is not held against who made way.
+#[test]
+fn who_makes_way_has_not_used_what_the_others_did() {
+    let (channel, clock) = still(Config::with(Strategy::ByHand { upcalls: true }));
+    let supplier = Arc::new(channel.for_suppliers().connect().unwrap());
+    let ms = |ms| Some(Duration::from_millis(ms));
+    // Each takes 2 ms, and pushes to the next, more urgent one in the midst of that. The last one takes so much longer.
+    let connect = |type_: i32, priority: i16, longer: u64| {
+        let (clock, supplier) = (clock.clone(), supplier.clone());
+        let consumer = move |_: &[Event<'_>]| {
+            clock.advance(MS);
+            supplier.push(&event(type_ + 1, 0, 0));
+            isorb_event::yield_now();
+            clock.advance((1 + longer) * MS);
+        };
+        let priority = Priority::new(priority).unwrap();
+        let quality = Quality {
+            priority,
+            worst_case: ms(2),
+            deadline: ms(5),
+            containment: Containment::Disconnect,
+            ..Quality::default()
+        };
+        let qos = wants(Filter::of(type_, 0)).quality(quality);
+        channel.for_consumers().connect(Arc::new(consumer), qos).unwrap()
+    };
+    let consumers = [connect(20, 0, 0), connect(21, 10_000, 0), connect(22, 20_000, 1)];
+    supplier.push(&event(20, 0, 0));
+    while channel.step() {}
+    let seen = consumers.each_ref().map(|consumer| (consumer.counts().overruns, consumer.counts().missed));
+    assert_eq!(seen, [(0, 1), (0, 0), (1, 0)], "7 ms of 5 for the first, 5 and 3 for the others");
+}
