@@ -21,6 +21,7 @@ mod swapping;
 mod swapping_threads;
 mod timers;
 mod tracing;
+mod upcalls;
 
 #[global_allocator]
 static ALLOCATOR: isorb_rt::alloc_count::CountingAllocator = isorb_rt::alloc_count::CountingAllocator;
