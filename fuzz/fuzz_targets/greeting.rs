@@ -1,0 +1,183 @@
+//! The process at the other end of a segment's socket, as hostile as it can be: what it says as its greeting, the descriptors that come along, what it
+//! rings the bell with and writes into both segments are the fuzzer's. The connection may end; nothing may panic, give more than was asked for, or
+//! leave a descriptor or a mapping behind.
+#![no_main]
+
+use isorb_transport::{Segments, Stream, Transport, Wait};
+use libfuzzer_sys::fuzz_target;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+/// Of the page of words, and of the payload that the greeting says.
+const WORDS: u64 = 4096;
+const PAYLOAD: u32 = 4096;
+const HONEST: [u8; 8] = *b"isorbseg";
+/// Most descriptors that come along.
+const MOST: usize = 5;
+/// Every so many runs what is mapped is looked at.
+const LOOK: u32 = 256;
+
+/// The fuzzer's octets, one after the other; noughts in the end.
+struct Octets<'a>(&'a [u8]);
+
+impl Octets<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+}
+
+fn memory(octets: u64, seals: SealFlags) -> OwnedFd {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd = rustix::fs::memfd_create("isorb-segment", flags).expect("memory");
+    rustix::fs::ftruncate(&fd, octets).expect("its size");
+    rustix::fs::fcntl_add_seals(&fd, seals).expect("its seals");
+    fd
+}
+
+/// What comes as a segment.
+fn descriptor(kind: u8, socket: &OwnedFd) -> OwnedFd {
+    let whole = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    let honest = WORDS + u64::from(PAYLOAD);
+    match kind % 9 {
+        0 | 1 => memory(honest, whole),
+        2 => memory(honest, SealFlags::empty()),
+        3 => memory(honest, SealFlags::GROW | SealFlags::SEAL),
+        4 => memory(honest - 1, whole),
+        5 => memory(1 << 40, whole),
+        6 => memory(honest, whole | SealFlags::WRITE),
+        7 => File::open("/dev/null").expect("it is there").into(),
+        _ => socket.try_clone().expect("a descriptor"),
+    }
+}
+
+fn say(socket: &OwnedFd, text: &[u8], fds: &[OwnedFd]) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    // No room, or nobody there any more: then it was not said.
+    let _ = rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(text)],
+        &mut control,
+        SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+    );
+}
+
+/// The segment in the answer to the greeting, if there is one.
+fn answer(socket: &OwnedFd) -> Option<File> {
+    let mut text = [0; 64];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    rustix::net::recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::DONTWAIT)
+        .ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next().map(File::from),
+        _ => None,
+    })
+}
+
+/// Writes a word, or an octet of payload, as small or as wild as the octets have it.
+fn scribble(file: &File, octets: &mut Octets<'_>) {
+    let at = match octets.next() {
+        word @ 0..128 => u64::from(word % 4) * 4 + u64::from(word / 4) / 8 * 128,
+        payload => WORDS + u64::from(payload),
+    };
+    let number = match octets.next() {
+        255 => [octets.next(), octets.next(), octets.next(), octets.next()],
+        small => [small, 0, 0, 0],
+    };
+    // It may not be memory at all, or sealed.
+    let _ = file.write_at(&number, at);
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("it is there").count()
+}
+
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("it is there");
+    maps.lines().filter(|line| line.contains("isorb-segment")).count()
+}
+
+fn greeting(octets: &mut Octets<'_>) -> Vec<u8> {
+    let kind = octets.next();
+    if kind % 8 == 7 {
+        return (0..octets.next() % 40).map(|_| octets.next()).collect();
+    }
+    let mut text = HONEST.to_vec();
+    text.extend(1u32.to_ne_bytes());
+    text.extend(PAYLOAD.to_ne_bytes());
+    for _ in 0..kind % 4 {
+        let at = usize::from(octets.next()) % text.len();
+        text[at] = octets.next();
+    }
+    text
+}
+
+/// One connection, from the greeting to its end.
+fn converse(octets: &mut Octets<'_>, socket: OwnedFd, stream: &dyn Stream) {
+    let text = greeting(octets);
+    let fds: Vec<_> =
+        (0..usize::from(octets.next()) % (MOST + 1)).map(|_| descriptor(octets.next(), &socket)).collect();
+    say(&socket, &text, &fds);
+    let own = fds.first().map(|fd| File::from(fd.try_clone().expect("a descriptor")));
+    drop(fds);
+    let (mut theirs, mut socket) = (None, Some(socket));
+    let mut into = [0; 300];
+    while !octets.0.is_empty() {
+        let step = octets.next();
+        let n = usize::from(step >> 3) * 9;
+        match (step & 7, &socket) {
+            (0, _) => drop(stream.recv(&mut into[..n], Wait::No).map(|got| assert!(got <= n))),
+            (1, _) => drop(stream.send(&[IoSlice::new(&into[..n])], Wait::No).map(|sent| assert!(sent <= n))),
+            // A flood at the bell, of empty and of long packets.
+            (2, Some(socket)) => (0..n).for_each(|i| say(socket, &into[..i % 20], &[])),
+            (3, Some(socket)) => say(socket, &text, &[descriptor(octets.next(), socket)]),
+            (4, Some(socket)) => theirs = answer(socket).or(theirs),
+            (5, _) => own.iter().for_each(|file| scribble(file, octets)),
+            (6, _) => theirs.iter().for_each(|file| scribble(file, octets)),
+            (7, _) if step == 0xff => socket = None,
+            (7, _) => stream.watched(),
+            _ => {}
+        }
+    }
+    drop(socket);
+    while stream.recv(&mut into, Wait::No).is_ok_and(|got| got > 0) {}
+}
+
+fuzz_target!(|data: &[u8]| {
+    static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let segments =
+        Segments { bytes: PAYLOAD as usize, spin: std::time::Duration::ZERO, ..Segments::default() };
+    let listener = segments.listen("").expect("a socket");
+    let before = descriptors();
+    let kind = SocketType::SEQPACKET;
+    let socket =
+        rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).expect("a socket");
+    let at = SocketAddrUnix::new(listener.address()).expect("a path");
+    rustix::net::connect(&socket, &at).expect("the listener");
+    let stream = listener.accept(Wait::No).expect("the connection");
+    converse(&mut Octets(data), socket, &*stream);
+    drop(stream);
+    // The warden may have started, which keeps a descriptor for good.
+    static KEPT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(usize::MAX);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let left = descriptors() - before;
+    assert!(left == 0 || KEPT.swap(left, order) == usize::MAX, "{left} descriptors are left");
+    if RUNS.fetch_add(1, order) % LOOK == 0 {
+        assert_eq!(mappings(), 0, "a segment stays mapped");
+    }
+});
