@@ -210,7 +210,7 @@ enum PeerWhat {
     /// Those who connect and ask for nothing
     Storm {
         /// The server's
-        address: std::net::SocketAddr,
+        address: contention::storm::Address,
     },
     /// The control's server
     RawServer,
@@ -242,6 +242,9 @@ enum PeerWhat {
     IsorbTlsServer {
         /// With the certificates
         folder: PathBuf,
+        /// Of the ORB
+        #[arg(last = true)]
+        arguments: Vec<String>,
     },
     /// isorb's client over TLS
     IsorbTlsClient {
@@ -274,16 +277,16 @@ impl PeerArgs {
             PeerWhat::LoadClient(args) => contention::client::call(&args),
             PeerWhat::Flood(args) => contention::flood::flood(&args),
             PeerWhat::Distant(program) => program.run(),
-            PeerWhat::Storm { address } => contention::storm::obey(address),
+            PeerWhat::Storm { address } => contention::storm::obey(&address),
             PeerWhat::RawServer => raw::serve(),
             PeerWhat::RawClient { address } => raw::call(&address),
             PeerWhat::RawUnixServer => raw::serve_unix(),
             PeerWhat::RawUnixClient { path } => raw::call_unix(&path),
             PeerWhat::RawTlsServer { folder } => raw::serve_tls(&folder),
             PeerWhat::RawTlsClient { folder, address } => raw::call_tls(&folder, &address),
-            PeerWhat::IsorbTlsServer { folder } => {
-                let endpoint = ["-ORBEndPoint", "giop:ssl:127.0.0.1:0;connection"].map(str::to_owned);
-                tls::orb(&folder, "server", &endpoint).and_then(|orb| isorb::serve_by(&orb, false))
+            PeerWhat::IsorbTlsServer { folder, mut arguments } => {
+                arguments.extend(["-ORBEndPoint", "giop:ssl:127.0.0.1:0;connection"].map(str::to_owned));
+                tls::orb(&folder, "server", &arguments).and_then(|orb| isorb::serve_by(&orb, false))
             }
             PeerWhat::IsorbTlsClient { folder, address } => {
                 tls::orb(&folder, "client", &[]).and_then(|orb| isorb::call_by(orb, &address))

@@ -181,17 +181,22 @@ impl Subject {
             }),
             Subject::Futex => futex::programs(),
             Subject::Iceoryx2 => iceoryx2::programs(),
-            Subject::RawTls => with_certificates(launcher, "raw-tls-server", "raw-tls-client"),
+            Subject::RawTls => with_certificates(launcher, "raw-tls-server", "raw-tls-client", &[]),
             Subject::IsorbTlsAfresh => {
-                with_certificates(launcher, "isorb-tls-server", "isorb-tls-afresh-client")
+                with_certificates(launcher, "isorb-tls-server", "isorb-tls-afresh-client", &[])
             }
-            Subject::IsorbTls => with_certificates(launcher, "isorb-tls-server", "isorb-tls-client"),
+            Subject::IsorbTls => isorb_tls_programs(launcher, &[]),
         }
     }
 }
 
 /// The two peers, with the folder of their certificates.
-fn with_certificates(launcher: &Launcher, server: &str, client: &str) -> Result<Programs, Missing> {
+fn with_certificates(
+    launcher: &Launcher,
+    server: &str,
+    client: &str,
+    of_server: &[&str],
+) -> Result<Programs, Missing> {
     let folder = tls::certificates().map_err(|error| {
         eprintln!("certificates: {error}");
         Missing::NotBuilt
@@ -201,7 +206,16 @@ fn with_certificates(launcher: &Launcher, server: &str, client: &str) -> Result<
         words.push(folder.clone().into());
         words
     };
-    Ok(Programs { server: program(server), client: program(client) })
+    let mut server = program(server);
+    if !of_server.is_empty() {
+        server.extend(["--"].iter().chain(of_server).map(Into::into));
+    }
+    Ok(Programs { server, client: program(client) })
+}
+
+/// isorb's programs over TLS with these arguments of the server's ORB.
+pub(crate) fn isorb_tls_programs(launcher: &Launcher, of_server: &[&str]) -> Result<Programs, Missing> {
+    with_certificates(launcher, "isorb-tls-server", "isorb-tls-client", of_server)
 }
 
 /// isorb's programs with these arguments of their ORBs.
