@@ -268,27 +268,62 @@ fn a_lane_takes_no_endpoint_that_it_cannot_watch() {
     }
 }
 
+/// Transports over which a reply may stay away for ever, and one over which it does not.
+fn unsure_and_sure() -> [(Capabilities, bool); 3] {
+    let sure = Tcp.capabilities();
+    let unnoticed = Capabilities { notices_death: false, ..sure };
+    let unreliable = Capabilities { reliable: false, ..sure };
+    [(unnoticed, true), (unreliable, true), (sure, false)]
+}
+
 #[test]
-fn where_a_death_goes_unnoticed_a_call_needs_a_time_out() {
-    let with =
-        |notices_death, config| Foreign(Capabilities { notices_death, ..Tcp.capabilities() }).with(config);
-    let server = with(false, serving(&["giop:foreign:127.0.0.1:0;connection".into()])).unwrap();
-    let root = server.root_poa().unwrap();
-    root.manager().activate().unwrap();
-    let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
-    for (notices_death, round_trip_timeout_ms) in [(true, 0), (false, 60_000), (false, 0)] {
-        let client = with(notices_death, Config { round_trip_timeout_ms, ..Config::default() }).unwrap();
-        let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
-        if notices_death || round_trip_timeout_ms > 0 {
-            exercise(&far);
-        } else {
-            assert_eq!(far.ping().unwrap_err().kind, Kind::InvPolicy);
+fn where_a_reply_may_stay_away_a_call_needs_a_time_out() {
+    for (capabilities, unsure) in unsure_and_sure() {
+        let with = |config| Foreign(capabilities).with(config).unwrap();
+        let server = with(serving(&["giop:foreign:127.0.0.1:0;connection".into()]));
+        let root = server.root_poa().unwrap();
+        root.manager().activate().unwrap();
+        let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
+        for round_trip_timeout_ms in [0, 60_000] {
+            let client = with(Config { round_trip_timeout_ms, ..Config::default() });
+            let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
+            if unsure && round_trip_timeout_ms == 0 {
+                assert_eq!(far.ping().unwrap_err().kind, Kind::InvPolicy);
+            } else {
+                exercise(&far);
+            }
+            // Nobody waits for a oneway.
+            far.feed(&[1]).unwrap();
+            client.shutdown(true).unwrap();
         }
-        // Nobody waits for a oneway.
-        far.feed(&[1]).unwrap();
-        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
     }
-    server.shutdown(true).unwrap();
+}
+
+#[test]
+fn so_does_a_call_back_over_a_connection_that_came_in() {
+    for (capabilities, unsure) in unsure_and_sure() {
+        for (form, round_trip_timeout_ms) in FORMS.into_iter().flat_map(|form| [(form, 0), (form, 60_000)]) {
+            let with = |config| Foreign(capabilities).with(config).unwrap();
+            let endpoint = format!("giop:foreign:127.0.0.1:0{form}");
+            let server = with(Config { round_trip_timeout_ms, bidirectional: true, ..serving(&[endpoint]) });
+            let client = with(Config { bidirectional: true, ..preferring(&["foreign"]) });
+            let activate = |orb: &Orb| -> EchoRef {
+                let root = orb.root_poa().unwrap();
+                root.manager().activate().unwrap();
+                root.activate(Arc::new(Parrot::default())).unwrap()
+            };
+            let far: EchoRef = client.resolve(&activate(&server).object().to_string()).unwrap();
+            let called = far.call_back(Some(&activate(&client)));
+            if unsure && round_trip_timeout_ms == 0 {
+                assert_eq!(called.unwrap_err().kind, Kind::InvPolicy);
+            } else {
+                assert_eq!(called.unwrap(), "from the servant");
+            }
+            client.shutdown(true).unwrap();
+            server.shutdown(true).unwrap();
+        }
+    }
 }
 
 #[test]

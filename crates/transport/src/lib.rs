@@ -60,7 +60,7 @@ pub enum Wait {
 /// What a transport can do; the ORB asks instead of guessing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Bytes arrive in order and without loss.
+    /// Bytes arrive in order and without loss. Without, requests that are answered need a time-out.
     pub reliable: bool,
     /// A stream has a descriptor that a poller can watch. Without, lanes refuse its endpoints: each connection needs a thread.
     pub pollable: bool,

@@ -165,9 +165,9 @@ impl Connection {
         &*self.stream
     }
 
-    /// As the transport that opened it can.
+    /// As the transport can that it goes over.
     pub fn of(mut self, transport: Capabilities) -> Connection {
-        self.unsure |= !transport.notices_death;
+        self.unsure |= !(transport.notices_death && transport.reliable);
         self.pollable = transport.pollable;
         self
     }

@@ -10,7 +10,7 @@ use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::component::TaggedComponent;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
-use isorb_transport::{Listener, Room, Transport, Wait};
+use isorb_transport::{Listener, Room, Stream, Transport, Wait};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -264,19 +264,23 @@ fn begin(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result
     }
 }
 
+/// A connection that came in at an endpoint of the transport with this profile tag.
+pub(super) fn came_in(orb: &Orb, tag: u32, stream: Box<dyn Stream>) -> Connection {
+    let limits = orb.config().limits();
+    let connection = Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
+    match orb.transports().by_tag(tag) {
+        Some(transport) => connection.of(transport.capabilities()),
+        None => connection,
+    }
+}
+
 fn accept(orb: &Orb, door: &Door) {
     let Some(endpoints) = orb.endpoints() else { return };
     loop {
         match door.listener.accept(Wait::Block) {
             Ok(stream) => {
                 let config = orb.config();
-                let connection = Arc::new(Connection::new(
-                    stream,
-                    Side::Acceptor,
-                    config.limits(),
-                    orb.pool().clone(),
-                    orb.accepted(),
-                ));
+                let connection = Arc::new(came_in(orb, door.tag, stream));
                 if let Some(setup) = orb.rt_client().accepting()
                     && let Err(exception) = crate::rt::prepare(connection.stream(), door.tag, setup)
                 {

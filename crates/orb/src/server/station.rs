@@ -7,11 +7,12 @@
 //!
 //! Requests to groups come in from whoever hears the group ([`Station::post`]), and go the same way from there.
 
+use super::endpoint::came_in;
 use super::lane::{Lane, Member};
 use super::parcel::{Caller, Parcel};
 use super::posted::Posted;
 use super::{Next, guarded, on_message};
-use crate::connection::{Arrived, Connection, Side};
+use crate::connection::Arrived;
 use crate::rt::{Setup, ThreadPlan, prepare, thread};
 use crate::workspace::{Memory, Work};
 use crate::{Orb, Result, SystemException};
@@ -208,10 +209,7 @@ impl Station {
                         ));
                         continue;
                     }
-                    let limits = orb.config().limits();
-                    let connection =
-                        Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
-                    let connection = Arc::new(connection);
+                    let connection = Arc::new(came_in(orb, door.tag, stream));
                     let full = !lane.has_room(orb, self.max_connections)
                         || !orb.accepted().admit(&connection, usize::MAX);
                     if full || self.crew.is_closed() || lane.add(connection.clone()).is_err() {
