@@ -220,14 +220,17 @@ fn what_was_added_comes_before_tcp_or_where_the_order_says() {
     server.shutdown(true).unwrap();
 }
 
-/// Of the reference that another user's process calls.
+/// Of the reference that another user's process calls, and of the users with whom it shares segments.
 const REFERENCE: &str = "ISORB_CHOOSING_REFERENCE";
+const USERS: &str = "ISORB_CHOOSING_USERS";
 
 /// The other user's process: calls, says so, and stays until its standard input ends.
 #[test]
 fn the_other_user() {
     let Ok(reference) = std::env::var(REFERENCE) else { return };
-    let far: EchoRef = Orb::with_config(patient()).resolve(&reference).unwrap();
+    let segment_users = std::env::var(USERS).iter().map(|user| user.parse().unwrap()).collect();
+    let transport = TransportConfig { segment_users, ..TransportConfig::default() };
+    let far: EchoRef = Orb::with_config(Config { transport, ..patient() }).resolve(&reference).unwrap();
     assert_eq!(far.text("one").unwrap(), "one");
     println!("called");
     let _ = std::io::stdin().read(&mut [0]);
@@ -239,19 +242,24 @@ fn another_users_client_takes_what_is_left_to_it() {
         return println!("skipped: only root can start a process of another user");
     }
     const NOBODY: u32 = 65534;
-    // Segments are for the same user whatever the sockets' permissions; unix sockets for who may open them.
-    for (socket_mode, by) in [(0o666, "unix"), (0o600, "tcp")] {
+    // Segments are for the same user whatever the sockets' permissions, unless each names the other; unix sockets for who may open them.
+    for (socket_mode, named, by) in [(0o666, false, "unix"), (0o600, true, "tcp"), (0o666, true, "segment")] {
         // Where every user may look.
-        let path =
-            |kind: &str| format!("{kind}:/tmp/isorb-choosing-{}-{socket_mode:o}-{kind}", std::process::id());
+        let path = |kind: &str| {
+            format!("{kind}:/tmp/isorb-choosing-{}-{socket_mode:o}-{named}-{kind}", std::process::id())
+        };
         let endpoints = vec!["127.0.0.1:0".into(), path("unix"), path("segment")];
-        let transport = TransportConfig { socket_mode, ..TransportConfig::default() };
+        let segment_users = if named { vec![NOBODY] } else { Vec::new() };
+        let transport = TransportConfig { socket_mode, segment_users, ..TransportConfig::default() };
         let (server, client, far, _) =
             pair_with(Config { endpoints, transport, ..Config::default() }, Config::default());
         // Of the same user, it takes segments.
         assert_eq!(taken(&server, far.object().ior(), patient(), &[]), "segment");
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "the_other_user", "--nocapture"]).env(REFERENCE, far.object().to_string());
+        if named {
+            command.env(USERS, "0");
+        }
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(NOBODY);
         let mut other = match command.spawn() {
             Ok(child) => child,
@@ -260,7 +268,7 @@ fn another_users_client_takes_what_is_left_to_it() {
         // To its end in the end, so that it may say what it likes.
         let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("called")), "it did not get through");
-        assert_eq!(served(&server, 1), [by], "{socket_mode:o}");
+        assert_eq!(served(&server, 1), [by], "{socket_mode:o}, named: {named}");
         drop(other.stdin.take());
         lines.for_each(drop);
         assert!(other.wait().unwrap().success());

@@ -8,13 +8,15 @@ use std::io::{self, IoSlice, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What the other process does: connects, sends so many octets, then stays until it is killed.
+/// What the other process does: connects, sends so many octets, then stays until it is killed. It shares segments with one more user if it is
+/// told a user's number.
 #[test]
 fn the_peer() {
     let Ok(orders) = std::env::var("ISORB_PEER") else { return };
     let parts: Vec<&str> = orders.split('|').collect();
-    let [transport, address, octets] = parts[..] else { panic!("transport|address|octets") };
-    let stream = match by_name(transport).connect(address, Some(PATIENCE)) {
+    let [transport, address, octets, users] = parts[..] else { panic!("transport|address|octets|users") };
+    let users = users.parse().into_iter().collect();
+    let stream = match by_name(transport, users).connect(address, Some(PATIENCE)) {
         Ok(stream) => stream,
         Err(error) => return println!("refused: {:?}", error.kind()),
     };
@@ -25,16 +27,16 @@ fn the_peer() {
     std::thread::sleep(2 * PATIENCE);
 }
 
-fn by_name(name: &str) -> Box<dyn Transport> {
+fn by_name(name: &str, users: Vec<u32>) -> Box<dyn Transport> {
     match name {
         "unix" => Box::new(Unix::default()),
-        _ => Box::new(Segments::default()),
+        _ => Box::new(Segments { users, ..Segments::default() }),
     }
 }
 
 /// Where one of that name listens.
 fn listen(name: &str) -> Box<dyn Listener> {
-    by_name(name).listen("").unwrap()
+    by_name(name, Vec::new()).listen("").unwrap()
 }
 
 struct Peer(Child);
@@ -43,7 +45,7 @@ impl Peer {
     fn start(transport: &str, address: &str, octets: usize) -> Peer {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "the_peer", "--nocapture"]).stdout(Stdio::piped()).stderr(Stdio::null());
-        Peer(command.env("ISORB_PEER", format!("{transport}|{address}|{octets}")).spawn().unwrap())
+        Peer(command.env("ISORB_PEER", format!("{transport}|{address}|{octets}|")).spawn().unwrap())
     }
 
     /// Until the peer has done what it was told.
@@ -154,36 +156,43 @@ fn what_is_no_greeting_ends_that_connection_only() {
 }
 
 #[test]
-fn another_users_process_is_refused_unless_it_is_named() {
+fn another_users_process_attaches_where_each_names_the_other() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only root can start a process of another user");
     }
+    const ROOT: u32 = 0;
     const NOBODY: u32 = 65534;
     use std::os::unix::process::CommandExt;
-    for named in [false, true] {
+    for (named, names) in [(false, false), (false, true), (true, false), (true, true)] {
         let users = if named { vec![NOBODY] } else { Vec::new() };
         let segments = Segments { mode: 0o666, users, ..Segments::default() };
         // Where every user may look.
-        let path = format!("/tmp/isorb-users-{}-{named}", std::process::id());
+        let path = format!("/tmp/isorb-users-{}-{named}-{names}", std::process::id());
         let listener = segments.listen(&path).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "the_peer", "--nocapture"]).stdout(Stdio::piped()).stderr(Stdio::null());
-        let started = command.env("ISORB_PEER", format!("segment|{path}|1")).uid(NOBODY).spawn();
+        let its = if names { ROOT.to_string() } else { String::new() };
+        let started = command.env("ISORB_PEER", format!("segment|{path}|1000|{its}")).uid(NOBODY).spawn();
         let mut peer = match started {
             Ok(child) => Peer(child),
             Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
         };
-        if named {
-            // The peer is of another user too, and does not know this one: it is the one that refuses.
-            let stream = listener.accept(Wait::Block).unwrap();
+        if !named {
+            let refused = listener.accept(Wait::Block).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            assert!(refused.to_string().contains(&NOBODY.to_string()), "{refused}");
+            continue;
+        }
+        let stream = listener.accept(Wait::Block).unwrap();
+        if names {
+            assert!(receive(&*stream, 1000, 99).unwrap() == pattern(1000, 3));
+            peer.ready();
+        } else {
+            // The peer does not know this user: it is the one that refuses.
             assert_eq!(receive(&*stream, 1, 1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
             let mut said = String::new();
             peer.0.stdout.as_mut().unwrap().read_to_string(&mut said).unwrap();
             assert!(said.contains("refused: PermissionDenied"), "{said}");
-        } else {
-            let refused = listener.accept(Wait::Block).unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-            assert!(refused.to_string().contains(&NOBODY.to_string()), "{refused}");
         }
     }
 }
