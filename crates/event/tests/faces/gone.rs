@@ -75,7 +75,7 @@ impl Observer for Watching {
 fn suppliers_that_were_killed_leave_room_and_publish_nothing_more() {
     let World { channel, face, here, far, .. } = &world(by_hand());
     let watching = Arc::new(Watching::default());
-    channel.append_observer(watching.clone());
+    channel.append_observer(watching.clone()).unwrap();
     let published = || watching.0.lock().unwrap().as_ref().map(Vec::len);
     let obtain = || far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
     let alive = obtain();
