@@ -297,3 +297,75 @@ fn groups_may_be_of_ipv6() {
         "nothing went to nodes apart: {pushes:?}"
     );
 }
+
+/// The left host's datagrams to groups get a queue of their own, with so many places; with none they are lost, and nothing else is concerned.
+fn queue_of_groups(lab: &Lab, places: u32) {
+    let (host, interface) = (lab.left().namespace(), lab.left().interface());
+    let tc = |words: &str| {
+        let words = format!("-n {host} {}", words.replace("DEV", interface));
+        let done = std::process::Command::new(isorb_netlab::tool_place("tc")).args(words.split(' ')).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "tc {words}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    tc("qdisc del dev DEV root");
+    tc("qdisc add dev DEV root handle 1: htb default 10");
+    for class in [10, 11] {
+        tc(&format!("class add dev DEV parent 1: classid 1:{class} htb rate 100mbit"));
+    }
+    tc(&format!("qdisc add dev DEV parent 1:11 handle 111: pfifo limit {places}"));
+    tc("filter add dev DEV parent 1: protocol ip prio 1 u32 match ip dst 239.0.0.0/8 flowid 1:11");
+}
+
+/// A group that brings nothing is left for a channel apart, and tried again; when it works, its readers go over. They see values in order all the time.
+#[test]
+fn a_group_that_works_again_is_joined_again() {
+    let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    let coordinator = orb_on(lab.left(), None);
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let silence = Duration::from_secs(3);
+    let near = node_with(lab.left(), "near", &glob, (None, None), silence);
+    let far = node_with(lab.right(), "far", &glob, (None, None), silence);
+    let make = || {
+        near.1.create_area(&area("radar", 5_000)).unwrap();
+        near.1.map_writer("radar", QOS).unwrap()
+    };
+    let mut writer = lab.left().run(make).unwrap();
+    let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
+    let sure = ReaderQoS { guaranteed: true, deadline: 500_000_000, ..wish };
+    let mut readers = [wish, sure]
+        .map(|wish| (lab.right().run(|| far.1.attach_reader("radar", wish).unwrap()).unwrap(), 0_u64));
+    // How many channels go to groups, and how many to the node apart.
+    let pushed = || {
+        let pushes = near.0.pushes(10);
+        let groups = pushes.iter().filter(|push| push.node.starts_with("group")).count();
+        (groups, pushes.len() - groups)
+    };
+    let mut out = vec![0; 5_000];
+    let mut until = |what: &str, so: &dyn Fn((usize, usize)) -> bool, more: u64| {
+        let (deadline, begun) = (Deadline::after(4 * PATIENCE), writer.sequence());
+        while !so(pushed()) || readers.iter().any(|(_, seen)| *seen < begun + more) {
+            assert!(!deadline.is_past(), "{what}: {:?}", near.0.pushes(10));
+            let last = writer.write(&vec![(writer.sequence() + 1) as u8; 5_000]).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+            for (reader, seen) in &mut readers {
+                let Ok(sample) = reader.latest(&mut out) else { continue };
+                assert!((*seen..=last).contains(&sample.source), "{} after {seen}", sample.source);
+                assert!(out.iter().all(|octet| *octet == sample.source as u8), "torn");
+                *seen = sample.source;
+            }
+        }
+    };
+    until("by groups", &|pushed| pushed == (2, 0), 10);
+    queue_of_groups(&lab, 0);
+    until("apart", &|pushed| pushed == (0, 2), 10);
+    until("tried", &|(groups, apart)| groups == 2 && apart == 2, 0);
+    let in_vain = |(groups, apart): (usize, usize)| {
+        assert_eq!(apart, 2, "nobody goes over to a group that brings nothing");
+        groups == 0
+    };
+    until("in vain, which disturbs nobody", &in_vain, 10);
+    queue_of_groups(&lab, 1000);
+    until("by groups again", &|pushed| pushed == (2, 0), 50);
+}
