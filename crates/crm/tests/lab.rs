@@ -2,49 +2,27 @@
 //!
 //! Skipped with a message where there is no right to make namespaces.
 
-use isorb::{Config, Orb, Reference};
+mod world;
+
+use isorb::Reference;
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
-use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_crm::node::NodeServer;
 use isorb_crm::{AreaWriter, Error, Library};
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use world::{node_on, orb_on};
 
 const LINK_KBIT: u32 = 10_000;
 
-/// An ORB with its endpoint in a host.
-fn orb(host: &Host) -> Orb {
-    let address = host.address();
-    host.run(move || {
-        let config = Config { endpoints: vec![format!("{address}:0")], ..Config::default() };
-        let orb = Orb::with_config(config);
-        orb.root_poa().unwrap();
-        let background = orb.clone();
-        std::thread::spawn(move || background.run());
-        orb
-    })
-    .unwrap()
-}
-
 fn node(host: &Host, name: &str, glob: &str) -> (NodeServer, Library) {
-    let orb = orb(host);
-    let socket = std::env::temp_dir().join(format!("isorb-crm-lab-{}-{name}.socket", std::process::id()));
-    let mut config = ServerConfig::new(name, &socket);
-    config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
-    config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
-    // The machine may be busy for long.
-    config.silence = Duration::from_secs(30);
-    // In the host: the threads and sockets that are made are the host's.
-    host.run(|| {
-        let server =
-            NodeServer::start(&orb, config, Some(orb.resolve::<Glob_CommRef>(glob).unwrap())).unwrap();
-        let library = Library::connect(&orb, &socket).unwrap();
-        (server, library)
+    node_on(host, &orb_on(host, None), name, glob, |config| {
+        config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
+        // The machine may be busy for long.
+        config.silence = Duration::from_secs(30);
     })
-    .unwrap()
 }
 
 const DEADLINE: Duration = Duration::from_millis(100);
@@ -64,7 +42,7 @@ fn noise(stop: &AtomicBool) -> Duration {
 fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     let spec = LinkSpec { rate_kbit: LINK_KBIT, sorting: Sorting::one_queue() };
     let Some(lab) = Lab::build_or_skip(&spec) else { return };
-    let coordinator = orb(lab.left());
+    let coordinator = orb_on(lab.left(), None);
     let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
     let ((_near_server, near), (_far_server, far)) =

@@ -6,16 +6,16 @@ mod world;
 
 use isorb::Reference;
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Glob_CommRef, Path, ReaderQoS};
+use isorb_crm::idl::{Path, ReaderQoS};
 use isorb_crm::memory::State;
-use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::node::NodeServer;
 use isorb_crm::{AreaReader, Error, Library};
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
 use isorb_rt::time::Deadline;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use world::{PATIENCE, QOS, area, on_write, orb_on, until, until_state};
+use world::{PATIENCE, QOS, area, node_on, on_write, orb_on, until, until_state};
 
 fn node(host: &Host, name: &str, glob: &str, second: Option<&str>) -> (NodeServer, Library) {
     node_with(host, name, glob, (second, second), Duration::from_secs(3))
@@ -29,21 +29,12 @@ fn node_with(
     (second, by_call): (Option<&str>, Option<&str>),
     silence: Duration,
 ) -> (NodeServer, Library) {
-    let orb = orb_on(host, by_call);
-    // The host's name is the lab's own.
-    let socket = std::env::temp_dir().join(format!("{}-{name}.socket", host.namespace()));
-    let mut config = ServerConfig::new(name, &socket);
-    config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
-    config.dispatcher.second = second.map(|address| (address.parse::<IpAddr>().unwrap(), 0).into());
-    config.silence = silence;
-    config.answer = Duration::from_secs(1);
-    config.dispatcher.multicast = Some("239.255.77.1:28991".parse().unwrap());
-    host.run(|| {
-        let glob = orb.resolve::<Glob_CommRef>(glob).unwrap();
-        let server = NodeServer::start(&orb, config, Some(glob)).unwrap();
-        (server, Library::connect(&orb, &socket).unwrap())
+    node_on(host, &orb_on(host, by_call), name, glob, |config| {
+        config.dispatcher.second = second.map(|address| (address.parse::<IpAddr>().unwrap(), 0).into());
+        config.silence = silence;
+        config.answer = Duration::from_secs(1);
+        config.dispatcher.multicast = Some("239.255.77.1:28991".parse().unwrap());
     })
-    .unwrap()
 }
 
 fn ip(arguments: String) -> String {
@@ -265,18 +256,11 @@ fn groups_may_be_of_ipv6() {
             ip(format!("-n {namespace} -6 addr add {address}/64 dev {interface} nodad"));
             let line = ip(format!("-n {namespace} -o link show {interface}"));
             let number = line.split(':').next().unwrap();
-            let orb = orb_on(host, None);
-            let socket = std::env::temp_dir().join(format!("{namespace}-six.socket"));
-            let mut config = ServerConfig::new(address, &socket);
-            config.dispatcher.udp = format!("[{address}]:0").parse().unwrap();
-            config.dispatcher.multicast = Some(format!("[ff12::77:1%{number}]:28991").parse().unwrap());
-            config.silence = Duration::from_secs(30);
-            let start = || {
-                let glob = orb.resolve::<Glob_CommRef>(&glob).unwrap();
-                let server = NodeServer::start(&orb, config, Some(glob)).unwrap();
-                (server, Library::connect(&orb, &socket).unwrap())
-            };
-            host.run(start).unwrap()
+            node_on(host, &orb_on(host, None), address, &glob, |config| {
+                config.dispatcher.udp = format!("[{address}]:0").parse().unwrap();
+                config.dispatcher.multicast = Some(format!("[ff12::77:1%{number}]:28991").parse().unwrap());
+                config.silence = Duration::from_secs(30);
+            })
         })
         .collect();
     let [(near_server, near), (_far_server, far)] = &nodes[..] else { panic!() };
@@ -296,4 +280,76 @@ fn groups_may_be_of_ipv6() {
         pushes.len() == 1 && pushes[0].node.starts_with("group [ff12::77:") && pushes[0].counts.refused == 0,
         "nothing went to nodes apart: {pushes:?}"
     );
+}
+
+/// The left host's datagrams to groups get a queue of their own, with so many places; with none they are lost, and nothing else is concerned.
+fn queue_of_groups(lab: &Lab, places: u32) {
+    let (host, interface) = (lab.left().namespace(), lab.left().interface());
+    let tc = |words: &str| {
+        let words = format!("-n {host} {}", words.replace("DEV", interface));
+        let done = std::process::Command::new(isorb_netlab::tool_place("tc")).args(words.split(' ')).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "tc {words}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    tc("qdisc del dev DEV root");
+    tc("qdisc add dev DEV root handle 1: htb default 10");
+    for class in [10, 11] {
+        tc(&format!("class add dev DEV parent 1: classid 1:{class} htb rate 100mbit"));
+    }
+    tc(&format!("qdisc add dev DEV parent 1:11 handle 111: pfifo limit {places}"));
+    tc("filter add dev DEV parent 1: protocol ip prio 1 u32 match ip dst 239.0.0.0/8 flowid 1:11");
+}
+
+/// A group that brings nothing is left for a channel apart, and tried again; when it works, its readers go over. They see values in order all the time.
+#[test]
+fn a_group_that_works_again_is_joined_again() {
+    let spec = LinkSpec { rate_kbit: 100_000, sorting: Sorting::one_queue() };
+    let Some(lab) = Lab::build_or_skip(&spec) else { return };
+    let coordinator = orb_on(lab.left(), None);
+    let glob = Coordinator::start(&coordinator, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let silence = Duration::from_secs(3);
+    let near = node_with(lab.left(), "near", &glob, (None, None), silence);
+    let far = node_with(lab.right(), "far", &glob, (None, None), silence);
+    let make = || {
+        near.1.create_area(&area("radar", 5_000)).unwrap();
+        near.1.map_writer("radar", QOS).unwrap()
+    };
+    let mut writer = lab.left().run(make).unwrap();
+    let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
+    let sure = ReaderQoS { guaranteed: true, deadline: 500_000_000, ..wish };
+    let mut readers = [wish, sure]
+        .map(|wish| (lab.right().run(|| far.1.attach_reader("radar", wish).unwrap()).unwrap(), 0_u64));
+    // How many channels go to groups, and how many to the node apart.
+    let pushed = || {
+        let pushes = near.0.pushes(10);
+        let groups = pushes.iter().filter(|push| push.node.starts_with("group")).count();
+        (groups, pushes.len() - groups)
+    };
+    let mut out = vec![0; 5_000];
+    let mut until = |what: &str, so: &dyn Fn((usize, usize)) -> bool, more: u64| {
+        let (deadline, begun) = (Deadline::after(4 * PATIENCE), writer.sequence());
+        while !so(pushed()) || readers.iter().any(|(_, seen)| *seen < begun + more) {
+            assert!(!deadline.is_past(), "{what}: {:?}", near.0.pushes(10));
+            let last = writer.write(&vec![(writer.sequence() + 1) as u8; 5_000]).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+            for (reader, seen) in &mut readers {
+                let Ok(sample) = reader.latest(&mut out) else { continue };
+                assert!((*seen..=last).contains(&sample.source), "{} after {seen}", sample.source);
+                assert!(out.iter().all(|octet| *octet == sample.source as u8), "torn");
+                *seen = sample.source;
+            }
+        }
+    };
+    until("by groups", &|pushed| pushed == (2, 0), 10);
+    queue_of_groups(&lab, 0);
+    until("apart", &|pushed| pushed == (0, 2), 10);
+    until("tried", &|(groups, apart)| groups > 0 && apart == 2, 0);
+    let in_vain = |(groups, apart): (usize, usize)| {
+        assert_eq!(apart, 2, "nobody goes over to a group that brings nothing");
+        groups == 0
+    };
+    until("in vain, which disturbs nobody", &in_vain, 10);
+    queue_of_groups(&lab, 1000);
+    until("by groups again", &|pushed| pushed == (2, 0), 50);
 }

@@ -10,7 +10,6 @@ use crate::error::{ConnectError, SwapError};
 use crate::filter::{Compiled, Filter};
 use crate::kernel::Leaving;
 use crate::modules::{Rack, Row};
-use crate::observer::Observer;
 use crate::placement::Placement;
 use crate::registry::{Entry, Registry};
 use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
@@ -404,50 +403,5 @@ impl<R: Rack> Core<R> {
         self.timers.stop();
         self.kernel.sweeper.unpark();
         self.close_dispatch();
-    }
-
-    pub(crate) fn append_observer(&self, observer: Arc<dyn Observer>) -> u32 {
-        let mut registry = self.registry.lock();
-        registry.next_observer += 1;
-        let handle = registry.next_observer;
-        registry.observers.push((handle, observer));
-        drop(registry);
-        self.tell_observers();
-        handle
-    }
-
-    pub(crate) fn remove_observer(&self, handle: u32) -> bool {
-        let mut registry = self.registry.lock();
-        let before = registry.observers.len();
-        registry.observers.retain(|(known, _)| *known != handle);
-        registry.observers.len() != before
-    }
-
-    /// Tells observers what is wanted and published now. Who is told may change that, here or by a call that waits for another thread; then
-    /// whoever is telling tells them once more.
-    fn tell_observers(&self) {
-        if !self.telling.take() {
-            return;
-        }
-        loop {
-            let mut registry = self.registry.lock();
-            let observers: Vec<_> = registry.observers.iter().map(|(_, observer)| observer.clone()).collect();
-            if !observers.is_empty() {
-                registry.version += 1;
-                let (version, wanted) = (registry.version, registry.wanted());
-                let (wanted_at, published) = (registry.wanted_at(), registry.published());
-                drop(registry);
-                for observer in &observers {
-                    observer.published(version, published.as_deref());
-                    observer.wanted(version, &wanted);
-                    observer.wanted_at(version, &wanted_at);
-                }
-            } else {
-                drop(registry);
-            }
-            if self.telling.pass() {
-                return;
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::core::Core;
 use crate::counters::{Counts, Totals};
 use crate::dispatch::{Direct, Dispatch, Queued, Route, Strategy};
-use crate::error::{OtherPreemption, StartError, SwapError};
+use crate::error::{ConnectError, OtherPreemption, StartError, SwapError};
 use crate::latency::Latencies;
 use crate::modules::{Configuration, Rack, Replaceable, Row};
 use crate::observer::Observer;
@@ -149,7 +149,10 @@ impl<R: Rack> Channel<R> {
 
     /// Calls `observer` with what consumers want, now and after each change, until the result is given to
     /// [`remove_observer`](Self::remove_observer).
-    pub fn append_observer(&self, observer: Arc<dyn Observer>) -> u32 {
+    ///
+    /// # Errors
+    /// [`ConnectError::TooManyObservers`], or [`Destroyed`](ConnectError::Destroyed).
+    pub fn append_observer(&self, observer: Arc<dyn Observer>) -> Result<u32, ConnectError> {
         self.core.append_observer(observer)
     }
 

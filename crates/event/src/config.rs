@@ -17,6 +17,8 @@ pub struct Limits {
     pub consumers: usize,
     /// Suppliers connected at once. One more is refused.
     pub suppliers: usize,
+    /// Observers at once, those elsewhere among them. One more is refused.
+    pub observers: usize,
     /// Copies of events that wait in queues and conjunctions. Without a free one the consumer's overflow policy holds.
     pub events: usize,
     /// The octets of data that a copy can have (payload and any together). An event with more reaches the consumers that need no copy,
@@ -42,6 +44,7 @@ impl Default for Limits {
         Limits {
             consumers: 1024,
             suppliers: 1024,
+            observers: 64,
             events: 1024,
             payload: 1024,
             sets: 128,

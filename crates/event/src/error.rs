@@ -34,7 +34,7 @@ pub struct OtherPreemption {
     pub dispatching: Option<Preemption>,
 }
 
-/// A consumer or supplier was not connected.
+/// A consumer, supplier or observer was not connected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -44,6 +44,8 @@ pub enum ConnectError {
     NotAdmitted(NotAdmitted),
     /// As many are connected as the channel can hold.
     TooMany,
+    /// As many observers are told as the channel can tell ([`Limits::observers`](crate::Limits::observers)).
+    TooManyObservers,
     /// It declares more than [`MAX_PUBLICATIONS`](crate::MAX_PUBLICATIONS).
     TooManyPublications,
     /// Its filters need more different masks than the channel allows.
@@ -158,6 +160,9 @@ impl fmt::Display for ConnectError {
             ConnectError::NotAdmitted(error) => return error.fmt(f),
             ConnectError::Thread(error) => return error.fmt(f),
             ConnectError::TooMany => "as many are connected as the channel can hold",
+            ConnectError::TooManyObservers => {
+                "as many observers are told as the channel can tell: remove one, or raise Limits::observers"
+            }
             ConnectError::TooManyPublications => {
                 "a supplier declares at most 4096 publications; leave some open (0 is any)"
             }

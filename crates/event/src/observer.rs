@@ -1,9 +1,13 @@
 //! Those who want to know what consumers want.
 
+use crate::core::Core;
+use crate::error::ConnectError;
 use crate::filter::Filter;
+use crate::modules::Rack;
 use crate::supplier::Publication;
 use isorb_rt::priority::Priority;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Told what the channel's consumers want, whenever that changes (`RtecEventChannelAdmin::Observer`): gateways subscribe to it elsewhere.
 pub trait Observer: Send + Sync {
@@ -18,6 +22,59 @@ pub trait Observer: Send + Sync {
     /// The union of what suppliers declare that are not gateways; `None` while there is one that does not say what it pushes, or none at
     /// all. Called as [`wanted`](Self::wanted) is.
     fn published(&self, _version: u64, _published: Option<&[Publication]>) {}
+}
+
+impl<R: Rack> Core<R> {
+    pub(crate) fn append_observer(&self, observer: Arc<dyn Observer>) -> Result<u32, ConnectError> {
+        let mut registry = self.registry.lock();
+        if registry.destroyed {
+            return Err(ConnectError::Destroyed);
+        }
+        if registry.observers.len() >= self.limits.observers {
+            return Err(ConnectError::TooManyObservers);
+        }
+        registry.next_observer += 1;
+        let handle = registry.next_observer;
+        registry.observers.push((handle, observer));
+        drop(registry);
+        self.tell_observers();
+        Ok(handle)
+    }
+
+    pub(crate) fn remove_observer(&self, handle: u32) -> bool {
+        let mut registry = self.registry.lock();
+        let before = registry.observers.len();
+        registry.observers.retain(|(known, _)| *known != handle);
+        registry.observers.len() != before
+    }
+
+    /// Tells observers what is wanted and published now. Who is told may change that, here or by a call that waits for another thread; then
+    /// whoever is telling tells them once more.
+    pub(crate) fn tell_observers(&self) {
+        if !self.telling.take() {
+            return;
+        }
+        loop {
+            let mut registry = self.registry.lock();
+            let observers: Vec<_> = registry.observers.iter().map(|(_, observer)| observer.clone()).collect();
+            if !observers.is_empty() {
+                registry.version += 1;
+                let (version, wanted) = (registry.version, registry.wanted());
+                let (wanted_at, published) = (registry.wanted_at(), registry.published());
+                drop(registry);
+                for observer in &observers {
+                    observer.published(version, published.as_deref());
+                    observer.wanted(version, &wanted);
+                    observer.wanted_at(version, &wanted_at);
+                }
+            } else {
+                drop(registry);
+            }
+            if self.telling.pass() {
+                return;
+            }
+        }
+    }
 }
 
 /// What filters ask of single events, each question once, in order; time-outs are left out.

@@ -51,6 +51,9 @@ pub enum Subject {
     Iceoryx2,
     /// [`IsorbSegment`](Self::IsorbSegment) whose ends never look before they sleep: a control; as the next.
     IsorbSegmentAsleep,
+    /// [`IsorbUnix`](Self::IsorbUnix) whose calls have no time-out, as those of [`RawUnix`](Self::RawUnix) have none: the kernel sets no
+    /// timer for either.
+    IsorbUnixUnlimited,
     /// [`IsorbTls`](Self::IsorbTls) with a connection, and so a handshake, for each call.
     IsorbTlsAfresh,
     /// rustls over TCP without an ORB.
@@ -92,7 +95,7 @@ impl Subject {
     ];
 
     /// Those that are measured where they are named.
-    pub const MORE: [Subject; 9] = [
+    pub const MORE: [Subject; 10] = [
         Subject::IsorbFragments,
         Subject::IsorbPriority,
         Subject::RawUnix,
@@ -101,6 +104,7 @@ impl Subject {
         Subject::RawTls,
         Subject::IsorbTls,
         Subject::IsorbSegmentAsleep,
+        Subject::IsorbUnixUnlimited,
         Subject::IsorbTlsAfresh,
     ];
 
@@ -122,6 +126,7 @@ impl Subject {
             Subject::Futex => "futex",
             Subject::Iceoryx2 => "iceoryx2",
             Subject::IsorbSegmentAsleep => "isorb-segment-asleep",
+            Subject::IsorbUnixUnlimited => "isorb-unix-unlimited",
             Subject::IsorbTlsAfresh => "isorb-tls-afresh",
             Subject::RawTls => "rustls",
             Subject::IsorbTls => "isorb-tls",
@@ -150,8 +155,11 @@ impl Subject {
                 server: launcher.peer(&["isorb-band-server"]),
                 client: launcher.peer(&["isorb-band-client"]),
             }),
-            Subject::IsorbUnix => {
-                Ok(isorb_programs(launcher, &["-ORBConcurrency", "connection", "-ORBEndPoint", "unix:"], &[]))
+            Subject::IsorbUnix | Subject::IsorbUnixUnlimited => {
+                let client: &[&str] =
+                    if self == Subject::IsorbUnix { &[] } else { &["-ORBRoundTripTimeout", "0"] };
+                let server = ["-ORBConcurrency", "connection", "-ORBEndPoint", "unix:"];
+                Ok(isorb_programs(launcher, &server, client))
             }
             Subject::IsorbSegment => Ok(isorb_programs(
                 launcher,

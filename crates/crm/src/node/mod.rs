@@ -20,6 +20,8 @@ mod inlets;
 mod measure;
 mod multicast;
 mod orb_path;
+mod rejoin;
+mod reopen;
 mod replicas;
 mod report;
 mod servants;

@@ -3,6 +3,7 @@
 use super::channels::interval;
 use super::inlets::Inlet;
 use super::orb_path::Target;
+use super::rejoin::Trials;
 use super::tables::{Replica, What};
 use super::ways::Ways;
 use super::{Shared, secret};
@@ -12,9 +13,7 @@ use crate::memory::{Geometry, Segment, Writer};
 use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
 use crate::steps::{Step, step};
 use crate::wire::Channel;
-use isorb::Reference;
 use isorb_rt::time::now_ns;
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -43,18 +42,16 @@ struct Opened {
 }
 
 impl Shared {
-    /// The reader's end: a replica, and an agent that fills it.
+    /// The reader's end: a replica, and an agent that fills it `through` this path.
     /// With `before`, the replica that was filled until the writer's node fell silent goes on to be filled.
     pub(super) fn open_replica(
         &self,
         name: &str,
         qos: ReaderQoS,
+        through: Path,
         server: Ways<CRM_CommRef>,
         before: Option<&Replica>,
     ) -> Result<Replica, Error> {
-        // A group has one path. When it falls silent each node asks for itself, which has two, and for the group again if that does.
-        let apart = qos.through == Path::PathMulticast && before.is_some_and(|before| before.group.is_some());
-        let through = if apart { Path::PathUdp } else { qos.through };
         let asked = ReaderQoS { through, ..qos };
         let unanswered = |error| self.unanswered(&format!("the node of {name}"), error);
         let first = server.call(|server| server.describe(name, 0)).map_err(unanswered)?;
@@ -109,6 +106,7 @@ impl Shared {
                     ended: OnceLock::new(),
                     unseen: OnceLock::new(),
                     entering,
+                    trials: Trials::after(before.map(|before| &before.trials), now_ns()),
                 })
             }
             Err(error) => {
@@ -281,58 +279,6 @@ impl Shared {
         }
     }
 
-    /// Opens channels anew whose writer's node was silent and is there again: its server was restarted, and knows nothing of them.
-    /// A thread a node, so that one that hangs keeps no other's waiting.
-    pub(super) fn reopen_silent(self: &Arc<Self>) {
-        let mut silent: Vec<(String, Arc<Replica>)> = Vec::new();
-        for ticket in self.tables.lock().tickets.values() {
-            if let What::Replica(replica) = &ticket.what
-                && self.is_silent(replica)
-                && !silent.iter().any(|(_, other)| Arc::ptr_eq(other, replica))
-            {
-                silent.push((ticket.area.clone(), replica.clone()));
-            }
-        }
-        let mut by_node: HashMap<String, Vec<(String, Arc<Replica>)>> = HashMap::new();
-        for (name, before) in silent {
-            let node = before.server.best().object().to_string();
-            by_node.entry(node).or_default().push((name, before));
-        }
-        for (node, replicas) in by_node {
-            if !self.reopening.lock().insert(node.clone()) {
-                // Whoever let go of one meanwhile left it to us.
-                replicas.into_iter().for_each(|(_, before)| self.close_unused(before));
-                continue;
-            }
-            let (shared, done) = (self.clone(), node.clone());
-            let reopen = move || {
-                shared.reopen_all(replicas);
-                shared.reopening.lock().remove(&done);
-            };
-            if super::named("crm-reopen", reopen).is_err() {
-                self.reopening.lock().remove(&node);
-            }
-        }
-    }
-
-    fn reopen_all(&self, replicas: Vec<(String, Arc<Replica>)>) {
-        for (name, before) in replicas {
-            if !self.stop.load(Ordering::Acquire)
-                && let Some(replica) = self.reopen(&name, &before)
-            {
-                let replica = Arc::new(replica);
-                let mut tables = self.tables.lock();
-                for ticket in tables.tickets.values_mut().filter(|ticket| ticket.is_for(&before)) {
-                    ticket.what = What::Replica(replica.clone());
-                }
-                replica.entering.fetch_sub(1, Ordering::AcqRel);
-                drop(tables);
-                self.close_unused(replica);
-            }
-            self.close_unused(before);
-        }
-    }
-
     /// What was counted at this end.
     pub(super) fn receive_stats(&self, replica: &Replica) -> Option<ReceiveStats> {
         if replica.closed.load(Ordering::Acquire) {
@@ -348,15 +294,6 @@ impl Shared {
     pub(super) fn is_silent(&self, replica: &Replica) -> bool {
         replica.closed.load(Ordering::Acquire)
             || self.receive_stats(replica).is_none_or(|stats| stats.is_silent)
-    }
-
-    pub(super) fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
-        // Its server must answer first: only then the memory is taken from the agent that fills it, and given to another.
-        let server = self.locate(name).ok()?;
-        server.call(|server| server.describe(name, 0)).ok()?;
-        self.forget(before);
-        before.unseen.get_or_init(|| unseen(before, &server));
-        self.open_replica(name, before.qos, server, Some(before)).ok()
     }
 
     pub(super) fn close_replica(&self, replica: &Replica) {
@@ -430,20 +367,6 @@ fn all_counted(replica: &Replica) -> Option<ReceiveStats> {
     let unseen = replica.unseen.get().copied().unwrap_or(0);
     all.counters.lost = all.counters.lost.saturating_add(unseen);
     Some(all)
-}
-
-/// Closes the writer's end of a channel that fell silent, where it is still there; gives how many of its pushes did not come.
-fn unseen(before: &Replica, server: &Ways<CRM_CommRef>) -> u64 {
-    // Another server knows nothing of it, and the one that does may never answer.
-    if !server.is_of_same(&before.server) {
-        return 0;
-    }
-    let begun = server.call(|server| server.close_channel(before.handle));
-    let newest = before.ended.get().and_then(|ended| ended.newest);
-    match (begun, newest) {
-        (Ok(begun), Some(newest)) => begun.saturating_sub(newest),
-        _ => 0,
-    }
 }
 
 /// An address that another node named.

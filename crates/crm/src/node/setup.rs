@@ -204,7 +204,7 @@ impl Shared {
         let known = self.shared_replica(name, &qos);
         let replica = match known {
             Some(replica) => replica,
-            None => Arc::new(self.open_replica(name, qos, self.locate(name)?, None)?),
+            None => Arc::new(self.open_replica(name, qos, qos.through, self.locate(name)?, None)?),
         };
         let entered = self.enter_replica(session, name, &replica);
         if entered.is_err() {

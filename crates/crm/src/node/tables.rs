@@ -1,6 +1,7 @@
 //! What a server knows.
 
 use super::bells::Bell;
+use super::rejoin::Trials;
 use super::ways::Ways;
 use crate::Error;
 use crate::admission::Grant;
@@ -103,6 +104,8 @@ pub(super) struct Replica {
     pub unseen: OnceLock<u64>,
     /// Readers that are about to have a ticket for it. Changed under the tables' lock once others can find it.
     pub entering: AtomicUsize,
+    /// Of the group that its readers asked for, while it is read apart.
+    pub trials: Trials,
 }
 
 /// The writer's end of a channel.

@@ -101,9 +101,33 @@ impl Plane {
         }
     }
 
+    /// What the driver waits for. Where another thread takes datagrams in, it wakes the driver if that is sooner afterwards.
+    pub fn due(&self) -> Due {
+        let timer_ns = self.timers.next_at().unwrap_or(u64::MAX);
+        Due { timer_ns, ready: self.queue.order(), choices: self.choices.len() }
+    }
+
     /// Does an agent's own socket wait to be served?
     pub fn has_arrivals(&mut self) -> bool {
         self.arrivals.first().is_some()
+    }
+}
+
+/// What a plane's driver waits for while it has nothing to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// The next timer; the largest number for none.
+    timer_ns: u64,
+    /// Counts who became ready.
+    ready: u64,
+    /// Agents that say which path they want.
+    choices: usize,
+}
+
+impl Due {
+    /// Does whoever waits for `before` wait too long?
+    pub fn is_sooner_than(self, before: Due) -> bool {
+        self.timer_ns < before.timer_ns || self.ready != before.ready || self.choices > before.choices
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One **push agent** stands for each reader elsewhere: it takes the value from the writer's area and sends it, as that reader asked. One
 //! **receive agent** stands for each writer elsewhere whose area is read here: it puts what comes into the replica. Agents are
-//! records, not threads; a [`Plane`] is driven by one thread ([`crate::node`]), and a node may have several.
+//! records, not threads; a [`Plane`] is driven by one thread ([`crate::node`]; another may take in best effort), and a node may have several.
 //!
 //! Dual-priority scheduling (Davis and Wellings, RTSS 1995) decides who sends the next datagram:
 //!
@@ -32,6 +32,7 @@ mod step;
 mod tests;
 mod trace;
 
+pub use arrivals::Due;
 pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec, SecondPath, Via};
 pub use error::PlaneError;
 pub use groups::GROUP;

@@ -91,6 +91,11 @@ impl DualQueue {
         self.agents[agent].order = 0;
     }
 
+    /// Another number each time an agent becomes ready.
+    pub fn order(&self) -> u64 {
+        self.order
+    }
+
     /// May an agent be ready? True for an empty queue at times, never false for one that is not.
     pub fn holds_any(&self) -> bool {
         self.bands.iter().any(|band| !band.is_empty())

@@ -9,6 +9,7 @@ use isorb_crm::node::{NodeServer, ServerConfig};
 use isorb_crm::{AreaReader, Library};
 use isorb_netlab::Host;
 use isorb_rt::time::Deadline;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -117,6 +118,27 @@ pub fn orb_on(host: &Host, second: Option<&str>) -> Orb {
         let background = orb.clone();
         std::thread::spawn(move || background.run());
         orb
+    })
+    .unwrap()
+}
+
+/// A node's server on a host of the lab, and a library there. Its threads and sockets are the host's.
+pub fn node_on(
+    host: &Host,
+    orb: &Orb,
+    name: &str,
+    glob: &str,
+    configure: impl FnOnce(&mut ServerConfig),
+) -> (NodeServer, Library) {
+    // The host's name is the lab's own.
+    let socket = std::env::temp_dir().join(format!("{}-{name}.socket", host.namespace()));
+    let mut config = ServerConfig::new(name, &socket);
+    config.dispatcher.udp = (IpAddr::V4(host.address()), 0).into();
+    configure(&mut config);
+    host.run(|| {
+        let glob = orb.resolve::<Glob_CommRef>(glob).unwrap();
+        let server = NodeServer::start(orb, config, Some(glob)).unwrap();
+        (server, Library::connect(orb, &socket).unwrap())
     })
     .unwrap()
 }

@@ -12,9 +12,14 @@ const SCRATCH: usize = 4096;
 /// # Real-time
 /// Allocates, unless there is no value.
 pub(super) fn pack(any: &Any) -> Vec<u8> {
-    if any.is_null() {
-        return Vec::new();
-    }
+    if any.is_null() { Vec::new() } else { pack_value(any) }
+}
+
+/// The same, where null is a value as any other: the standard's events are nothing but their any.
+///
+/// # Real-time
+/// Allocates.
+pub(super) fn pack_value(any: &Any) -> Vec<u8> {
     let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
     e.put(u8::from(cfg!(target_endian = "little")));
     any.write(&mut e);
@@ -48,6 +53,7 @@ mod tests {
             assert_eq!(unpack(&pack(&any)), any);
         }
         assert!(pack(&Any::default()).is_empty());
+        assert!(!pack_value(&Any::default()).is_empty() && unpack(&pack_value(&Any::default())).is_null());
         assert!(unpack(&[1, 2, 3]).is_null());
     }
 }

@@ -275,7 +275,7 @@ impl PushConsumer for RemotePush {
 
 /// Sends a value into the channel.
 pub(super) fn send(supplier: &ProxyPushConsumer, value: &Any) -> Pushed {
-    let packed = any::pack(value);
+    let packed = any::pack_value(value);
     let header = Header { event_type: STANDARD_EVENT, source: 0, ttl: 1, creation_time: 0 };
     let data = Data { any: &packed, ..Data::default() };
     supplier.push(&Event { header, data, ..Event::default() })

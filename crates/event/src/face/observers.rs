@@ -60,14 +60,17 @@ impl Observers {
         let made = observer();
         let appended = made.map(|observer| {
             let watched = Arc::new(Watched { observers: Arc::downgrade(self), handle: AtomicU32::new(0) });
-            let handle = self.channel.append_observer(observer);
+            // The channel has a limit of its own, and may be at its end.
+            let handle = self.channel.append_observer(observer).ok()?;
             watched.handle.store(handle, Release);
             let connected: Arc<dyn Connected> = watched.clone();
-            (handle, watched, self.control.watch(peer, Arc::downgrade(&connected)))
+            Some((handle, watched, self.control.watch(peer, Arc::downgrade(&connected))))
         });
         let mut list = self.list.lock();
         list.coming -= 1;
-        let (handle, watched, watch) = appended?;
+        let Some((handle, watched, watch)) = appended? else {
+            return Ok(None);
+        };
         list.known.insert(handle, (watched, watch));
         Ok(Some(handle))
     }

@@ -73,6 +73,9 @@ impl Default for FaceOptions {
     }
 }
 
+/// The channel and its two admins are objects, too.
+const OWN_OBJECTS: u32 = 3;
+
 /// What a face's servants share.
 pub(super) struct Shared {
     pub channel: Channel,
@@ -101,8 +104,8 @@ impl Shared {
         name: &str,
         levels: &[Priority],
     ) -> Result<Arc<Shared>> {
-        let policies =
-            PoaPolicies::new().servant_retention(ServantRetention::Retain).max_objects(options.proxies);
+        let objects = options.proxies.saturating_add(OWN_OBJECTS);
+        let policies = PoaPolicies::new().servant_retention(ServantRetention::Retain).max_objects(objects);
         let root = orb.root_poa()?;
         let poa = root.create_poa(name, Some(&root.manager()), policies).map_err(|_| {
             SystemException::from(Kind::BadInvOrder).detail("the ORB has such an event service already")

@@ -211,16 +211,19 @@ impl Interests {
         Some((peer, Interest { origin: channel, version, hops, filters: origin.filters.clone() }))
     }
 
-    /// How far this channel's own events were when the first of these channels wanted any. It is said once: who asks without a number
-    /// again was started anew, and has had what was before.
-    pub(super) fn take_since(&mut self, channels: &[u64]) -> Option<u64> {
-        let mut since = None;
+    /// How far this channel's own events were when the first of these channels wanted any, of those that have not been sent any yet as far as is
+    /// known.
+    pub(super) fn since(&self, channels: &[u64]) -> Option<u64> {
+        channels.iter().filter_map(|channel| self.heard.get(channel)?.since).min()
+    }
+
+    /// These channels have been sent something: who asks without a number again was started anew, and has had what was before.
+    pub(super) fn have_begun(&mut self, channels: &[u64]) {
         for channel in channels {
             if let Some(origin) = self.heard.get_mut(channel) {
-                since = origin.since.take().into_iter().chain(since).min();
+                origin.since = None;
             }
         }
-        since
     }
 
     /// The union of what is wanted anywhere, in a stable order.

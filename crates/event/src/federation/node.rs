@@ -111,7 +111,7 @@ impl Federation {
             next: AtomicU32::new(0),
         });
         let watch = Arc::new(Watch(Arc::downgrade(&inner)));
-        inner.observer.store(channel.append_observer(watch).into(), Relaxed);
+        inner.observer.store(channel.append_observer(watch)?.into(), Relaxed);
         Ok(Federation { inner })
     }
 

@@ -11,6 +11,9 @@ impl Machine {
         let known = pull.source == self.id || self.interests.knows(pull.source);
         let wanted = pull.parent == self.id && known && !pull.consumers.is_empty();
         let (id, at) = (self.id, self.now.unwrap_or(0));
+        if pull.source == id && pull.after.is_some() {
+            self.interests.have_begun(&pull.consumers);
+        }
         let Some(joined) = self.links.get_mut(&peer.link) else {
             return;
         };
@@ -71,6 +74,10 @@ impl Machine {
             (up.position, up.gap, up.asked, up.behind) = (Some(intake.position), false, false, None);
             if intake.after.is_none() {
                 up.newest = up.newest.max(head.position);
+                // Until it hears that this one has begun the source begins with the same event again.
+                if let Some(joined) = self.links.get_mut(&peer.link) {
+                    joined.dirty.pulls.insert(head.source);
+                }
             }
             let left = up.current.replace(intake).map(|old| old.peer.link);
             // The old neighbour need not send any more.
@@ -238,7 +245,7 @@ impl Machine {
             if consumers.is_empty() {
                 continue;
             }
-            let begun = self.interests.take_since(&consumers).unwrap_or(self.sequence);
+            let begun = self.interests.since(&consumers).unwrap_or(self.sequence);
             let from = |child: &Child| child.after.unwrap_or(begun).min(self.sequence);
             let waits = |child: &Child| child.standing == Standing::Waiting;
             let Some(position) = stream.grant(waits, from) else {

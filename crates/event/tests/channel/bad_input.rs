@@ -3,8 +3,8 @@
 use crate::common::*;
 use isorb_event::dispatch::{Direct, Dispatch, Queued, Work};
 use isorb_event::{
-    Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Filter, Fixed, Limits, OtherPreemption,
-    Priority, Quality, Scheduled, StartError, Strategy, SwapError, ThreadSetup, With,
+    Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Filter, Fixed, Limits, Observer,
+    OtherPreemption, Priority, Quality, Scheduled, StartError, Strategy, SwapError, ThreadSetup, With,
 };
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, Preemption, RuntimeScheduler};
@@ -161,6 +161,30 @@ fn levels_that_are_none_are_refused() {
             format!("a channel has 1 to 64 levels of priority, in ascending order, and {count} were given; ");
         assert!(refused.to_string().starts_with(&said), "{refused}");
     }
+}
+
+struct Idle;
+
+impl Observer for Idle {
+    fn wanted(&self, _: u64, _: &[Filter]) {}
+}
+
+#[test]
+fn observers_beyond_the_limit_are_refused() {
+    let limits = Limits { observers: 2, ..Limits::default() };
+    let (channel, _) = still(Config { limits, ..Config::default() });
+    let append = || channel.append_observer(Arc::new(Idle));
+    let (first, _second) = (append().unwrap(), append().unwrap());
+    for _ in 0..3 {
+        let refused = append().unwrap_err();
+        assert_eq!(refused, ConnectError::TooManyObservers);
+        assert!(refused.to_string().contains("Limits::observers"), "{refused}");
+    }
+    assert!(channel.remove_observer(first) && !channel.remove_observer(first));
+    let third = append().unwrap();
+    assert!(third != first && append().is_err(), "there was room for one");
+    channel.destroy();
+    assert_eq!(append(), Err(ConnectError::Destroyed));
 }
 
 /// A dispatcher that says nothing of the order in which it serves.

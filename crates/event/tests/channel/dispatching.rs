@@ -305,8 +305,10 @@ fn threads_lose_double_and_reorder_nothing() {
 fn a_slow_consumer_delays_no_other_level() {
     let channel = Channel::new(Config::with(Strategy::Threads { per_level: 1 })).unwrap();
     let (go, fast) = (Arc::new(Barrier::new(2)), Arc::new(AtomicU32::new(0)));
-    let (wait, count) = (go.clone(), fast.clone());
+    let begun = Arc::new(AtomicBool::new(false));
+    let (begins, wait, count) = (begun.clone(), go.clone(), fast.clone());
     let slow = move |_: &[Event<'_>]| {
+        begins.store(true, Ordering::SeqCst);
         wait.wait();
     };
     let quick = move |_: &[Event<'_>]| {
@@ -330,7 +332,11 @@ fn a_slow_consumer_delays_no_other_level() {
     }
     assert!((47..=48).contains(&refused), "one runs, two wait: {refused}");
     assert_eq!(slow.counts().refused, refused.into());
-    // Let it go, as often as it is called.
+    // On a busy machine its thread may not have come to it yet.
+    while !begun.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    // Let it go; what waits is thrown away.
     drop(slow);
     go.wait();
 }

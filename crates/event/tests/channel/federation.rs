@@ -327,8 +327,11 @@ impl Sink {
 impl Link for Sink {
     fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
         for pull in notices.iter().flat_map(|notice| &notice.pulls).filter(|pull| pull.source == 9) {
-            self.last.store(pull.number, Ordering::SeqCst);
-            self.pulls.lock().unwrap().push(pull.clone());
+            // The same request may be told again, as that it was granted.
+            let again = self.last.swap(pull.number, Ordering::SeqCst) == pull.number;
+            if !again || pull.consumers.is_empty() {
+                self.pulls.lock().unwrap().push(pull.clone());
+            }
         }
         Ok(())
     }

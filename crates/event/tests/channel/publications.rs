@@ -59,7 +59,7 @@ impl Observer for Watch {
 fn observers_are_told_what_all_suppliers_together_publish() {
     let channel = Channel::new(Config::default()).unwrap();
     let watch = Arc::new(Watch::default());
-    channel.append_observer(watch.clone());
+    channel.append_observer(watch.clone()).unwrap();
     let told = || std::mem::take(&mut *watch.0.lock().unwrap());
     let some = |list: &[(i32, i32)]| Some(declares(list).publications);
     assert_eq!(told(), [None], "nobody is there");

@@ -1,5 +1,6 @@
 //! The channel as CORBA objects, called through the wire.
 
+mod bad_input;
 mod bad_way;
 mod datagrams;
 mod gone;

@@ -35,7 +35,7 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let from = site.left(|| Ok(UdpSocket::bind((left, 0))?))?;
     let to = site.right(|| Ok(UdpSocket::bind((right, 0))?))?;
     from.connect(to.local_addr()?)?;
-    to.set_read_timeout(Some(Duration::from_millis(50)))?;
+    to.set_read_timeout(Some(Duration::from_millis(250)))?;
     let mut held = Held { threads: Vec::new(), stop: Arc::default() };
     let mut consumers = Vec::new();
     for pair in 0..=low {
@@ -73,7 +73,7 @@ fn spawn(name: &str, class: SchedClass, f: impl FnOnce() + Send + 'static) -> Re
 fn send(from: &UdpSocket, values: &Receiver<Vec<u8>>, stop: &AtomicBool) {
     let mut piece = [0; STAMP + PIECE];
     while !stop.load(Ordering::Acquire) {
-        let value = match values.recv_timeout(Duration::from_millis(50)) {
+        let value = match values.recv_timeout(Duration::from_millis(250)) {
             Ok(value) => value,
             Err(RecvTimeoutError::Timeout) => continue,
             // All producers have ended.

@@ -120,7 +120,7 @@ fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) 
     let mut value = vec![0; size];
     while !stop.load(Ordering::Acquire) {
         // Looks at `stop` now and then; values wake it.
-        let _ = reader.wait(Duration::from_millis(50));
+        let _ = reader.wait(Duration::from_millis(250));
         if reader.has_new()
             && let Ok(sample) = reader.latest(&mut value)
         {

@@ -98,20 +98,41 @@ impl Shared {
     fn take_in(&self, socket: &UdpSocket, room: &mut usize, input: &mut [u8]) {
         while *room > 0 {
             *room -= 1;
-            match socket.recv_from(input) {
-                Ok((len, from)) => {
-                    step(Step::DatagramCame);
-                    let mut work = self.work.lock();
-                    let now = now_ns();
-                    work.plane.received(from, &input[..len], now);
-                    if work.plane.is_urgent(now) {
-                        *room = 0;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // An ICMP refusal of something that was sent: the next datagram is behind it.
-                Err(_) => {}
+            match self.take_one(socket, input) {
+                Taken::Nothing => return,
+                Taken::One { urgent: true, .. } => *room = 0,
+                Taken::One { .. } => {}
             }
         }
     }
+
+    /// Takes in one datagram of a common socket.
+    pub(super) fn take_one(&self, socket: &UdpSocket, input: &mut [u8]) -> Taken {
+        match socket.recv_from(input) {
+            Ok((len, from)) => {
+                step(Step::DatagramCame);
+                let mut work = self.work.lock();
+                let (now, before) = (now_ns(), work.plane.due());
+                work.plane.received(from, &input[..len], now);
+                Taken::One {
+                    urgent: work.plane.is_urgent(now),
+                    sooner: work.plane.due().is_sooner_than(before),
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Taken::Nothing,
+            // An ICMP refusal of something that was sent: the next datagram is behind it.
+            Err(_) => Taken::One { urgent: false, sooner: false },
+        }
+    }
+}
+
+/// What was at a common socket.
+pub(super) enum Taken {
+    Nothing,
+    One {
+        /// Something must not be held up by more of them.
+        urgent: bool,
+        /// The dispatching thread has something to do before it expects that.
+        sooner: bool,
+    },
 }

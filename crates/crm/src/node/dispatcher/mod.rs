@@ -1,5 +1,6 @@
 //! A thread that drives a plane: one socket, one poller, one lock.
 
+mod aside;
 mod intake;
 #[cfg(test)]
 mod tests;
@@ -45,14 +46,14 @@ pub struct DispatcherConfig {
     pub multicast: Option<SocketAddr>,
     /// The plane's limits.
     pub plane: PlaneConfig,
-    /// How the thread is scheduled.
+    /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time priority takes in what comes for best effort.
     pub class: SchedClass,
 }
 
 /// A dispatching thread and its agents.
 pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
-    thread: PiMutex<Option<Thread<()>>>,
+    threads: PiMutex<Vec<Thread<()>>>,
     address: SocketAddr,
     second: Option<SocketAddr>,
 }
@@ -60,6 +61,8 @@ pub(crate) struct Dispatcher {
 struct Shared {
     work: PiMutex<Work>,
     poller: Poller,
+    /// Where the common sockets are watched, if not by the dispatching thread.
+    aside: Option<Poller>,
     socket: UdpSocket,
     second: Option<UdpSocket>,
     groups: Option<Groups>,
@@ -95,19 +98,31 @@ impl Work {
 
 impl Dispatcher {
     pub fn start(config: &DispatcherConfig, number: usize) -> Result<Dispatcher, StartError> {
+        Dispatcher::start_with(config, number, aside::class(config.class))
+    }
+
+    /// With a thread of class `aside` that takes in best effort, if any.
+    fn start_with(
+        config: &DispatcherConfig,
+        number: usize,
+        aside: Option<SchedClass>,
+    ) -> Result<Dispatcher, StartError> {
         let (socket, address) = bind(config.udp).map_err(StartError::Socket)?;
         let second = config.second.map(bind).transpose().map_err(StartError::Socket)?;
         let groups = config.multicast.map(|first| Groups::open(first, &socket, address));
         let groups = groups.transpose().map_err(StartError::Socket)?;
         let poller = Poller::new().map_err(StartError::System)?;
-        poller.add(&socket, SOCKET, Interest::READ, Trigger::Level).map_err(StartError::System)?;
+        let watched_aside = aside.map(|_| Poller::new()).transpose().map_err(StartError::System)?;
+        let common = watched_aside.as_ref().unwrap_or(&poller);
+        let watch = |socket: &UdpSocket, token| {
+            common.add(socket, token, Interest::READ, Trigger::Level).map_err(StartError::System)
+        };
+        watch(&socket, SOCKET)?;
         if let Some((second, _)) = &second {
-            poller.add(second, SECOND, Interest::READ, Trigger::Level).map_err(StartError::System)?;
+            watch(second, SECOND)?;
         }
         if let Some(groups) = &groups {
-            poller
-                .add(groups.socket(), GROUPS, Interest::READ, Trigger::Level)
-                .map_err(StartError::System)?;
+            watch(groups.socket(), GROUPS)?;
         }
         let (second, second_address) = second.unzip();
         let work = Work {
@@ -118,6 +133,7 @@ impl Dispatcher {
         let shared = Arc::new(Shared {
             work: PiMutex::new(work),
             poller,
+            aside: watched_aside,
             socket,
             second,
             groups,
@@ -125,12 +141,21 @@ impl Dispatcher {
             accounts: AtomicBool::new(false),
             watched: AtomicUsize::new(0),
         });
-        let background = shared.clone();
-        let thread = ThreadSpec::new(format!("crm-{number}"))
-            .class(config.class)
-            .spawn(move || background.run())
-            .map_err(StartError::Thread)?;
-        Ok(Dispatcher { shared, thread: PiMutex::new(Some(thread)), address, second: second_address })
+        let threads = PiMutex::new(Vec::new());
+        let dispatcher = Dispatcher { shared, threads, address, second: second_address };
+        // One that was started ends with the dispatcher if the other cannot be.
+        dispatcher.spawn(format!("crm-{number}"), config.class, Shared::run)?;
+        if let Some(class) = aside {
+            dispatcher.spawn(format!("crm-{number}-aside"), class, Shared::take_in_aside)?;
+        }
+        Ok(dispatcher)
+    }
+
+    fn spawn(&self, name: String, class: SchedClass, work: fn(&Shared)) -> Result<(), StartError> {
+        let shared = self.shared.clone();
+        let thread = ThreadSpec::new(name).class(class).spawn(move || work(&shared));
+        self.threads.lock().push(thread.map_err(StartError::Thread)?);
+        Ok(())
     }
 
     /// Where its datagrams come from.
@@ -305,14 +330,15 @@ impl Dispatcher {
         }
     }
 
-    /// Ends the thread and waits for it.
+    /// Ends the threads and waits for them.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.poller.wake_for_good();
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
+        if let Some(aside) = &self.shared.aside {
+            aside.wake_for_good();
         }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::memory::{Geometry, Segment};
 use crate::plane::{GROUP, Mode, PushSpec, ReceiveSpec};
 use crate::wire::{Channel, Datagram};
+use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
 use std::time::Duration;
 
 fn config() -> DispatcherConfig {
@@ -24,9 +25,18 @@ fn config() -> DispatcherConfig {
 
 #[test]
 fn a_value_crosses_real_sockets() {
+    crosses(None);
+}
+
+#[test]
+fn a_value_crosses_where_another_thread_takes_it_in() {
+    crosses(Some(SchedClass::Other));
+}
+
+fn crosses(aside: Option<SchedClass>) {
     let config = config();
-    let near = Dispatcher::start(&config, 0).unwrap();
-    let far = Dispatcher::start(&config, 1).unwrap();
+    let near = Dispatcher::start_with(&config, 0, aside).unwrap();
+    let far = Dispatcher::start_with(&config, 1, aside).unwrap();
     let geometry = Geometry::new(100_000, 2).unwrap();
     let source = Segment::create("source", geometry).unwrap();
     let replica = Segment::create("replica", geometry).unwrap();
@@ -123,6 +133,16 @@ fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Seg
 
 const MANY: u64 = 100;
 
+/// A datagram that is all of a value.
+fn send(peer: &UdpSocket, channel: &Channel, to: SocketAddr, push: u64) {
+    let mut head = [0; HEADER];
+    let (channel, epoch, token) = (channel.id, channel.epoch, channel.token);
+    let about =
+        Datagram { channel, epoch, token, push, sequence: push, size: 4, writer: 1, ..Datagram::default() };
+    about.write_head(&mut head);
+    peer.send_to(&[&head[..], b"news"].concat(), to).unwrap();
+}
+
 /// How many of a hundred values that came before it are shown before the urgent one.
 fn shown_before_the_urgent_one(by: By) -> usize {
     let free = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
@@ -133,27 +153,11 @@ fn shown_before_the_urgent_one(by: By) -> usize {
     let from = peer.local_addr().unwrap();
     let (plenty, many, many_at) = replica(&far, from, 100_000_000, by);
     let (alarm, one, one_at) = replica(&far, from, 1_000_000, by);
-    let send = |channel: &Channel, to: SocketAddr, push: u64| {
-        let mut head = [0; HEADER];
-        let (channel, epoch, token) = (channel.id, channel.epoch, channel.token);
-        let about = Datagram {
-            channel,
-            epoch,
-            token,
-            push,
-            sequence: push,
-            size: 4,
-            writer: 1,
-            ..Datagram::default()
-        };
-        about.write_head(&mut head);
-        peer.send_to(&[&head[..], b"news"].concat(), to).unwrap();
-    };
     {
         // While the thread cannot work, all of it comes.
         let _held = far.shared.work.lock();
-        (1..=MANY).for_each(|push| send(&many, many_at, push));
-        send(&one, one_at, 1);
+        (1..=MANY).for_each(|push| send(&peer, &many, many_at, push));
+        send(&peer, &one, one_at, 1);
     }
     let (mut plenty, mut alarm, mut out) = (plenty.reader().unwrap(), alarm.reader().unwrap(), [0; 64]);
     let patience = Deadline::after(Duration::from_secs(60));
@@ -175,4 +179,68 @@ fn a_guaranteed_channel_does_not_wait_behind_less_urgent_ones() {
         let control = shown_before_the_urgent_one(common);
         assert_eq!(control as u64, MANY, "at one socket they are taken in in order of arrival");
     }
+}
+
+#[test]
+fn a_value_that_another_thread_took_in_becomes_stale_in_time() {
+    // Nobody else wakes the dispatching thread: it would look when the writer's node has been silent for an hour.
+    let far = Dispatcher::start_with(&config(), 0, Some(SchedClass::Other)).unwrap();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let segment = Segment::create("replica", Geometry::new(64, 1).unwrap()).unwrap();
+    let id = far.reserve().unwrap();
+    let channel = Channel { id, epoch: 1, token: 77, size: 64, fragment: 64, parity: 0 };
+    let spec = ReceiveSpec {
+        channel,
+        peer: peer.local_addr().unwrap(),
+        target: segment.writer().unwrap(),
+        fresh_ns: Some(20_000_000),
+        silence_ns: 3_600_000_000_000,
+        second: None,
+        deadline_ns: None,
+    };
+    far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
+    send(&peer, &channel, far.address(), 1);
+    let patience = Deadline::after(Duration::from_secs(60));
+    while far.receive_stats(id).unwrap().stale == 0 {
+        assert!(!patience.is_past(), "{:?}", far.receive_stats(id));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// On one processor, a real-time thread below the dispatching one gets a guaranteed value while a best-effort one that came before waits to
+/// be taken in: was that shown as well?
+fn best_effort_went_first(aside: Option<SchedClass>) -> bool {
+    let cpu = Cpus::one(current_cpus().unwrap().iter().next().unwrap());
+    // The dispatcher's threads inherit the processor.
+    set_current_cpus(&cpu).unwrap();
+    let config = DispatcherConfig { class: SchedClass::Fifo(20), ..config() };
+    let far = Dispatcher::start_with(&config, 0, aside).unwrap();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let from = peer.local_addr().unwrap();
+    let (news, many, many_at) = replica(&far, from, 100_000_000, By::CommonPort);
+    let (alarm, one, one_at) = replica(&far, from, 1_000_000, By::Port);
+    let (news, alarm) = (news.reader().unwrap(), alarm.reader().unwrap());
+    let patience = Deadline::after(Duration::from_secs(60));
+    send(&peer, &many, many_at, 1);
+    send(&peer, &one, one_at, 1);
+    // Without giving the processor away.
+    while alarm.sequence() == 0 {
+        assert!(!patience.is_past(), "the guaranteed value is not shown");
+    }
+    let went_first = news.sequence() > 0;
+    while news.sequence() == 0 {
+        assert!(!patience.is_past(), "best effort is never taken in");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    went_first
+}
+
+#[test]
+fn a_real_time_reader_does_not_wait_for_best_effort() {
+    let reader = ThreadSpec::new("reader").class(SchedClass::Fifo(10));
+    let seen = reader.spawn(|| [aside::class(SchedClass::Fifo(20)), None].map(best_effort_went_first));
+    let Ok(seen) = seen else {
+        return println!("skipped: no right to real-time scheduling here");
+    };
+    assert_eq!(seen.join().unwrap(), [false, true], "with a thread of its own, and without");
 }

@@ -62,11 +62,26 @@ fn run(plan: &Plan, seed: u64) -> (u64, u64) {
     world.judge()
 }
 
-/// What goes wrong does, and is mended; then everybody pushes once more.
+/// All know all, and begin to push.
 fn faults(plan: &Plan, seed: u64) -> World {
     let mut world = World::new(plan.nodes, &plan.edges, plan.kind, plan.history, seed);
     world.run_for(1_500);
     world.begin(true);
+    go_wrong(world, plan)
+}
+
+/// They push before they know each other.
+fn early(nodes: usize, edges: Vec<(usize, usize)>, seed: u64) -> World {
+    let plan = Plan { nodes, edges, kind: Kind::Calls, faults: 4, faulty: ALL, history: 10_000 };
+    let mut world = World::new(plan.nodes, &plan.edges, plan.kind, plan.history, seed);
+    world.begin(false);
+    let mut world = go_wrong(world, &plan);
+    world.run_for(10_000);
+    world
+}
+
+/// What goes wrong does, and is mended; then everybody pushes once more.
+fn go_wrong(mut world: World, plan: &Plan) -> World {
     for _ in 0..plan.faults {
         let length = [50, 400, 1_000, 3_000][world.random(4) as usize];
         let fault = plan.faulty[world.random(plan.faulty.len() as u64) as usize];
@@ -131,6 +146,24 @@ fn nothing_is_lost_when_any_channel_is_stopped() {
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: STOPS, history: 10_000 },
             seeds(5),
         );
+    }
+}
+
+/// Of a neighbour's events what enters once it knows that they are wanted, though the first grant may get lost.
+#[test]
+fn nothing_is_lost_between_neighbours_that_get_to_know_each_other() {
+    let failed: Vec<u64> = seeds(20).filter(|seed| early(2, line(2), *seed).judge().0 != 0).collect();
+    assert!(failed.is_empty(), "seeds {failed:?}");
+}
+
+/// Further away something may be missed while the ways are made, but nothing once there was anything.
+#[test]
+fn after_the_first_one_all_come() {
+    let tree = vec![(0, 1), (1, 2), (1, 3), (0, 4)];
+    for (nodes, edges) in [(4, line(4)), (5, tree), (4, ring(4)), (6, mesh(6))] {
+        let failed: Vec<u64> =
+            seeds(4).filter(|seed| early(nodes, edges.clone(), *seed).holes() != 0).collect();
+        assert!(failed.is_empty(), "of {nodes} channels, seeds {failed:?}");
     }
 }
 

@@ -392,12 +392,23 @@ impl World {
 
     /// How many events did not come that were wanted, and how many are counted as lost.
     pub(super) fn judge(&self) -> (u64, u64) {
+        let lost = self.nodes.iter().map(|node| node.machine.counts.lost).sum();
+        (self.missing(|_| 0), lost)
+    }
+
+    /// How many events did not come, of those that are owed to a channel after the first one that it got of their source.
+    pub(super) fn holes(&self) -> u64 {
+        self.missing(|got| got.first().copied().unwrap_or(0))
+    }
+
+    /// How many events did not come, of those that entered after the one that is named of what came.
+    fn missing(&self, after: impl Fn(&[u64]) -> u64) -> u64 {
         let missing = self.owed.iter().map(|((at, source), numbers)| {
             let got = self.nodes[*at].got.get(source).map_or(&[][..], Vec::as_slice);
-            numbers.iter().filter(|number| got.binary_search(number).is_err()).count() as u64
+            let missing = |number: &&u64| **number > after(got) && got.binary_search(number).is_err();
+            numbers.iter().filter(missing).count() as u64
         });
-        let lost = self.nodes.iter().map(|node| node.machine.counts.lost).sum();
-        (missing.sum(), lost)
+        missing.sum()
     }
 
     pub(super) fn new_link(&mut self) -> LinkId {

@@ -1,0 +1,176 @@
+//! The Rust of docs/events.md and docs/scheduling.md: compiled and run here, each piece among what it takes for granted, and held against the documents
+//! word by word.
+
+mod common;
+
+use common::Folder;
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
+use isorb_sched::file::ScheduleFile;
+use isorb_sched::graph::{Call, Dependency, Graph, Operation};
+use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
+use isorb_sched_service::ServerScheduler;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const DOCUMENTS: [(&str, &str); 2] = [
+    ("docs/events.md", include_str!("../../../docs/events.md")),
+    ("docs/scheduling.md", include_str!("../../../docs/scheduling.md")),
+];
+
+/// Rust without what a formatter or a reader may add: spaces, comments, commas before the end of a list.
+fn bare(rust: &str) -> String {
+    let code: String = rust.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
+    let dense: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    [(",)", ")"), (",]", "]"), (",}", "}")]
+        .iter()
+        .fold(dense, |text, (with, without)| text.replace(with, without))
+}
+
+fn blocks(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap_or(rest))
+}
+
+#[test]
+fn what_the_documents_show_is_what_runs_here() {
+    let here = bare(include_str!("snippets.rs"));
+    for (name, page) in DOCUMENTS {
+        for block in blocks(page) {
+            assert!(
+                here.contains(&bare(block)),
+                "{name}: this is compiled nowhere in tests/snippets.rs:\n{block}"
+            );
+        }
+    }
+    assert_eq!(DOCUMENTS.map(|(_, page)| blocks(page).count()), [4, 2]);
+    // The control: a word that differs is seen.
+    let changed = bare(blocks(DOCUMENTS[0].1).next().unwrap()).replace("display", "shown");
+    assert!(!here.contains(&changed));
+}
+
+#[test]
+fn first_steps() -> Outcome {
+    use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
+    use std::sync::Arc;
+
+    const POSITION: i32 = 16; // the application's types begin at 16
+    const GPS: i32 = 1;
+
+    let channel = Channel::new(Config::default())?;
+    let display = |events: &[Event<'_>]| println!("{} octets", events[0].data.octets.len());
+    let connected = channel
+        .for_consumers()
+        .connect(Arc::new(display), ConsumerQos::of("display", Filter::of(POSITION, GPS)))?;
+
+    let gps = channel.for_suppliers().connect()?;
+    gps.push(&Event::new(POSITION, GPS).octets(b"48.2N 16.3E"));
+
+    assert_eq!(connected.counts().pushed, 1);
+    Ok(())
+}
+
+const POSITION: i32 = 16;
+const SPEED: i32 = 17;
+const GPS: i32 = 1;
+const INS: i32 = 2;
+
+fn position_and_speed_or_silence() -> Filter {
+    Filter::any_of([
+        Filter::all_of([Filter::of(POSITION, GPS), Filter::of(SPEED, INS)]),
+        Filter::deadline(Duration::from_millis(40)),
+    ])
+}
+
+#[test]
+fn a_filter_of_filters() -> Outcome {
+    let clock = Arc::new(VirtualClock::new());
+    let config = Config { own_threads: false, clock: Arc::new(clock.clone()), ..Config::default() };
+    let channel = Channel::new(config)?;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let consumer = move |events: &[Event<'_>]| log.lock().unwrap().push(events.len());
+    let qos = ConsumerQos::of("display", position_and_speed_or_silence());
+    let _connected = channel.for_consumers().connect(Arc::new(consumer), qos)?;
+    let supplier = channel.for_suppliers().connect()?;
+    supplier.push(&Event::new(POSITION, GPS));
+    supplier.push(&Event::new(SPEED, INS));
+    assert_eq!((channel.expire(), seen.lock().unwrap().clone()), (0, vec![2]));
+    clock.advance(41_000_000);
+    assert_eq!((channel.expire(), seen.lock().unwrap().clone()), (1, vec![2, 1]));
+    Ok(())
+}
+
+#[test]
+fn a_chain_is_admitted() -> Outcome {
+    let ms = Nanos::from_ms;
+    let plan = Plan::with_levels(Policy::RateMonotonic, &[ms(20), ms(100)], 1..=10)?;
+    let scheduled = Scheduled::new(RuntimeScheduler::new(plan));
+
+    let mut graph = Graph::new();
+    let sensor = graph.add(Operation { worst: ms(2), period: ms(100), ..Operation::new("sensor") })?;
+    let after = |on| vec![Dependency { on, call: Call::OneWay, times: 1 }];
+    let fuse =
+        graph.add(Operation { worst: ms(3), dependencies: after(sensor), ..Operation::new("fuse") })?;
+    graph.add(Operation {
+        worst: ms(5),
+        deadline: Some(ms(80)),
+        dependencies: after(fuse),
+        ..Operation::new("show")
+    })?;
+    let chain = scheduled.admit_graph(&graph)?; // or: 'sensor -> fuse -> show cannot be admitted as a whole: show would take ...'
+
+    assert!(scheduled.withdraw(chain));
+    Ok(())
+}
+
+fn write_recording(channel: Channel, gps: &ProxyPushConsumer) -> Outcome {
+    let recording = isorb_timeline::Recording::of("cockpit", &channel, &[(gps.id(), "gps")]);
+    std::fs::write("cockpit.trace", isorb_timeline::encode(&recording))?;
+    Ok(())
+}
+
+#[test]
+fn a_recording_is_written() -> Outcome {
+    let folder = Folder::new("snippets");
+    // The only test here that has files.
+    std::env::set_current_dir(folder.path())?;
+    let channel = Channel::new(Config { trace: true, ..Config::default() })?;
+    let gps = channel.for_suppliers().connect()?;
+    gps.push(&Event::new(POSITION, GPS));
+    write_recording(channel, &gps)?;
+    let written = isorb_timeline::decode(&std::fs::read("cockpit.trace")?)?;
+    assert_eq!(written.name, "cockpit");
+    Ok(())
+}
+
+#[test]
+fn one_more() -> Outcome {
+    use isorb_sched::{Admission, AdmissionConfig, Nanos, Task};
+    let ms = Nanos::from_ms;
+    let mut admission = Admission::new(AdmissionConfig::default());
+    let radar = admission.try_admit(Task::new("radar", ms(4), ms(10)))?;
+    match admission.try_admit(Task::new("video", ms(30), ms(33))) {
+        Ok(admitted) => println!("within {}", admitted.response),
+        Err(refusal) => println!("{refusal}"), // who would be late, by how much, and what would be admitted instead
+    }
+
+    assert_eq!(admission.response(radar.id), Some(ms(4)), "video is refused");
+    Ok(())
+}
+
+#[test]
+fn a_resource_is_locked_at_its_ceiling() -> Outcome {
+    let text = "priorities = [10, 12]\n[[operation]]\nname = 'gps'\ncost = '2 ms'\nperiod = '40 ms'\nholds = [{ resource = 'map', for = '1 ms' }]\n\
+        [[resource]]\nname = 'map'\n";
+    let orb = isorb::Orb::with_config(isorb::Config::default());
+    let scheduler = ServerScheduler::new(&orb, &ScheduleFile::parse("flight.toml", text)?);
+
+    let map = scheduler.resource("map")?; // at start: computes the schedule
+    let held = map.lock()?; // at the ceiling from here
+    drop(held); // at its own priority again
+
+    assert!(scheduler.resource("log").is_err());
+    Ok(())
+}
