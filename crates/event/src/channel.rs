@@ -168,7 +168,7 @@ impl<R: Rack> Channel<R> {
 
     /// What the consumers are and what happened to them, for tools.
     pub fn consumers(&self) -> Vec<ConsumerStatus> {
-        self.core.status()
+        self.core.registry.lock().status()
     }
 
     /// The times of these consumers, by the numbers that [`consumers`](Self::consumers) has; `None` where there is no such consumer, or the
@@ -177,7 +177,7 @@ impl<R: Rack> Channel<R> {
     /// # Real-time
     /// Allocates, and holds up nobody but who connects or leaves; disturbs no event.
     pub fn latencies(&self, consumers: &[u32]) -> Vec<Option<Latencies>> {
-        self.core.latencies(consumers)
+        self.core.registry.lock().latencies(consumers)
     }
 
     /// How many table look-ups an event costs at this moment.

@@ -2,7 +2,6 @@
 
 use crate::admin::Pushed;
 use crate::batch::{Batch, Last, sets};
-use crate::channel::ConsumerStatus;
 use crate::config::Config;
 use crate::connection::{Connection, Fate};
 use crate::correlation::Registration;
@@ -12,7 +11,6 @@ use crate::dispatch::{Dispatch, MAX_LEVELS, Route, ThreadSetup, Work};
 use crate::error::StartError;
 use crate::event::{Current, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
-use crate::latency::Latencies;
 use crate::modules::{Modules, Rack};
 use crate::placement::RunTimeScheduler;
 use crate::registry::Registry;
@@ -299,28 +297,6 @@ impl<R: Rack> Core<R> {
 
     pub(crate) fn priority_of(&self, consumer: u32) -> Option<Priority> {
         self.registry.lock().consumers.get(&consumer).map(|entry| entry.connection.priority())
-    }
-
-    pub(crate) fn status(&self) -> Vec<ConsumerStatus> {
-        let registry = self.registry.lock();
-        let status = |entry: &crate::registry::Entry| ConsumerStatus {
-            id: entry.connection.id,
-            name: entry.connection.name.clone(),
-            priority: entry.connection.priority(),
-            level: entry.connection.level(),
-            suspended: entry.suspended,
-            own_dispatch: entry.connection.has_own_dispatch(),
-            waiting: entry.connection.waiting(),
-            queue: entry.connection.quality.queue.max(1),
-            deadline: entry.connection.deadline(),
-            counts: entry.connection.counts(),
-        };
-        registry.consumers.values().map(status).collect()
-    }
-
-    pub(crate) fn latencies(&self, consumers: &[u32]) -> Vec<Option<Latencies>> {
-        let registry = self.registry.lock();
-        consumers.iter().map(|id| registry.consumers.get(id)?.connection.latencies()).collect()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Who is connected: the administrating side of a channel, under a lock that no event takes.
 
+use crate::channel::ConsumerStatus;
 use crate::connection::Connection;
 use crate::correlation::Registration;
 use crate::filter::{Filter, Pattern};
+use crate::latency::Latencies;
 use crate::modules::Row;
 use crate::observer::{Observer, Union};
 use crate::supplier::{Publication, SupplierQos};
@@ -76,6 +78,27 @@ impl Registry {
                 self.tables.remove(pattern, registration);
             }
         }
+    }
+
+    /// What the consumers are and what happened to them.
+    pub(crate) fn status(&self) -> Vec<ConsumerStatus> {
+        let status = |entry: &Entry| ConsumerStatus {
+            id: entry.connection.id,
+            name: entry.connection.name.clone(),
+            priority: entry.connection.priority(),
+            level: entry.connection.level(),
+            suspended: entry.suspended,
+            own_dispatch: entry.connection.has_own_dispatch(),
+            waiting: entry.connection.waiting(),
+            queue: entry.connection.quality.queue.max(1),
+            deadline: entry.connection.deadline(),
+            counts: entry.connection.counts(),
+        };
+        self.consumers.values().map(status).collect()
+    }
+
+    pub(crate) fn latencies(&self, consumers: &[u32]) -> Vec<Option<Latencies>> {
+        consumers.iter().map(|id| self.consumers.get(id)?.connection.latencies()).collect()
     }
 
     /// The union of what suppliers declare that are not gateways; `None` where there is none, or one that does not say.

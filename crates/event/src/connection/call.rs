@@ -1,0 +1,149 @@
+//! How a consumer is called, and what is looked at then: its deadline, its worst case, its period, its failures.
+
+use super::{Connection, GONE};
+use crate::counters::{Me, count};
+use crate::event::Event;
+use crate::kernel::Leaving;
+use crate::placement::Containment;
+use crate::trace::What;
+use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl Connection {
+    pub(crate) fn tell_disconnected(&self) {
+        // A consumer that panics now has nobody left to hear of it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.consumer.disconnected()));
+    }
+
+    /// Calls the consumer. `now` is the time that was last looked at, and is looked at again where anybody wants to know.
+    #[inline]
+    pub(super) fn call(
+        &self,
+        events: &[Event<'_>],
+        since: u64,
+        now: &mut u64,
+        traced: bool,
+        counted: Option<Me>,
+    ) {
+        if let Some(me) = counted {
+            self.pushed.add(me);
+        }
+        if traced || self.timed {
+            return self.call_timed(events, since, now);
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
+        match result {
+            Ok(Ok(())) => self.succeeded(),
+            _ => self.failed(),
+        }
+    }
+
+    pub(super) fn call_timed_now(&self, events: &[Event<'_>], now: &mut u64) {
+        self.arrived(now);
+        self.call_timed(events, *now, now);
+    }
+
+    /// A push has come.
+    pub(super) fn arrived(&self, now: &mut u64) {
+        if !self.pace.is_declared() {
+            return;
+        }
+        if *now == 0 {
+            *now = self.kernel.clock.now_ns();
+        }
+        if self.pace.is_early(*now) {
+            count(&self.counters.early);
+        }
+    }
+
+    pub(super) fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
+        if self.skip.load(Relaxed) && self.skip.swap(false, Relaxed) {
+            count(&self.counters.skipped);
+            self.record(What::Drop, *now, 3, 0);
+            return;
+        }
+        let clock = &*self.kernel.clock;
+        if *now == 0 {
+            *now = clock.now_ns();
+        }
+        let since = if since == 0 { *now } else { since };
+        let begin = *now;
+        let trace = &self.kernel.trace;
+        let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
+        let used = self.place.worst_case().map(|worst| {
+            self.nested.store(0, Relaxed);
+            (worst, clock.cpu_ns())
+        });
+        let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
+        let failed = !matches!(result, Ok(Ok(())));
+        *now = clock.now_ns();
+        trace.end(run, self.note(What::End, *now, now.saturating_sub(begin), u64::from(failed)));
+        if failed {
+            self.failed();
+        } else {
+            self.succeeded();
+        }
+        if let Some(latencies) = &self.latencies
+            && self.kernel.trace.is_on()
+        {
+            latencies.count(since, begin, *now, self.place.deadline());
+        }
+        if let Some(deadline) = self.place.deadline() {
+            let deadline = since.saturating_add(deadline);
+            if *now > deadline {
+                count(&self.counters.missed);
+                self.record(What::Miss, *now, *now - deadline, deadline);
+            }
+        }
+        if let Some((declared, before)) = used {
+            let used = clock.cpu_ns().saturating_sub(before).saturating_sub(self.nested.load(Relaxed));
+            if used > declared {
+                self.overran(used, declared, *now);
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn overran(&self, used: u64, declared: u64, now: u64) {
+        count(&self.counters.overruns);
+        self.record(What::Overrun, now, used, declared);
+        match self.quality.containment {
+            Containment::Count => {}
+            Containment::Skip => self.skip.store(true, Relaxed),
+            Containment::Demote => self.level.store(0, Relaxed),
+            Containment::Disconnect => self.quit(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn succeeded(&self) {
+        if self.failures.load(Relaxed) != 0 {
+            self.failures.store(0, Relaxed);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn failed(&self) {
+        count(&self.counters.failed);
+        let rest = self.consumer.rest();
+        if !rest.is_zero() {
+            self.begin_rest(rest);
+        }
+        let failures = self.failures.fetch_add(1, Relaxed) + 1;
+        if self.quality.failures != 0 && failures == self.quality.failures {
+            self.quit();
+        }
+    }
+
+    /// As `leave`, from the consumer's own path: the channel clears up later.
+    pub(super) fn quit(&self) {
+        self.busy.fetch_or(GONE, AcqRel);
+        self.kernel.ask_to_leave(Leaving::Consumer(self.id));
+    }
+
+    /// Does anybody want to know the time of its pushes?
+    #[inline]
+    pub(crate) fn times(&self) -> bool {
+        self.timed || self.kernel.trace.is_on()
+    }
+}

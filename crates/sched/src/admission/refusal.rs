@@ -1,0 +1,89 @@
+//! Why a task was not admitted: who would be late, and by how much.
+
+use super::Nearest;
+use crate::response::Response;
+use crate::{Nanos, TaskError, Utilisation};
+use std::fmt;
+
+/// A task that was not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The task that asked.
+    pub task: String,
+    /// Why not.
+    pub reason: Reason,
+    /// What would be admitted instead.
+    pub nearest: Nearest,
+}
+
+/// Why a task is not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// Its own numbers cannot be.
+    Impossible(TaskError),
+    /// As many tasks as may be are admitted.
+    Full {
+        /// So many.
+        capacity: usize,
+    },
+    /// More would be given away than may be.
+    Share {
+        /// What the task asks for.
+        asked: Utilisation,
+        /// What the others have.
+        taken: Utilisation,
+        /// What may be given away.
+        share: Utilisation,
+    },
+    /// Somebody would miss a deadline, or could not be shown to meet it.
+    Deadline {
+        /// Who: the task itself or one that was admitted before.
+        victim: String,
+        /// What its response would be.
+        response: Response,
+        /// What it may be.
+        deadline: Nanos,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be admitted: ", self.task)?;
+        match &self.reason {
+            Reason::Impossible(error) => write!(f, "{}", error.fault)?,
+            Reason::Full { capacity } => write!(f, "{capacity} tasks are admitted, and no more may be")?,
+            Reason::Share { asked, taken, share } => {
+                write!(
+                    f,
+                    "it asks for {asked} of the resource, of which {taken} is given away and {share} may be"
+                )?;
+            }
+            Reason::Deadline { victim, response, deadline } => {
+                let victim = if *victim == self.task { "it" } else { victim };
+                match response {
+                    Response::Bounded(time) | Response::Over(time) => {
+                        write!(f, "{victim} would take at least {time}, over its deadline of {deadline}")?;
+                    }
+                    Response::Unbounded => write!(
+                        f,
+                        "{victim} and the more urgent tasks would ask for more than there is, and its deadline is {deadline}"
+                    )?,
+                    Response::Undecided(_) => write!(
+                        f,
+                        "it would take too much computing to show that {victim} meets its deadline of {deadline}"
+                    )?,
+                }
+            }
+        }
+        match (self.nearest.period, self.nearest.deadline) {
+            (None, None) => Ok(()),
+            (Some(period), None) => write!(f, "; a period of {period} would be admitted"),
+            (None, Some(deadline)) => write!(f, "; a deadline of {deadline} would be admitted"),
+            (Some(period), Some(deadline)) => {
+                write!(f, "; a period of {period} or a deadline of {deadline} would be admitted")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
