@@ -75,6 +75,8 @@ pub struct Trips {
     pub low: Samples,
     /// Of the high one, in the order of their return: the first [`TRACED`].
     pub trace: Vec<u64>,
+    /// The high one's first came back.
+    begun: bool,
 }
 
 /// Round trips that are kept one by one.
@@ -84,6 +86,18 @@ impl Trips {
     /// None yet, of so many passes.
     pub fn of(passes: usize) -> Vec<Trips> {
         (0..passes).map(|_| Trips::default()).collect()
+    }
+
+    /// The high one's stamp came back after so long. The first is not measured: while producers are started the processors do not rest, and what
+    /// connects at its first call does so then.
+    fn note_high(&mut self, took_ns: u64) {
+        if !std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        self.high.add(took_ns);
+        if self.trace.len() < TRACED {
+            self.trace.push(took_ns);
+        }
     }
 
     /// Those of another turn as well.
@@ -121,10 +135,9 @@ impl Listener {
                 let Some(stamp) = stamped(&datagram[..octets]) else { continue };
                 let Some(trips) = all.get_mut(usize::from(stamp.pass)) else { continue };
                 let took = now.saturating_sub(stamp.at_ns);
-                let to = if stamp.pair == 0 { &mut trips.high } else { &mut trips.low };
-                to.add(took);
-                if stamp.pair == 0 && trips.trace.len() < TRACED {
-                    trips.trace.push(took);
+                match stamp.pair {
+                    0 => trips.note_high(took),
+                    _ => trips.low.add(took),
                 }
             }
             all
@@ -144,6 +157,14 @@ impl Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_value_is_not_measured() {
+        let mut trips = Trips::default();
+        [900, 10, 20].into_iter().for_each(|took| trips.note_high(took));
+        assert_eq!((trips.high.summary().n, trips.high.summary().max_ns), (2, 20));
+        assert_eq!(trips.trace, [10, 20]);
+    }
 
     #[test]
     fn a_stamp_is_read_as_it_was_written() {

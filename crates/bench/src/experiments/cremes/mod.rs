@@ -64,7 +64,7 @@ fn notes(missing: Vec<String>) -> Vec<String> {
         "All are released together, as in the paper; where it says that the high one meets the low ones, it is released 2 ms after them, when what they wrote fills the queues. Then every second of its values meets them.".to_owned(),
         "The high channel of 'memory-udp' is admitted with the tightest deadline that the nodes grant. Of its pushes, 'contained' cost more than declared and went on as best effort; 'cost' is the most processor time of one.".to_owned(),
         "The nodes are network namespaces of one machine with 100 Mbit/s between them. Both nodes' threads are in this process, except omniORB's: they share neither sockets nor memory but the stamps that come back.".to_owned(),
-        "Subjects take turns. A value of the high producer that did not come back counts as one that took 300 ms.".to_owned(),
+        "Subjects take turns. The high producer's first value of a pass is not measured: it comes while threads are still being started. A value of the high producer that did not come back counts as one that took 300 ms.".to_owned(),
         "By 'omniorb' each value is a two-way call, from a process at one node to a process at the other, with omniORB's own settings: threads of all producers share its connections.".to_owned(),
         "'bare' is a program with the hand-overs of reflective memory and no service. By 'memory-orb' (two-way calls) and 'memory-oneway' nothing is admitted, and calls are served in the ordinary class.".to_owned(),
         "The event channels of 'event-channel' are federated by datagrams, one a value; those of 'event-channel-orb' by one-way calls over one connection, as the paper's were.".to_owned(),

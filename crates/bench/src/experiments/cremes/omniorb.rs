@@ -38,8 +38,10 @@ pub fn wire(site: &Site<'_>, low: u32, size: usize, echo: &Echo) -> Result<Wired
     let mut client = Peer::start(launcher, NAME, Role::Client, at(cpus.first(), 0), &client)?;
     client.expect("ready", PATIENCE)?;
     let run = move |passes: &[Pass]| {
-        let words: Vec<String> =
-            passes.iter().map(|pass| format!("{} {} {}", pass.start_ns, pass.offset_ns(), pass.ms)).collect();
+        let words: Vec<String> = passes
+            .iter()
+            .map(|pass| format!("{} {} {}", pass.start_ns, pass.offset_ns(), pass.ms_with_first()))
+            .collect();
         client.tell(&format!("go {}", words.join(" ")))?;
         let longest: u64 = passes.iter().map(|pass| u64::from(pass.ms)).sum();
         client.expect("done", PATIENCE + Duration::from_millis(2 * longest))?;

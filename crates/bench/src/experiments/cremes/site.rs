@@ -68,9 +68,14 @@ impl Pass {
         if self.release == Release::Behind { BEHIND_NS } else { 0 }
     }
 
-    /// Values of a producer with that period.
+    /// Values of a producer with that period that are measured.
     pub fn values(&self, period_ns: u64) -> u64 {
         (u64::from(self.ms) * 1_000_000 / period_ns).max(1)
+    }
+
+    /// How long producers in another process are to write: the high one's first value is not measured.
+    pub fn ms_with_first(&self) -> u64 {
+        u64::from(self.ms) + HIGH_PERIOD_NS / 1_000_000
     }
 }
 
@@ -160,7 +165,7 @@ impl Site<'_> {
             let mut value = vec![0; size.max(STAMP)];
             for (number, pass) in (0..).zip(passes) {
                 let first = pass.start_ns + if pair == 0 { pass.offset_ns() } else { 0 };
-                for k in 0..pass.values(period) {
+                for k in 0..pass.values(period) + u64::from(pair == 0) {
                     sleep_until(Deadline::at_ns(first + k * period));
                     stamp(&mut value, pair, number);
                     sender(&value);
@@ -179,7 +184,7 @@ fn plan(passes: &[(Release, u32)], mut start_ns: u64) -> Vec<Pass> {
     let after = |ms: u32| u64::from(ms) * 1_000_000 + LAST.as_nanos() as u64;
     let pass = |&(release, ms): &(Release, u32)| {
         let pass = Pass { start_ns, ms, release };
-        start_ns += after(ms).next_multiple_of(LOW_PERIOD_NS);
+        start_ns += (after(ms) + HIGH_PERIOD_NS).next_multiple_of(LOW_PERIOD_NS);
         pass
     };
     passes.iter().map(pass).collect()
