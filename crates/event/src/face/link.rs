@@ -5,8 +5,8 @@ use super::words::{read_event, read_notice, write_event, write_notice};
 use crate::federation::{Federation, Link, LinkDown, LinkId, NotForwarded, Notice, Passed};
 use idl::{LaneRef, LinkRef, NeighbourRef};
 use isorb::poa::PoaPolicies;
-use isorb::rt::policy::PriorityModel;
-use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
+use isorb::rt::policy::{PriorityModel, RtPolicy};
+use isorb::rt::{Overrides, ThreadpoolLane, ThreadpoolOptions};
 use isorb::{Kind, Object, Orb, Poa, Policies, Reference, Result, SyncScope, SystemException, Upcall};
 use isorb_rt::sync::PiMutex;
 use std::fmt;
@@ -22,7 +22,8 @@ pub struct LinkOptions {
     /// How long a call to a neighbour may take.
     pub timeout: Duration,
     /// Whether what comes at each level of urgency has a thread of its own, with the priority at which the level begins, and with it an
-    /// endpoint of its own (a thread pool with lanes). If not, all of it comes over one connection a neighbour, in order of sending.
+    /// endpoint of its own (a thread pool with lanes). If not, all of it comes over one connection a neighbour, in order of sending. What is
+    /// announced has a connection of its own either way.
     pub lanes: bool,
 }
 
@@ -175,7 +176,10 @@ impl Shared {
         let same = lanes.len() == self.federation.levels().begins().len();
         let lane = |lane: &Option<&LaneRef>| lane.map(|lane| LaneRef::from_object(timed(lane.object())));
         let lanes = lanes.iter().map(lane).collect::<Option<Box<[LaneRef]>>>()?;
-        same.then_some(There { link: LinkRef::from_object(timed(link?.object())), lanes })
+        // What is announced would wait behind an event for which the neighbour has something to announce itself: each for the other.
+        let private = Overrides::new(&[RtPolicy::PrivateConnection]).ok()?;
+        let link = timed(link?.object()).with_rt_overrides(&private);
+        same.then_some(There { link: LinkRef::from_object(link), lanes })
     }
 }
 
@@ -232,6 +236,9 @@ impl idl::Neighbour for Door {
     ) -> Result<idl::EndingView<'u>> {
         let shared = &self.0;
         let bad = |why: String| SystemException::from(Kind::BadParam).detail(why);
+        if channel == 0 {
+            return Err(bad("a channel of a federation has a number of its own, from 1 on".into()));
+        }
         if channel == shared.federation.id() {
             return Err(bad(format!("a channel with the number {channel} is here already")));
         }

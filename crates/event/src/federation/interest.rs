@@ -75,7 +75,8 @@ pub(super) struct News {
 }
 
 impl Interests {
-    /// Notes what was heard at `now`, when this channel's own events had come to `sequence`; `limit` channels are known at most.
+    /// Notes what was heard at `now`, when this channel's own events had come to `sequence`; `limit` channels are known at
+    /// most, by as many ways each.
     pub(super) fn note(
         &mut self,
         peer: Peer,
@@ -104,8 +105,11 @@ impl Interests {
         let rank = |version: u64, hops: u32| (version, std::cmp::Reverse(hops));
         // The same by a shorter way is news, too: else who heard by the longer one first would keep others to it.
         let newer = known.ways.values().all(|way| rank(version, hops) > rank(way.version, way.hops));
-        let better =
-            known.ways.get(&peer).is_none_or(|way| rank(version, hops) > rank(way.version, way.hops));
+        let better = match known.ways.get(&peer) {
+            Some(way) => rank(version, hops) > rank(way.version, way.hops),
+            // Who calls himself by ever new numbers is no way beyond so many.
+            None => known.ways.len() < limit,
+        };
         if better {
             known.ways.insert(peer, Way { version, hops, at: now });
             known.at = now;
@@ -268,5 +272,26 @@ impl Wanted {
             .iter()
             .any(|question| self.plain.binary_search(question).is_ok())
             || self.others.iter().any(|other| other.leaves.iter().any(|leaf| leaf.test.matches(header)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_and_ways_to_each_are_so_many_at_most() {
+        let mut interests = Interests::default();
+        let note = |interests: &mut Interests, channel, origin, version| {
+            let interest = Interest { origin, version, hops: 0, filters: Vec::new() };
+            interests.note(Peer { link: LinkId(1), channel }, &interest, 1, 0, 10)
+        };
+        for number in 1..=100 {
+            note(&mut interests, number, 1, 1);
+            note(&mut interests, 1, number, 1);
+        }
+        assert_eq!((interests.heard.len(), interests.heard[&1].ways.len()), (10, 10));
+        // Who is one goes on to be heard.
+        assert!(note(&mut interests, 5, 1, 2).newer);
     }
 }

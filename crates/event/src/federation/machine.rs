@@ -142,7 +142,8 @@ impl Machine {
         }
         let peer = Peer { link, channel: notice.sender };
         let (id, now) = (self.id, self.now.unwrap_or(0));
-        for interest in notice.interests.iter().filter(|interest| interest.origin != id) {
+        // None has the number 0.
+        for interest in notice.interests.iter().filter(|interest| ![0, id].contains(&interest.origin)) {
             let news = self.interests.note(peer, interest, now, self.sequence, MAX_CHANNELS);
             self.wanted_changed |= news.changed;
             if news.newer {

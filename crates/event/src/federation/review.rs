@@ -70,7 +70,9 @@ impl Machine {
         let answers = |intake: &Intake| intake.peer == peer && head.granted.contains(&(id, intake.number));
         if let Some(mut intake) = up.next.take_if(|next| answers(next)) {
             intake.epoch = Some(head.epoch);
-            intake.position = intake.after.unwrap_or(head.position);
+            // Where one that waits here says that it has had more than there is, all that comes is new.
+            let had = intake.after.filter(|after| *after <= head.position.max(up.newest));
+            intake.position = had.unwrap_or(head.position);
             (up.position, up.gap, up.asked, up.behind) = (Some(intake.position), false, false, None);
             if intake.after.is_none() {
                 up.newest = up.newest.max(head.position);

@@ -375,6 +375,22 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     assert!(!node.heard(LinkId(99), &Notice::default()), "a link that is gone says so");
 }
 
+/// A neighbour asks for what comes after a number that is far beyond what there is: others behind the same channel get what comes.
+#[test]
+fn who_says_that_it_has_had_what_is_not_there_yet_harms_nobody_else() {
+    let net = Net::new(3, line(3));
+    let forger = Arc::new(Sink::default());
+    let link = net.nodes[1].join(forger);
+    let interests = vec![Interest { origin: 9, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
+    let pulls = vec![Pull { source: 1, parent: 2, number: 1, after: Some(u64::MAX), consumers: vec![9] }];
+    net.nodes[1].heard(link, &Notice { sender: 9, level: 0, interests, pulls, heads: vec![] });
+    net.push(0, 20, 1);
+    let log = Log::default();
+    let _c = net.consumer(2, &log, Filter::of(20, 0));
+    net.push(0, 20, 2);
+    assert_eq!(log.take_times(), [[2]]);
+}
+
 /// Others may remember what it said before; it must not have to outdo that one by one.
 #[test]
 fn a_channel_that_was_started_anew_is_heard_at_once() {

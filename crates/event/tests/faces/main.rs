@@ -1,6 +1,7 @@
 //! The channel as CORBA objects, called through the wire.
 
 mod bad_input;
+mod bad_neighbour;
 mod bad_way;
 mod datagrams;
 mod gone;
