@@ -29,7 +29,10 @@ impl Running {
     }
 
     pub fn at(endpoints: Vec<String>) -> Running {
-        let config = Config { endpoints, ..Config::default() };
+        Running::with(Config { endpoints, ..Config::default() })
+    }
+
+    pub fn with(config: Config) -> Running {
         let orb = Orb::with_config(config);
         // The endpoint opens with the root POA.
         orb.root_poa().unwrap();
