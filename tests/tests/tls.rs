@@ -39,6 +39,31 @@ fn calls_cross_in_both_forms_of_concurrency() {
 }
 
 #[test]
+fn an_endpoint_is_called_by_the_name_that_it_publishes() {
+    let ours = authority("published");
+    for (endpoint, named) in [
+        ("giop:ssl:0.0.0.0:0;publish=127.0.0.1", "127.0.0.1"),
+        ("giop:ssl:127.0.0.1:0;publish=localhost", "localhost"),
+        ("giop:ssl:[::1]:0", "::1"),
+        ("giop:ssl:[::]:0;publish=::1", "::1"),
+    ] {
+        if endpoint.contains("::]") && std::net::TcpListener::bind("[::1]:0").is_err() {
+            println!("skipped: no IPv6 on this machine");
+            continue;
+        }
+        let server = orb(&ours, "server", &[endpoint]);
+        let reference = serve(&server);
+        let client = orb(&ours, "client", &[]);
+        let far: PathRef = client.resolve(&reference).unwrap();
+        let profile = isorb::Reference::object(&far).ior().iiop_profiles().next().unwrap().unwrap();
+        assert_eq!(profile.host, named, "{endpoint}");
+        far.ping().unwrap();
+        client.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
+    }
+}
+
+#[test]
 fn handshakes_count_among_the_connections_of_a_server() {
     let ours = authority("crowd");
     for (max_connections, stay) in [(4, 1), (100, 30)] {

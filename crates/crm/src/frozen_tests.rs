@@ -115,6 +115,77 @@ fn a_node_that_hangs_delays_nobody_else() {
     victim.kill();
 }
 
+/// One node hangs, and meanwhile another one's server is killed and started again: what has to do with neither goes on, and the second one's channels
+/// are opened anew though those of the first cannot be.
+#[test]
+fn a_node_that_hangs_delays_no_other_that_is_started_again() {
+    let folder = Folder::new("frozen-restart");
+    let (coordinator, orbs) = (Running::at(0), [(); 2].map(|()| Running::at(0)));
+    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let (_near, near) = node(&orbs[0], &folder, "near", &glob, LONG);
+    let (_far, far) = node(&orbs[1], &folder, "far", &glob, LONG);
+    let app = Running::at(0);
+    let start = |name: &str| {
+        let socket = folder.file(name);
+        Victim::start(&format!("node {name} {} {glob} -1", socket.display()))
+    };
+    let library = |name: &str| sooner_or_later(name, || Library::connect(&app.0, folder.file(name)));
+    let (mut frozen, mut mortal) = (start("ill"), start("mortal"));
+    let (ill, other) = (library("ill"), library("mortal"));
+
+    let mut sound = area(&near, "sound");
+    let (mut of_ill, mut of_other) = (area(&ill, "ill"), area(&other, "other"));
+    let mut readers = on_all_paths(&far, "sound");
+    let (mut from_ill, mut at_ill) = (on_all_paths(&far, "ill"), on_all_paths(&ill, "sound"));
+    let (mut from_other, mut at_other) = (on_all_paths(&far, "other"), on_all_paths(&other, "sound"));
+    for writer in [&mut sound, &mut of_ill, &mut of_other] {
+        writer.write(b"all are well").unwrap();
+    }
+    for all in [&mut readers, &mut from_ill, &mut at_ill, &mut from_other, &mut at_other] {
+        all.iter_mut().for_each(|reader| until("before", reader, 1));
+    }
+    let mut goes_on = |what: &str| {
+        for _ in 0..50 {
+            let last = sound.write(what.as_bytes()).unwrap();
+            readers.iter_mut().for_each(|reader| until(what, reader, last));
+        }
+        sound.sequence()
+    };
+
+    frozen.signal(Signal::STOP);
+    from_ill.iter_mut().for_each(|reader| until_state("its readers", reader, State::WriterGone));
+    // By now somebody asks it whether its channels can be opened anew, and waits.
+    goes_on("while one hangs");
+    std::thread::sleep(Duration::from_millis(1500));
+    mortal.kill();
+    from_other.iter_mut().for_each(|reader| until_state("the other's", reader, State::WriterGone));
+    goes_on("while the other is gone");
+    mortal = start("mortal");
+    goes_on("while it comes back");
+    sooner_or_later("its area is handed back", || match of_other.is_served() {
+        true => Ok(()),
+        false => Err(Error::unavailable("not yet")),
+    });
+    let last = of_other.write(b"started again").unwrap();
+    from_other.iter_mut().for_each(|reader| until("of the one that was started again", reader, last));
+    let last = goes_on("with the other back");
+    at_other.iter_mut().for_each(|reader| until("at the one that was started again", reader, last));
+    assert!(from_ill.iter_mut().all(|reader| reader.state() == Some(State::WriterGone)), "it still hangs");
+
+    frozen.signal(Signal::CONT);
+    let last = of_ill.write(b"well again").unwrap();
+    from_ill.iter_mut().for_each(|reader| until("of the one that hung", reader, last));
+    let last = goes_on("afterwards");
+    at_ill.iter_mut().for_each(|reader| until("at the one that hung", reader, last));
+    // Each value was waited for, so the ORB's paths have none to lose.
+    for reader in &readers[1..] {
+        assert_eq!(reader.statistics().unwrap().lost, 0);
+    }
+    drop((of_ill, at_ill, ill, of_other, at_other, other));
+    [&mut frozen, &mut mortal].into_iter().for_each(Victim::kill);
+}
+
 #[test]
 fn whoever_asks_one_that_hangs_is_told_so() {
     let folder = Folder::new("frozen-answer");

@@ -8,8 +8,8 @@ mod world;
 
 use isorb::Reference;
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Glob_CommRef, Path, ReaderQoS};
-use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_crm::idl::{Path, ReaderQoS};
+use isorb_crm::node::NodeServer;
 use isorb_crm::wire::{Counters, Datagram, Kind};
 use isorb_crm::{AreaReader, AreaWriter, Library};
 use isorb_netlab::{Host, Net, Plan};
@@ -19,7 +19,7 @@ use rustix::net::sockopt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
-use world::{PATIENCE, QOS, area, on_write, orb_on, until};
+use world::{PATIENCE, QOS, area, node_on, on_write, orb_on, until};
 
 /// Seven fragments.
 const SIZE: usize = 9_000;
@@ -35,19 +35,12 @@ fn own_address(host: &Host, address: Ipv4Addr) {
 }
 
 fn node(host: &Host, name: &str, glob: &str, own: Ipv4Addr) -> (NodeServer, Library) {
-    let orb = orb_on(host, None);
-    let socket = std::env::temp_dir().join(format!("{}-{name}.socket", host.namespace()));
-    let mut config = ServerConfig::new(name, &socket);
-    config.dispatcher.udp = (own, 0).into();
-    config.dispatcher.multicast = Some(GROUPS);
-    // What is lost may be all heartbeats of a while.
-    config.silence = Duration::from_secs(30);
-    host.run(|| {
-        let glob = orb.resolve::<Glob_CommRef>(glob).unwrap();
-        let server = NodeServer::start(&orb, config, Some(glob)).unwrap();
-        (server, Library::connect(&orb, &socket).unwrap())
+    node_on(host, &orb_on(host, None), name, glob, |config| {
+        config.dispatcher.udp = (own, 0).into();
+        config.dispatcher.multicast = Some(GROUPS);
+        // What is lost may be all heartbeats of a while.
+        config.silence = Duration::from_secs(30);
     })
-    .unwrap()
 }
 
 /// What comes to a group in the writer's namespace, beside its own node.

@@ -1,10 +1,15 @@
 //! RIO used by a client of another ORB. Skipped with a message where omniORB's tools or a C++ compiler are missing.
 
-use isorb::{Config, Orb, Reference};
+mod world;
+
+use isorb::{Config, Reference};
 use isorb_crm::node::{NodeServer, ServerConfig};
 use isorb_crm::{Library, Rio};
+use isorb_naming::{Limits, MemoryStore, NamingService};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use world::Running;
 
 struct Folder(PathBuf);
 
@@ -48,27 +53,35 @@ fn build(folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
+/// Runs the client to its end.
+fn uses(program: &Path, args: &[&str]) {
+    let output = Command::new(program).args(args).output().unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said.trim(), "good", "{args:?}: {error}");
+}
+
 #[test]
-fn an_omniorb_client_writes_and_reads() {
+fn an_omniorb_client_writes_and_reads_by_reference_and_by_name() {
     let folder = Folder(std::env::temp_dir().join(format!("isorb-crm-omniorb-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
     let Some(program) = build(&folder.0) else { return };
-    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
-    orb.root_poa().unwrap();
-    let background = orb.clone();
-    let thread = std::thread::spawn(move || background.run());
+    let names = Running::new();
+    let service = NamingService::start(&names.orb, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
+    let mut config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
+    config.init_refs.insert("NameService".into(), service.object().to_string());
+    let orb = Running::with(config);
     let socket = folder.0.join("socket");
-    let server = NodeServer::start(&orb, ServerConfig::new("node", &socket), None).unwrap();
-    let library = Library::connect(&orb, &socket).unwrap();
-    let (rio, _) = Rio::activate(&orb, &library).unwrap();
-    let output = Command::new(program).arg(rio.object().to_string()).output().unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout).trim(),
-        "good",
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let server = NodeServer::start(&orb.orb, ServerConfig::new("node", &socket), None).unwrap();
+    let library = Library::connect(&orb.orb, &socket).unwrap();
+    let (rio, name) = Rio::activate(&orb.orb, &library).unwrap();
+    uses(&program, &[&rio.object().to_string()]);
+    // Host, process and its start; the client knows the naming service, and nothing of us.
+    assert!(name.contains(&format!("-{}-", std::process::id())), "{name}");
+    let (host, port) = &names.orb.endpoint_addresses()[0];
+    let naming = format!("NameService=corbaloc::1.2@{host}:{port}/NameService");
+    uses(&program, &["-ORBInitRef", &naming, "name", &name]);
+    let other = Command::new(program).args(["-ORBInitRef", &naming, "name", "crm-nobody"]).output().unwrap();
+    let error = String::from_utf8_lossy(&other.stderr);
+    assert!(!other.status.success() && error.contains("NotFound"), "the control finds nobody: {error}");
     drop((library, server));
-    orb.shutdown(true).unwrap();
-    thread.join().unwrap();
 }

@@ -101,10 +101,7 @@ fn shown(reader: &mut AreaReader) -> u64 {
 #[test]
 fn what_is_replayed_is_counted_and_never_shown() {
     let (mut world, mut tap) = Tap::world(Duration::from_secs(2));
-    let (near, far) = (world.library(0), world.library(1));
-    near.create_area(&area("line", SIZE as u32)).unwrap();
-    let mut writer = near.map_writer("line", QOS).unwrap();
-    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    let (mut writer, mut reader) = world.line(SIZE as u32);
     for n in 1..=5 {
         writer.write(&value(n)).unwrap();
         tap.carry_until("a value", || shown(&mut reader) == n);
@@ -161,10 +158,7 @@ fn what_is_replayed_is_counted_and_never_shown() {
 #[test]
 fn an_update_is_never_made_of_pieces_of_two() {
     let (world, mut tap) = Tap::world(Duration::from_secs(30));
-    let (near, far) = (world.library(0), world.library(1));
-    near.create_area(&area("line", SIZE as u32)).unwrap();
-    let mut writer = near.map_writer("line", QOS).unwrap();
-    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    let (mut writer, mut reader) = world.line(SIZE as u32);
     writer.write(&value(1)).unwrap();
     tap.carry_until("a value", || shown(&mut reader) == 1);
     let back = tap.back.try_clone().unwrap();
@@ -214,10 +208,7 @@ fn of_kind(octets: &[u8]) -> bool {
 #[test]
 fn replayed_heartbeats_keep_no_dead_node_alive() {
     let (mut world, mut tap) = Tap::world(Duration::from_secs(2));
-    let (near, far) = (world.library(0), world.library(1));
-    near.create_area(&area("line", SIZE as u32)).unwrap();
-    let mut writer = near.map_writer("line", QOS).unwrap();
-    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    let (mut writer, mut reader) = world.line(SIZE as u32);
     writer.write(&value(1)).unwrap();
     tap.carry_until("a value", || shown(&mut reader) == 1);
     let beats = |tap: &Tap| tap.log.iter().filter(|octets| !of_kind(octets)).count();

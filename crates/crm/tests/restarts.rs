@@ -85,10 +85,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
 #[test]
 fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
     let mut world = world();
-    let (near, far) = (world.library(0), world.library(1));
-    near.create_area(&area("line", 64)).unwrap();
-    let mut writer = near.map_writer("line", QOS).unwrap();
-    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    let (mut writer, mut reader) = world.line(64);
     writer.write(&[1; 64]).unwrap();
     until(&mut reader, 1);
     let sleeper = std::thread::spawn(move || {
@@ -112,10 +109,8 @@ fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
 #[test]
 fn another_area_of_that_name_is_read_from_its_beginning() {
     let mut world = world();
-    let (near, far) = (world.library(0), world.library(1));
-    near.create_area(&area("line", 64)).unwrap();
-    let mut writer = near.map_writer("line", QOS).unwrap();
-    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    let near = world.library(0);
+    let (mut writer, mut reader) = world.line(64);
     for n in 1..=5 {
         writer.write(&[n; 64]).unwrap();
         until(&mut reader, n.into());

@@ -335,12 +335,12 @@ impl Config {
                         )));
                     }
                 },
-                ("publish", at) if !at.is_empty() && matches!(&*protocol, "tcp" | "udp") => {
+                ("publish", at) if !at.is_empty() && matches!(&*protocol, "tcp" | "ssl" | "udp") => {
                     publish = Some(published(at)?)
                 }
                 _ => {
                     return Err(bad(format!(
-                        "endpoint {endpoint}: after ; want lane, lane=THREADS, connection or (TCP and UDP) publish=HOST"
+                        "endpoint {endpoint}: after ; want lane, lane=THREADS, connection or (TCP, TLS and UDP) publish=HOST"
                     )));
                 }
             }

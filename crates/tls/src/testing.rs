@@ -35,14 +35,14 @@ impl Authority {
         &self.folder
     }
 
-    /// Signs a certificate for this machine as `localhost`, `127.0.0.1` and `name`: the files are `name.pem` and `name.key`, and are
+    /// Signs a certificate for this machine as `localhost`, `127.0.0.1`, `::1` and `name`: the files are `name.pem` and `name.key`, and are
     /// replaced if they are there.
     ///
     /// # Errors
     /// Where the folder cannot be written to.
     pub fn sign(&self, name: &str) -> io::Result<()> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
-        let names: Vec<String> = ["localhost", "127.0.0.1", name].map(str::to_owned).into();
+        let names: Vec<String> = ["localhost", "127.0.0.1", "::1", name].map(str::to_owned).into();
         let mut params = CertificateParams::new(names).map_err(io::Error::other)?;
         params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.signed_by(&key, &self.issuer).map_err(io::Error::other)?;

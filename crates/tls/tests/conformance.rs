@@ -3,6 +3,7 @@
 use isorb_tls::testing::Authority;
 use isorb_tls::{Tls, TlsConfig};
 use isorb_transport::conformance::is_peer;
+use isorb_transport::{Tcp, Transport};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -27,3 +28,12 @@ isorb_transport::transport_conformance!(tls, || (
     Box::new(Tls::new(config()).unwrap()),
     "127.0.0.1:0".into()
 ));
+
+fn no_ipv6() -> Option<&'static str> {
+    Tcp.listen("[::1]:0").is_err().then_some("no IPv6 on this machine")
+}
+
+isorb_transport::transport_conformance!(tls_v6, || (
+    Box::new(Tls::new(config()).unwrap()),
+    "[::1]:0".into()
+), unless no_ipv6);

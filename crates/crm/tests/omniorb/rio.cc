@@ -1,6 +1,9 @@
-// A client of RIO made with another ORB (omniORB 4): its values travel by GIOP. Given a RIO's reference, makes an area, writes, reads.
+// A client of RIO made with another ORB (omniORB 4): its values travel by GIOP. Given a RIO's reference, or `name` and the name by which it is
+// bound in the naming service, makes an area, writes, reads.
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
+#include <omniORB4/Naming.hh>
 #include "ReflectiveMemory.hh"
 
 namespace RM = ReflectiveMemory;
@@ -12,10 +15,18 @@ static void expect(bool good, const char* what) {
   }
 }
 
+static CORBA::Object_ptr named(CORBA::ORB_ptr orb, const char* name) {
+  CORBA::Object_var service = orb->resolve_initial_references("NameService");
+  CosNaming::NamingContextExt_var naming = CosNaming::NamingContextExt::_narrow(service);
+  expect(!CORBA::is_nil(naming), "there is a naming service");
+  return naming->resolve_str(name);
+}
+
 int main(int argc, char** argv) {
   try {
     CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-    CORBA::Object_var object = orb->string_to_object(argv[1]);
+    bool by_name = argc == 3 && std::strcmp(argv[1], "name") == 0;
+    CORBA::Object_var object = by_name ? named(orb, argv[2]) : orb->string_to_object(argv[1]);
     RM::RIO_var rio = RM::RIO::_narrow(object);
     expect(!CORBA::is_nil(rio), "the object is a RIO");
 

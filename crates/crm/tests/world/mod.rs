@@ -6,7 +6,7 @@ use isorb_crm::coordinator::{Coordinator, MemoryStore};
 use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::memory::State;
 use isorb_crm::node::{NodeServer, ServerConfig};
-use isorb_crm::{AreaReader, Library};
+use isorb_crm::{AreaReader, AreaWriter, Library};
 use isorb_netlab::Host;
 use isorb_rt::time::Deadline;
 use std::net::IpAddr;
@@ -29,7 +29,10 @@ impl Running {
     }
 
     pub fn at(endpoints: Vec<String>) -> Running {
-        let config = Config { endpoints, ..Config::default() };
+        Running::with(Config { endpoints, ..Config::default() })
+    }
+
+    pub fn with(config: Config) -> Running {
         let orb = Orb::with_config(config);
         // The endpoint opens with the root POA.
         orb.root_poa().unwrap();
@@ -101,6 +104,13 @@ impl World {
         let mut config = ServerConfig::new(name, &self.sockets[which]);
         (self.configure)(which, &mut config);
         NodeServer::start(orb, config, Some(glob)).unwrap()
+    }
+
+    /// An area of the near node, written there and read at the far one.
+    pub fn line(&self, size: u32) -> (AreaWriter, AreaReader) {
+        let (near, far) = (self.library(0), self.library(1));
+        near.create_area(&area("line", size)).unwrap();
+        (near.map_writer("line", QOS).unwrap(), far.attach_reader("line", on_write()).unwrap())
     }
 
     pub fn library(&self, which: usize) -> Library {

@@ -46,7 +46,7 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
             x: 0.0,
             low: 0,
             size: *size,
-            ms: cx.ms(700, 1_200),
+            ms: cx.ms(700, 1_100),
             turns: cx.pick(1, 2),
             subjects: &subjects,
             trace: None,

@@ -215,6 +215,11 @@ mod tests {
     use super::*;
     use crate::memory::{Geometry, Segment};
 
+    fn target(segment: &Segment, fresh_ns: Option<u64>, silence: Duration) -> Target {
+        let writer = segment.writer().unwrap();
+        Target { token: 7, writer, fresh_ns, silence, each: true, shown: None }
+    }
+
     fn arrival(channel: u32, number: u64, source: u64, data: &[u8]) -> Arrival<'_> {
         Arrival { channel, token: 7, number, source, epoch: 1, age_ns: 5, data }
     }
@@ -223,17 +228,7 @@ mod tests {
     fn oneway_pushes_are_taken_in_order_and_once() {
         let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
         let replicas = Replicas::default();
-        let channel = replicas.add(
-            Target {
-                token: 7,
-                writer: segment.writer().unwrap(),
-                fresh_ns: None,
-                silence: Duration::from_secs(60),
-                each: true,
-                shown: None,
-            },
-            0,
-        );
+        let channel = replicas.add(target(&segment, None, Duration::from_secs(60)), 0);
         assert!(replicas.push(&arrival(channel, 1, 10, b"one"), 0));
         assert!(!replicas.push(&arrival(channel, 3, 12, b"three"), 0), "before its turn");
         assert!(!replicas.push(&arrival(channel, 1, 10, b"one"), 0), "again");
@@ -259,17 +254,7 @@ mod tests {
     fn numbers_that_make_no_sense_are_survived() {
         let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
         let replicas = Replicas::default();
-        let channel = replicas.add(
-            Target {
-                token: 7,
-                writer: segment.writer().unwrap(),
-                fresh_ns: Some(u64::MAX),
-                silence: Duration::from_secs(60),
-                each: true,
-                shown: None,
-            },
-            0,
-        );
+        let channel = replicas.add(target(&segment, Some(u64::MAX), Duration::from_secs(60)), 0);
         for (number, source) in (1..).zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 1]) {
             let arrival = Arrival { age_ns: u64::MAX, ..arrival(channel, number, source, b"lie") };
             assert!(replicas.push(&arrival, 0), "{source}");
@@ -286,14 +271,7 @@ mod tests {
             let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
             let mut reader = segment.reader().unwrap();
             let replicas = Replicas::default();
-            let target = Target {
-                token: 7,
-                writer: segment.writer().unwrap(),
-                fresh_ns: Some(20_000 * MS),
-                silence: Duration::from_nanos(configured),
-                each: true,
-                shown: None,
-            };
+            let target = target(&segment, Some(20_000 * MS), Duration::from_nanos(configured));
             let channel = replicas.add(target, 0);
             let mut last = 0;
             let mut now = 0;
