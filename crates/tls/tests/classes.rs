@@ -6,7 +6,7 @@ use common::authority;
 use isorb_rt::sched::{SchedClass, ThreadSpec};
 use isorb_tls::Tls;
 use isorb_transport::{Transport, Wait};
-use std::io::IoSlice;
+use std::io::{IoSlice, Read};
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -84,7 +84,9 @@ fn a_real_time_caller_waits_for_an_ordinary_thread() {
     let calling = std::thread::spawn(move || {
         in_fifo("calls", move || client.connect(&address, PATIENCE).map(drop).unwrap_err())
     });
-    let accepted = mute.accept();
+    let (mut accepted, _) = mute.accept().unwrap();
+    // Its first octet: the thread has begun, and is in its class by then.
+    accepted.read_exact(&mut [0]).unwrap();
     assert_eq!(policy_of("isorb-tls-call"), ORDINARY);
     assert_eq!(policy_of("calls"), FIFO);
     drop(accepted);
