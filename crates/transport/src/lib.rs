@@ -118,6 +118,9 @@ pub trait Transport: Send + Sync + Debug {
     ///
     /// # Errors
     /// What the operating system gave.
+    ///
+    /// # Real-time
+    /// Allocates, and may resolve a name. Not for the request path.
     fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>>;
 }
 
@@ -128,17 +131,26 @@ pub trait Listener: Send + Sync + Debug {
     /// # Errors
     /// What the operating system gave; `PermissionDenied` for a peer that may not connect, after which the next may;
     /// `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
+    ///
+    /// # Real-time
+    /// Allocates the stream; blocks without bound with [`Wait::Block`]. What takes long, such as a handshake, is not done here.
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>>;
 
     /// Where it listens, in the form that [`Transport::connect`] takes: a host as given, a port as taken.
     fn address(&self) -> &str;
 
     /// Ends a blocked `accept` and refuses further connections.
+    ///
+    /// # Real-time
+    /// Does not wait for anybody.
     fn close(&self);
 
     /// Says who knows how many more connections there may be, before the first comes. A listener that has something to do with a
     /// connection before `accept` gives it out, such as a handshake, has no more of them under way than that, but always one, so that
     /// who comes may get the place of another.
+    ///
+    /// # Real-time
+    /// Once a listener; it may allocate.
     fn set_room(&self, room: Room) {
         let _ = room;
     }
@@ -153,11 +165,17 @@ pub struct Room(Arc<dyn Fn() -> usize + Send + Sync>);
 
 impl Room {
     /// As `left` says each time.
+    ///
+    /// # Real-time
+    /// Allocates.
     pub fn new(left: impl Fn() -> usize + Send + Sync + 'static) -> Room {
         Room(Arc::new(left))
     }
 
     /// How many it is now.
+    ///
+    /// # Real-time
+    /// What the function takes that it was made of.
     pub fn left(&self) -> usize {
         (self.0)()
     }
@@ -211,16 +229,25 @@ pub trait Stream: Send + Sync + Debug {
     ///
     /// # Errors
     /// What the operating system gave.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks; at most one system call. A receive with a time-out may cost the kernel a timer.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
     /// How long a blocking send waits; `None` for ever.
     ///
     /// # Errors
     /// What the operating system gave.
+    ///
+    /// # Real-time
+    /// As [`set_recv_timeout`](Self::set_recv_timeout).
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
     /// Ends both directions and wakes whoever is blocked in `recv` or `send`. There is no end of one direction: GIOP needs none, since
     /// its CloseConnection is a message, and not every medium has one.
+    ///
+    /// # Real-time
+    /// Does not wait for the peer; some system calls.
     fn shutdown(&self);
 
     /// The peer, for messages and logs.
@@ -228,6 +255,9 @@ pub trait Stream: Send + Sync + Debug {
 
     /// Says that a poller will watch the descriptor from now on, edge-triggered: each time a receive has found nothing, or a
     /// send no room, what comes next makes an event.
+    ///
+    /// # Real-time
+    /// Once a connection; does not block.
     fn watched(&self) {}
 
     /// The descriptor to watch.

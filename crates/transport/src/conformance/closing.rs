@@ -1,6 +1,6 @@
 //! Ends are seen, by everybody, and nothing that was sent before is lost.
 
-use super::{Make, PATIENCE, pair, pattern, receive, send_all};
+use super::{Make, PATIENCE, pair, pattern, receive, send_all, would_block};
 use crate::Wait;
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -122,4 +122,32 @@ pub fn nobody_listens_there(make: Make<'_>) {
     drop(listener);
     assert!(transport.connect(&address, Some(PATIENCE)).is_err());
     transport.listen(&address).unwrap();
+}
+
+/// Who connects where nobody accepts is either in line or told so when its time is up, and the listener is as good as before.
+pub fn nobody_accepts(make: Make<'_>) {
+    let (transport, address) = make();
+    let listener = transport.listen(&address).expect("a free address can be listened at");
+    match transport.connect(listener.address(), Some(Duration::from_millis(100))) {
+        Ok(in_line) => {
+            in_line.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
+            assert!(would_block(&in_line.recv(&mut [0; 1], Wait::Block).unwrap_err()));
+        }
+        Err(error) => assert!(would_block(&error), "{error}"),
+    }
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| {
+            let stream = transport.connect(listener.address(), Some(PATIENCE)).expect("it still listens");
+            send_all(&*stream, b"next").unwrap();
+            stream
+        });
+        // The one that has left may come first, or not at all.
+        let heard = std::iter::repeat_with(|| {
+            let stream = listener.accept(Wait::Block)?;
+            stream.set_recv_timeout(Some(PATIENCE))?;
+            receive(&*stream, 4, 4)
+        });
+        assert_eq!(heard.take(3).flatten().next().expect("it is accepted"), b"next");
+        next.join().unwrap();
+    });
 }

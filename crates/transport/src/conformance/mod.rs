@@ -53,7 +53,7 @@ macro_rules! transport_conformance {
                 nothing_there_does_not_block, a_receive_times_out, back_pressure_and_relief,
                 a_send_times_out, a_poller_hears_of_everything, a_poller_hears_of_room,
                 what_was_sent_before_the_end_arrives, dropping_is_an_end, an_end_is_of_both_directions, a_blocked_receive_ends,
-                a_blocked_send_ends, closing_ends_accept, nobody_listens_there,
+                a_blocked_send_ends, closing_ends_accept, nobody_listens_there, nobody_accepts,
                 connections_are_independent, shutdown_under_load, many_connections_one_after_the_other);
             // With a process of their own, which is this program again.
             $crate::transport_conformance!(@ $make, $missing, (module_path!());
