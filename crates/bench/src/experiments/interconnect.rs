@@ -199,6 +199,7 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
     let ratio = |figure: &str, of: &str, octets: f64| p50(figure, of, octets) / p50(figure, ALIGNED, octets);
     let [char, int, double] = [1.0, 4.0, 8.0].map(|octets| ratio("write", ACROSS, octets));
     let [noise, read] = [ratio("write", AGAIN, 8.0), ratio("read", ACROSS, 8.0)];
+    let again = [4.0, 8.0].map(|octets| ratio("write", AGAIN, octets));
     let private = p50("write", ALIGNED, 8.0) - p50("write", PRIVATE, 8.0);
     vec![
         Claim::paper(
@@ -210,6 +211,14 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         Claim::paper(
             (0.67..=1.5).contains(&char),
             format!("a char {char:.2} times (0.67 to 1.5; the paper: 1)"),
+        ),
+        // What crosses no border must not look as if it did.
+        Claim::control(
+            again.iter().all(|ratio| *ratio <= 1.2),
+            format!(
+                "aligned once more, an int takes {:.2} and a double {:.2} times as long (not above 1.2)",
+                again[0], again[1]
+            ),
         ),
         Claim::aim(
             read <= 3.0,
@@ -230,7 +239,7 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
 mod tests {
     use super::*;
 
-    fn holds(ns: impl Fn(&str, f64) -> f64) -> bool {
+    fn verdict(ns: impl Fn(&str, f64) -> f64) -> Verdict {
         let mut rows = Vec::new();
         for figure in ["write", "read"] {
             for (subject, _) in SUBJECTS {
@@ -240,7 +249,11 @@ mod tests {
                 }
             }
         }
-        Verdict::new(NAME, PAPER, judge(&rows)).shape_holds
+        Verdict::new(NAME, PAPER, judge(&rows))
+    }
+
+    fn holds(ns: impl Fn(&str, f64) -> f64) -> bool {
+        verdict(ns).shape_holds
     }
 
     #[test]
@@ -252,6 +265,13 @@ mod tests {
             "a char is never on two lines"
         );
         assert!(!holds(|_, _| f64::NAN));
+    }
+
+    #[test]
+    fn what_lies_on_one_line_is_the_control() {
+        let ns = |slower: f64| move |subject: &str, _: f64| if subject == AGAIN { slower } else { 2.0 };
+        assert_eq!(verdict(ns(2.0)).control_fails, Some(true));
+        assert_eq!(verdict(ns(3.0)).control_fails, Some(false), "then it is not the border that costs");
     }
 
     #[test]
