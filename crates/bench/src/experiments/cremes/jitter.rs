@@ -2,7 +2,7 @@
 
 use super::points::{Point, measure};
 use super::site::{self, Release};
-use super::{AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, figure, notes, subjects};
+use super::{AGAIN, BARE, CHANNEL, CHANNEL_ORB, MEMORY, deviation_of_others, figure, notes, subjects};
 use crate::experiments::catalogue::Experiment;
 use crate::experiments::{BenchError, Context};
 use crate::figure::{Claim, Outcome, Row, Verdict, at};
@@ -58,11 +58,10 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
     let (high, channel, bare) =
         (deviation("high", MEMORY), deviation("high", CHANNEL), deviation("high", BARE));
     let (low, by_calls) = (deviation("low", CHANNEL), deviation("high", CHANNEL_ORB));
-    let together = deviation("together", MEMORY);
-    let most = [CHANNEL, BARE, AGAIN]
-        .map(|subject| deviation("together", subject))
-        .into_iter()
-        .fold(f64::NAN, f64::max);
+    let others = |subject: &str| deviation_of_others(rows, "together", subject, MOST);
+    let together = others(MEMORY);
+    let most = [CHANNEL, BARE, AGAIN].map(others).into_iter().fold(f64::NAN, f64::max);
+    let worst = at(rows, "together", MEMORY, "max_ns", MOST) / 1000.0;
     vec![
         Claim::paper(
             high <= 300.0,
@@ -89,7 +88,7 @@ fn judge(rows: &[Row]) -> Vec<Claim> {
         Claim::paper(
             together <= most,
             format!(
-                "released together with 50 it deviates by {together:.0} us (at most {most:.0}, the largest of the event channel's and the bare hand-overs')"
+                "released together with 50 it deviates by {together:.0} us but for the worst value, {worst:.0} us (at most {most:.0}, the largest of the event channel's and the bare hand-overs')"
             ),
         ),
         Claim::aim(
@@ -108,7 +107,8 @@ mod tests {
         let mut rows = Vec::new();
         for figure in ["high", "together", "low"] {
             for subject in SUBJECTS {
-                let values = vec![("stddev_ns", us(figure, subject) * 1000.0)];
+                let of = us(figure, subject) * 1000.0;
+                let values = vec![("n", 50.0), ("mean_ns", of), ("max_ns", of), ("stddev_ns", of)];
                 rows.push(Row { experiment: NAME, figure, subject, x: MOST, values });
             }
         }
