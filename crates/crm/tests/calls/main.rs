@@ -194,7 +194,7 @@ fn a_oneway_push_that_comes_late_is_not_shown() {
 
 /// Calls stall until the reader's node takes the writer's for dead and opens the channel anew.
 fn is_opened_anew(through: Path, kept: u32) -> Line {
-    let mut line = Line::new(through, 1, kept, Duration::from_millis(1));
+    let mut line = Line::new(through, 1, kept, Duration::from_millis(200));
     let last = line.write(5);
     line.reader.until(last);
     let handle = line.counted().0;
