@@ -2,7 +2,7 @@
 //! in order of levels takes just that at worst; whoever was refused, forced in, misses.
 
 use crate::common::*;
-use crate::executed::{BAD, Forced, GOOD, Task, Unchecked, plan, quality};
+use crate::executed::{BAD, Forced, GOOD, POLICIES, Task, Unchecked, plan, quality};
 use isorb_event::{
     Channel, Config, ConnectError, ConsumerQos, Event, Filter, ProxyPushConsumer, ProxyPushSupplier,
     RunTimeScheduler, Scheduled, Strategy, VirtualClock, yield_now,
@@ -124,15 +124,6 @@ fn connect(
 fn scheduled(policy: Policy, preemption: Preemption) -> Arc<Scheduled> {
     Arc::new(Scheduled::new(RuntimeScheduler::new(plan(policy).preemption(preemption))))
 }
-
-const POLICIES: [Policy; 6] = [
-    Policy::RateMonotonic,
-    Policy::DeadlineMonotonic,
-    Policy::EarliestDeadline,
-    Policy::MinimumLaxity,
-    Policy::MaximumUrgency,
-    Policy::Criticality,
-];
 
 /// The longest response of each task over runs with different first arrivals, and what the analysis says of it.
 fn compared(policy: Policy, serving: Serving) -> Vec<(u64, u64)> {

@@ -68,6 +68,16 @@ pub fn quality(task: Task, overhead: u64) -> Quality {
     }
 }
 
+/// All that rank tasks by what is known of them; the other goes by declared priorities.
+pub const POLICIES: [Policy; 6] = [
+    Policy::RateMonotonic,
+    Policy::DeadlineMonotonic,
+    Policy::EarliestDeadline,
+    Policy::MinimumLaxity,
+    Policy::MaximumUrgency,
+    Policy::Criticality,
+];
+
 pub fn plan(policy: Policy) -> Plan {
     let spans = [40, 55, 70, 140].map(Nanos::from_ms);
     Plan::with_levels(policy, &spans, 1..=100).unwrap()
@@ -327,14 +337,7 @@ fn a_second_thread_of_a_level_takes_nothing_from_the_verdict() {
 #[test]
 fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
     let Some(_alone) = alone() else { return };
-    for policy in [
-        Policy::RateMonotonic,
-        Policy::DeadlineMonotonic,
-        Policy::EarliestDeadline,
-        Policy::MinimumLaxity,
-        Policy::MaximumUrgency,
-        Policy::Criticality,
-    ] {
+    for policy in POLICIES {
         admitted(policy, &GOOD, Strategy::Threads { per_level: 1 });
         // Refused, and right so.
         let refusing = scheduled(policy);
