@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::sched::SchedClass;
+use crate::sched::{SchedClass, ThreadId};
 
 /// Runs `f` on a thread of its own, so that what it does to itself does not outlive the test.
 pub(crate) fn in_thread<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
@@ -10,6 +10,13 @@ pub(crate) fn in_thread<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'stati
         Ok(r) => r,
         Err(panic) => std::panic::resume_unwind(panic),
     }
+}
+
+/// Whether a thread of this process sleeps in the kernel, as far as that tells.
+pub(crate) fn sleeps(thread: ThreadId) -> bool {
+    // After the name, which ends with the last bracket, comes the state.
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{}/stat", thread.get())).unwrap();
+    stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"))
 }
 
 /// Has this process the right to real-time scheduling? Says so on the test's output if not.

@@ -220,8 +220,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::sched::ThreadId;
     use crate::sync::atomic::Ordering::Relaxed;
     use crate::sync::futex::OWNER;
+    use crate::testing::sleeps;
 
     #[test]
     fn one_at_a_time() {
@@ -258,23 +260,44 @@ mod tests {
     #[test]
     fn two_locks_in_opposite_order_are_a_deadlock() {
         let locks = Arc::new((PiMutex::new(()), PiMutex::new(())));
-        let (mine, ready) = (locks.clone(), Arc::new(std::sync::Barrier::new(2)));
-        let theirs = ready.clone();
+        let first = Arc::new(std::sync::OnceLock::new());
+        let (mine, its) = (locks.clone(), first.clone());
         let a = locks.0.lock();
         let t = thread::spawn(move || {
             let _b = mine.1.lock();
-            theirs.wait();
+            its.set(ThreadId::current()).unwrap();
             mine.0.lock_until(Deadline::after(Duration::from_secs(60))).map(drop)
         });
-        ready.wait();
-        let here = locks.1.lock_until(Deadline::after(Duration::from_secs(60))).map(drop);
+        // What follows here sleeps nowhere but for the lock.
+        while !first.get().is_some_and(|&thread| sleeps(thread)) {
+            thread::yield_now();
+        }
+        // Whoever comes second closes the circle and is told.
+        assert_eq!(
+            locks.1.lock_until(Deadline::after(Duration::from_secs(60))).unwrap_err(),
+            LockError::Deadlock
+        );
         drop(a);
-        let there = t.join().unwrap();
-        // Whoever came second closed the circle and was told.
-        assert!(matches!(
-            (here, there),
-            (Err(LockError::Deadlock), Ok(())) | (Ok(()), Err(LockError::Deadlock))
-        ));
+        assert_eq!(t.join().unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn where_both_close_a_circle_at_once_one_at_least_is_told() {
+        for _ in 0..500 {
+            let (locks, both) = ([PiMutex::new(()), PiMutex::new(())], std::sync::Barrier::new(2));
+            let cross = |first: usize| {
+                let _held = locks[first].lock();
+                both.wait();
+                locks[1 - first].lock_until(Deadline::after(Duration::from_secs(60))).map(drop)
+            };
+            let results = thread::scope(|s| {
+                let other = s.spawn(|| cross(1));
+                [cross(0), other.join().unwrap()]
+            });
+            let told = results.iter().filter(|result| **result == Err(LockError::Deadlock)).count();
+            let taken = results.iter().filter(|result| result.is_ok()).count();
+            assert!(told >= 1 && told + taken == 2, "{results:?}");
+        }
     }
 
     #[test]

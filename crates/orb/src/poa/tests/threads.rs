@@ -2,6 +2,7 @@
 
 use super::servant_managers::Notes;
 use super::*;
+use isorb_rt::sched::ThreadId;
 use isorb_rt::time::Deadline;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
@@ -40,23 +41,35 @@ fn two_single_thread_poas_that_wait_for_each_other_are_told() {
         poa
     });
     let keys = poas.each_ref().map(|poa| poa.key(b"x"));
-    let inside = AtomicU32::new(0);
-    let cross = |first: usize| {
-        let entered = bed.registry().enter(&keys[first], "ping").unwrap();
+    let (inside, first) = (AtomicU32::new(0), AtomicU32::new(0));
+    let cross = |mine: usize, other_waits: &dyn Fn()| {
+        let entered = bed.registry().enter(&keys[mine], "ping").unwrap();
         entered
             .upcall(|_| {
                 inside.fetch_add(1, SeqCst);
-                eventually(|| inside.load(SeqCst) == 2);
-                bed.registry().enter(&keys[1 - first], "ping").unwrap().upcall(|_| ())
+                other_waits();
+                bed.registry().enter(&keys[1 - mine], "ping").unwrap().upcall(|_| ())
             })
             .unwrap()
     };
-    let results = thread::scope(|s| {
-        let (a, b) = (s.spawn(|| cross(0)), s.spawn(|| cross(1)));
-        [a.join().unwrap(), b.join().unwrap()]
+    // The second comes when the first waits: at the same moment both would be told.
+    let first_is_to_wait = || {
+        eventually(|| inside.load(SeqCst) == 2);
+        first.store(ThreadId::current().get() as u32, SeqCst);
+    };
+    let first_waits = || eventually(|| first.load(SeqCst) != 0 && sleeps(first.load(SeqCst)));
+    let (result, told) = thread::scope(|s| {
+        let (a, b) = (s.spawn(|| cross(0, &first_is_to_wait)), s.spawn(|| cross(1, &first_waits)));
+        (a.join().unwrap(), b.join().unwrap())
     });
-    let deadlock = Err(omg(Kind::BadInvOrder, 3));
-    assert_eq!(results.iter().filter(|result| **result == deadlock).count(), 1, "{results:?}");
+    assert_eq!(told, Err(omg(Kind::BadInvOrder, 3)));
+    assert_eq!(result, Ok(()), "once the other had left");
+}
+
+/// Whether a thread of this process sleeps in the kernel.
+fn sleeps(thread: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    stat.rsplit(')').next().is_some_and(|state| state.starts_with(" S"))
 }
 
 /// Notes what it etherealises, and that no upcall is in the POA then.
