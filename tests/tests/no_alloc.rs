@@ -104,13 +104,22 @@ fn the_steady_state_allocates_nothing() {
                 // So must a look at a connection that rested, which needs a block: on a busy machine a call may come late.
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 call();
-                let before = process_allocations();
-                for _ in 0..100 {
-                    call();
+                let hundred = || {
+                    let before = process_allocations();
+                    for _ in 0..100 {
+                        call();
+                    }
+                    process_allocations() - before
+                };
+                // A pool takes one more block when more of its blocks are in use at once than ever before, which the turns of the threads
+                // on a busy machine may bring about late. That ends; what a call takes, or one in fifty, is there in every hundred.
+                let mut made = vec![hundred()];
+                while made.len() < 3 && made.last() != Some(&0) {
+                    made.push(hundred());
                 }
-                let made = process_allocations() - before;
                 let what = format!("{endpoint} {concurrency:?}, collocated {collocated}");
-                assert_eq!(made, 0, "{what}: {made} allocations in 100 rounds");
+                assert_eq!(made.last(), Some(&0), "{what}: {made:?} allocations, in 100 rounds each");
+                assert!(made.iter().sum::<u64>() <= 2, "{what}: {made:?} allocations, in 100 rounds each");
                 let before = process_allocations();
                 // The counter counts: owned results must show.
                 path.who().unwrap();
