@@ -71,15 +71,17 @@ fn exceptions_arrive() {
 fn a_call_ends_in_timeout_that_says_who_and_what() {
     for concurrency in BOTH {
         let (server, _client, echo, _) = pair(concurrency);
+        // The connection is there, so that only the reply is late.
+        echo.ping().unwrap();
         let impatient = echo.with_policies(Policies {
-            round_trip_timeout: Some(Duration::from_millis(50)),
+            round_trip_timeout: Some(Duration::from_millis(700)),
             ..Policies::default()
         });
         let late = impatient.sleep(2_000).unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
         let sentence = late.detail.unwrap();
         assert!(
-            sentence.contains("sleep") && sentence.contains("50ms") && sentence.contains("127.0.0.1"),
+            sentence.contains("sleep") && sentence.contains("700ms") && sentence.contains("127.0.0.1"),
             "{sentence}"
         );
         // The late reply is nobody's: the next call gets its own.
@@ -161,16 +163,17 @@ fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
     let background = client.clone();
     std::thread::spawn(move || background.run());
     let echo: EchoRef = client.resolve(&echo.object().to_string()).unwrap();
-    let other = Orb::with_config(Config { round_trip_timeout_ms: 1_000, ..Config::default() });
+    let other = Orb::with_config(Config::default());
     let far: EchoRef = other.resolve(&near.object().to_string()).unwrap();
     far.ping().unwrap();
     std::thread::scope(|threads| {
-        let slow = threads.spawn(|| echo.sleep(3_000));
+        let slow = threads.spawn(|| echo.sleep(5_000));
         std::thread::sleep(Duration::from_millis(100));
         // What arrives there for another caller is an event for the lane too.
         let quick = threads.spawn(|| echo.sleep(1));
         std::thread::sleep(Duration::from_millis(100));
         far.ping().unwrap();
+        assert!(!slow.is_finished(), "served after the caller had its reply");
         slow.join().unwrap().unwrap();
         quick.join().unwrap().unwrap();
     });
@@ -181,10 +184,12 @@ fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
 #[test]
 fn running_upcalls_are_answered_when_the_server_shuts_down() {
     for concurrency in BOTH {
-        let (server, _client, echo, _) = pair(concurrency);
+        let (server, _client, echo, servant) = pair(concurrency);
         std::thread::scope(|threads| {
             let slow: Vec<_> = (0..2).map(|_| threads.spawn(|| echo.sleep(300))).collect();
-            std::thread::sleep(Duration::from_millis(100));
+            while servant.slept.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
             // From inside an upcall, which is answered too.
             echo.fail(98).unwrap();
             slow.into_iter().for_each(|call| assert_eq!(call.join().unwrap().unwrap(), 300));

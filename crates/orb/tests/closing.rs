@@ -148,16 +148,15 @@ fn first_calls_at_once_keep_to_the_limit_of_connections() {
         let echo = fake.object(Config { connections_per_server: limit, ..Config::default() });
         std::thread::scope(|threads| {
             let calls: Vec<_> = (0..8).map(|_| threads.spawn(|| echo.ping().unwrap())).collect();
-            let mut served = Vec::new();
-            for _ in 0..limit {
-                let mut stream = fake.accept();
-                served.push(threads.spawn(move || {
-                    // Slowly at first, so that all calls find the connections busy.
-                    std::thread::sleep(Duration::from_millis(50));
+            // Nobody is answered before, so that all calls find the connections busy; they get the time to open more.
+            let streams: Vec<_> = (0..limit).map(|_| fake.accept()).collect();
+            std::thread::sleep(Duration::from_millis(50));
+            for mut stream in streams {
+                threads.spawn(move || {
                     while let Some(id) = read(&mut stream) {
                         stream.write_all(&reply(id)).unwrap();
                     }
-                }));
+                });
             }
             calls.into_iter().for_each(|call| call.join().unwrap());
             fake.0.set_nonblocking(true).unwrap();

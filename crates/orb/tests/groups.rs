@@ -16,7 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn config() -> Config {
-    let transport = TransportConfig { multicast_interface: "lo".into(), ..TransportConfig::default() };
+    let transport = TransportConfig {
+        multicast_interface: "lo".into(),
+        // No message is given up on a machine that stands still.
+        multicast_timeout_ms: 60_000,
+        ..TransportConfig::default()
+    };
     Config { transport, ..Config::default() }
 }
 

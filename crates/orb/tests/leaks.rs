@@ -21,7 +21,7 @@ fn threads() -> usize {
 
 /// Threads end and descriptors close a moment after a call that ends them; a leak never does.
 fn settles(what: &str, count: fn() -> usize, at_most: usize) {
-    for _ in 0..200 {
+    for _ in 0..3_000 {
         if count() <= at_most {
             return;
         }

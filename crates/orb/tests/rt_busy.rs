@@ -49,7 +49,7 @@ fn requests_are_buffered_up_to_the_limit_and_then_refused() {
     let status = || server.rt().threadpool_status(pool).unwrap().remove(0);
     let calls = sleepers(&clients[..3]);
     eventually("two are kept", || status().buffered_requests == 2);
-    assert_eq!(witness.inside(), 1);
+    witness.await_inside(1);
     let refused = clients[3].sleep(9).unwrap_err();
     assert_eq!((refused.kind, refused.completed), (Kind::Transient, isorb::Completion::No));
     // A oneway that is refused is dropped; its connection lives.

@@ -138,7 +138,7 @@ fn without_an_endpoint_of_the_orb_lanes_have_none() {
 #[test]
 fn a_lane_may_say_where() {
     let folder = std::env::temp_dir().join(format!("isorb-lanes-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("lane").to_str().unwrap().to_owned();
     let server = listening(&[]);
     let said = lane(100, 1).local_endpoint(format!("unix:{path}"));

@@ -12,7 +12,7 @@ use isorb::rt::policy::PriorityModel::ClientPropagated;
 use isorb::rt::{RealTime, RealTimeConfig, ThreadpoolOptions};
 use isorb::{Config, Orb, Reference, Result, Upcall};
 use isorb_rt::sched::{Cpus, SchedClass, current_cpus, set_current_cpus};
-use isorb_rt::time::now_ns;
+use isorb_rt::time::thread_cpu_ns;
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -39,9 +39,10 @@ impl Echo for Computer {
         Ok(())
     }
     fn sleep(&self, _: Upcall<'_>, ms: u32) -> Result<u32> {
-        let end = now_ns() + u64::from(ms) * 1_000_000;
+        // Of processor time, so that a machine that stands still takes none of it away.
+        let end = thread_cpu_ns() + u64::from(ms) * 1_000_000;
         self.computing.store(true, Ordering::SeqCst);
-        while now_ns() < end {
+        while thread_cpu_ns() < end {
             std::hint::spin_loop();
         }
         self.computing.store(false, Ordering::SeqCst);

@@ -34,7 +34,7 @@ fn held() -> [usize; 3] {
 
 /// Waits until no more is held than at most.
 fn settles(at_most: [usize; 3]) {
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         if held().iter().zip(at_most).all(|(now, most)| *now <= most) {
             return;
         }
@@ -116,7 +116,7 @@ fn another(echo: &EchoRef) -> (Orb, EchoRef) {
 /// Calls until it works: a newcomer may be turned away while everybody else is new as well.
 fn gets_in(echo: &EchoRef) -> Orb {
     let (orb, far) = another(echo);
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         if far.ping().is_ok() {
             return orb;
         }

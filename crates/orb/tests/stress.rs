@@ -14,7 +14,7 @@ fn entries(folder: &str) -> usize {
 }
 
 fn settles(folder: &str, at_most: usize) {
-    for _ in 0..300 {
+    for _ in 0..3_000 {
         if entries(folder) <= at_most {
             return;
         }

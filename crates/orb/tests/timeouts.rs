@@ -38,6 +38,8 @@ fn a_reply_that_trickles_in() {
     std::thread::scope(|threads| {
         threads.spawn(|| {
             let mut stream = fake.accept();
+            let first = read(&mut stream).unwrap();
+            stream.write_all(&reply(first)).unwrap();
             let mut message = reply(read(&mut stream).unwrap());
             message.resize(300, 0);
             message[8..12].copy_from_slice(&288u32.to_le_bytes());
@@ -48,7 +50,9 @@ fn a_reply_that_trickles_in() {
                 sleep(Duration::from_millis(10));
             }
         });
-        let late = within(&echo, 200).ping().unwrap_err();
+        // The connection is there, and the request leaves long before its time is up.
+        echo.ping().unwrap();
+        let late = within(&echo, 1_000).ping().unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
     });
 }
@@ -65,10 +69,15 @@ fn a_caller_that_reads_after_another_has_read_for_it() {
         let second_id = read(&mut stream).unwrap();
         sleep(Duration::from_millis(800));
         stream.write_all(&reply(first_id)).unwrap();
-        sleep(Duration::from_millis(700));
-        stream.write_all(&reply(second_id)).unwrap();
         first.join().unwrap().unwrap();
+        // Much later, so that a call that waits too long is told from a machine that stands still for a while.
+        let (ended, wait) = std::sync::mpsc::channel::<()>();
+        threads.spawn(move || {
+            let _ = wait.recv_timeout(Duration::from_secs(10));
+            stream.write_all(&reply(second_id)).unwrap();
+        });
         assert_eq!(second.join().unwrap().unwrap_err().kind, Kind::Timeout);
+        drop(ended);
     });
 }
 
@@ -79,14 +88,17 @@ fn a_peer_that_does_not_read() {
     std::thread::scope(|threads| {
         threads.spawn(|| {
             let mut stream = fake.accept();
-            sleep(Duration::from_secs(2));
+            let first = read(&mut stream).unwrap();
+            stream.write_all(&reply(first)).unwrap();
+            sleep(Duration::from_secs(3));
             // It takes what came, which is not all.
             let _ = std::panic::catch_unwind(move || {
                 let id = read(&mut stream).unwrap();
                 stream.write_all(&no_octets(id)).unwrap();
             });
         });
-        let late = octets(&within(&echo, 200), &vec![0; 12 << 20]).unwrap_err();
+        echo.ping().unwrap();
+        let late = octets(&within(&echo, 1_000), &vec![0; 12 << 20]).unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
     });
 }

@@ -1,7 +1,7 @@
 //! Ends are seen, by everybody, and nothing that was sent before is lost.
 
 use super::{Make, PATIENCE, pair, pattern, receive, send_all, would_block};
-use crate::Wait;
+use crate::{Unprotected, Wait};
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
@@ -133,7 +133,11 @@ pub fn nobody_accepts(make: Make<'_>) {
             in_line.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
             assert!(would_block(&in_line.recv(&mut [0; 1], Wait::Block).unwrap_err()));
         }
-        Err(error) => assert!(would_block(&error), "{error}"),
+        // Where the listener greets by itself, a greeting may be cut off in the middle.
+        Err(error) => {
+            let unfinished = matches!(Unprotected::of(&error), Some(Unprotected::Unfinished(_)));
+            assert!(would_block(&error) || unfinished, "{error}");
+        }
     }
     std::thread::scope(|scope| {
         let next = scope.spawn(|| {

@@ -8,7 +8,8 @@ use std::sync::mpsc;
 
 fn on_loopback() -> Miop {
     let multicast = Multicast { interface: "lo".into(), ..Multicast::default() };
-    Miop { multicast, ..Miop::default() }
+    // No message is given up on a machine that stands still.
+    Miop { multicast, age: Duration::from_secs(60), ..Miop::default() }
 }
 
 /// A member with a thread, which gives its messages on.
