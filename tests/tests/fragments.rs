@@ -129,6 +129,9 @@ impl Stream for TappedStream {
         }
         Ok(sent)
     }
+    fn keeps_refused(&self) -> bool {
+        self.0.keeps_refused()
+    }
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.0.set_recv_timeout(timeout)
     }

@@ -8,8 +8,8 @@
 //! the socket does not take is kept.
 //!
 //! What is encrypted cannot be taken back. A piece that the socket did not take whole is not reported as sent: whoever sent it
-//! sends the same again, as with any stream that had no room, and then the rest of it goes out. Who sends something else instead
-//! has a broken stream.
+//! sends the same again, and then the rest of it goes out; or else gives the stream up, not knowing whether it left
+//! ([`Stream::keeps_refused`]). Who sends something else instead has a broken stream.
 
 use isorb_rt::sync::PiMutex;
 use isorb_transport::{Stream, Wait};
@@ -258,6 +258,10 @@ impl Stream for TlsStream {
             return Err(error);
         }
         Ok(taken)
+    }
+
+    fn keeps_refused(&self) -> bool {
+        true
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -208,11 +208,21 @@ pub trait Stream: Send + Sync + Debug {
     /// Sends some of the pieces' bytes, in order; how many is returned.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing could be sent in time, else what the operating system gave.
+    /// `WouldBlock` when nothing could be sent in time, or not all of a piece of a stream that [keeps it](Self::keeps_refused); else what
+    /// the operating system gave.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the send time-out say.
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize>;
+
+    /// Whether what a send refused with `WouldBlock` may leave all the same, as where it was encrypted and cannot be taken back. Who sends by
+    /// such a stream sends the same octets next, or gives the stream up; nobody may count on it that they were not sent.
+    ///
+    /// # Real-time
+    /// The same for all of a stream's life; neither blocks nor allocates.
+    fn keeps_refused(&self) -> bool {
+        false
+    }
 
     /// Whether each send is one message that arrives whole or not at all, instead of bytes of a stream that all arrive. Such a stream
     /// refuses what is too long with `EMSGSIZE`, having sent nothing, and receives nothing but whole messages.

@@ -328,7 +328,7 @@ impl Connection {
     }
 
     /// As [`Connection::send`], for a call that waits until `deadline` in all, and `timeout` from its start. When that passes
-    /// before anything was sent, the connection stays good for others.
+    /// before anything was sent, the connection stays good for others, unless its stream keeps what it refuses.
     ///
     /// # Real-time
     /// As [`Connection::send`], and bounded by the deadline besides. One more system call where calls with different time-outs
@@ -394,7 +394,11 @@ impl Connection {
     /// Sends a short whole message of the protocol's own, such as CloseConnection, as far as that is possible without waiting.
     pub fn send_control(&self, message: &[u8]) {
         if let Ok(mut outbox) = self.outbox.try_lock() {
-            outbox::put_bytes(&mut outbox, &*self.stream, message);
+            let sent = outbox::put_bytes(&mut outbox, &*self.stream, message);
+            drop(outbox);
+            if sent.is_err() {
+                self.break_off();
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) enum SendError {
     /// The connection is closed; nothing was sent.
     Closed,
-    /// The peer did not read in time, and has a part of the message.
+    /// The peer did not read in time, and has a part of the message, or may have it.
     TimedOut,
     /// The peer did not read in time; nothing was sent, and the connection is as it was.
     NotSent,
@@ -188,16 +188,22 @@ fn send_pieces(
     send_all(outbox, stream, &pieces[..n], patience)
 }
 
-/// Sends octets that are a whole short message without waiting; what the socket does not take is kept.
-pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) {
+/// Sends octets that are a whole short message without waiting; what the socket does not take is kept, or the whole message is left
+/// out. An error is one of the connection: a part of the message is on its way, and there is no memory for the rest.
+pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]) -> Result<(), SendError> {
     let mut taken = 0;
+    let mut begun = false;
     if outbox.is_empty() {
-        taken = stream.send(&[IoSlice::new(message)], Wait::No).unwrap_or(0);
+        let sent = stream.send(&[IoSlice::new(message)], Wait::No);
+        taken = *sent.as_ref().unwrap_or(&0);
+        begun = sent.is_ok() || stream.keeps_refused();
     }
     // Nobody waits for these messages: behind a long backlog they would tell nobody anything.
     if outbox.waiting() < BACKLOG_OF_CONTROL {
-        let _ = outbox.keep(&message[taken..]);
+        let kept = outbox.keep(&message[taken..]);
+        return if begun { kept } else { Ok(()) };
     }
+    Ok(())
 }
 
 /// As [`send`], but what the socket does not take now is kept; `true` when nothing is.
@@ -297,7 +303,7 @@ pub(crate) fn go_on(
     first: io::Result<usize>,
     patience: Patience,
 ) -> Result<(), SendError> {
-    send_rest(outbox, stream, &[IoSlice::new(message)], taken(first)?, message.len(), patience)
+    send_rest(outbox, stream, &[IoSlice::new(message)], taken(stream, first)?, message.len(), patience)
 }
 
 /// Goes on when the socket did not take all in time.
@@ -332,15 +338,16 @@ fn send_rest(
 }
 
 fn send_some(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<usize, SendError> {
-    taken(stream.send(pieces, Wait::Block))
+    taken(stream, stream.send(pieces, Wait::Block))
 }
 
 /// What a send that waits has come to, of which nothing was sent before.
-fn taken(sent: io::Result<usize>) -> Result<usize, SendError> {
+fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendError> {
     match sent {
         Ok(n) => Ok(n),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            Err(SendError::NotSent)
+            // What the stream keeps would leave behind the back of a caller who was told that it was not sent.
+            Err(if stream.keeps_refused() { SendError::TimedOut } else { SendError::NotSent })
         }
         Err(error) => Err(broken(&error)),
     }
