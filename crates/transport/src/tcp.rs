@@ -91,7 +91,6 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
 
 fn stream(socket: Socket, peer: Option<SocketAddr>) -> io::Result<SocketStream> {
     socket.set_tcp_nodelay(true)?;
-    let peer = peer.or(socket.peer_addr()?.as_socket());
     let peer = peer.map_or_else(|| "unknown".to_string(), |peer| peer.to_string());
     Ok(SocketStream::new(socket, peer))
 }
@@ -104,7 +103,8 @@ struct TcpListener {
 
 impl Listener for TcpListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
-        Ok(Box::new(stream(self.socket.accept(wait)?, None)?))
+        let (socket, peer) = self.socket.accept(wait)?;
+        Ok(Box::new(stream(socket, peer.as_socket())?))
     }
 
     fn address(&self) -> &str {
