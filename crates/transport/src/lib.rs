@@ -32,6 +32,7 @@ mod tcp;
 mod udp;
 mod unix;
 mod unprotected;
+mod warden;
 
 #[cfg(feature = "miop")]
 pub use miop::Miop;
