@@ -29,6 +29,7 @@ mod rendezvous;
 pub mod segment;
 mod socket;
 mod tcp;
+mod timed;
 mod udp;
 mod unix;
 mod unprotected;

@@ -127,7 +127,7 @@ impl<S> Charge<S> {
     #[inline]
     pub fn tell(&self, until: u64) {
         let next = &self.warden.next;
-        if until < next.load(Relaxed) && next.fetch_min(until, Relaxed) > until {
+        if until < next.load(SeqCst) && next.fetch_min(until, Relaxed) > until {
             self.warden.poller.wake();
         }
     }
@@ -173,9 +173,13 @@ impl Kept {
 
 impl Warden {
     fn of_the_process() -> io::Result<&'static Warden> {
-        static WARDEN: Mutex<Option<&'static Warden>> = Mutex::new(None);
+        static WARDEN: Mutex<Option<(u32, &'static Warden)>> = Mutex::new(None);
         let mut warden = WARDEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(warden) = *warden {
+        let process = std::process::id();
+        // The child of a fork has the parent's memory and not its thread.
+        if let Some((of, warden)) = *warden
+            && of == process
+        {
             return Ok(warden);
         }
         // For as long as the process lives: its thread never ends.
@@ -191,7 +195,7 @@ impl Warden {
         };
         let thread = ThreadSpec::new("isorb-warden").stack_size(STACK).spawn(body).map_err(no_thread)?;
         let _ = new.thread.set(thread);
-        Ok(*warden.insert(Box::leak(Box::new(new))))
+        Ok(warden.insert((process, Box::leak(Box::new(new)))).1)
     }
 
     /// A sleeper must not wait for less urgent work than itself.
@@ -273,8 +277,10 @@ impl Warden {
         // Who is due was woken just now, and is not waited for here.
         let earliest =
             || kept.sleepers().map(Sleeper::until).filter(|until| *until > now).min().unwrap_or(NEVER);
+        // A look that it was told of stays, asleep or not whoever told: who calls time and again would tell it each time.
+        let told = Some(self.next.load(Relaxed)).filter(|told| *told > now).unwrap_or(NEVER);
         loop {
-            let next = earliest();
+            let next = earliest().min(told);
             self.next.store(next, Relaxed);
             fence(SeqCst);
             // Who lay down meanwhile may have seen an earlier one.
