@@ -190,7 +190,8 @@ pub(crate) struct Shared {
     /// Which address of each node answered last.
     best: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
     orb_replicas: orb_path::Replicas,
-    orb_channels: AtomicUsize,
+    /// Threads on the ORB's paths.
+    orb_channels: Arc<AtomicUsize>,
     incarnation: u64,
     me: OnceLock<CRM_CommRef>,
     lib_comm: OnceLock<String>,
@@ -229,7 +230,7 @@ impl NodeServer {
             coordinator: coordinator.map(|glob| Ways::of(&glob, config.answer, Arc::default())),
             best: PiMutex::new(HashMap::new()),
             orb_replicas: orb_path::Replicas::default(),
-            orb_channels: AtomicUsize::new(0),
+            orb_channels: Arc::default(),
             incarnation: secret(),
             me: OnceLock::new(),
             lib_comm: OnceLock::new(),
