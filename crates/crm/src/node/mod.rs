@@ -159,6 +159,9 @@ impl ServerConfig {
 /// Whoever wants to hear later than this of a node's death does not want to hear of it.
 const LONGEST_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Nodes of which is known which way answered last, though nothing leads to them at the moment.
+const REMEMBERED: usize = 64;
+
 /// Where libraries look for their node's server: `ISORB_CRM_SOCKET`, or a file in the user's run-time folder.
 pub fn default_socket() -> PathBuf {
     if let Some(path) = std::env::var_os("ISORB_CRM_SOCKET") {
@@ -318,7 +321,14 @@ impl Shared {
 
     /// A node's server by each of its addresses.
     fn ways(&self, node: &str, server: &CRM_CommRef) -> Ways<CRM_CommRef> {
-        let best = self.best.lock().entry(node.to_owned()).or_default().clone();
+        let best = {
+            let mut known = self.best.lock();
+            if known.len() >= REMEMBERED && !known.contains_key(node) {
+                // Names are whatever peers say. Those to which nothing leads any more are forgotten.
+                known.retain(|_, best| Arc::strong_count(best) > 1);
+            }
+            known.entry(node.to_owned()).or_default().clone()
+        };
         Ways::of(server, self.config.answer, best)
     }
 
