@@ -118,7 +118,7 @@ impl Shared {
             self.end(channel);
             return Err(error);
         }
-        let handle = tables.number();
+        let handle = tables.handle();
         tables.channels.insert(handle, channel);
         Ok(handle)
     }

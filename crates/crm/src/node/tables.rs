@@ -226,6 +226,16 @@ impl Tables {
         }
     }
 
+    /// A handle for a channel that nobody can guess: who knows it may stop and close the channel.
+    pub fn handle(&self) -> u64 {
+        loop {
+            let handle = super::secret();
+            if handle != 0 && !self.channels.contains_key(&handle) {
+                return handle;
+            }
+        }
+    }
+
     /// A number that was not given out before.
     pub fn number(&mut self) -> u64 {
         self.last += 1;
