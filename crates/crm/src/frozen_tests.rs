@@ -188,11 +188,13 @@ fn a_node_that_hangs_delays_no_other_that_is_started_again() {
 
 #[test]
 fn whoever_asks_one_that_hangs_is_told_so() {
+    /// Within which the coordinator, too, must answer, on a machine that may be busy.
+    const ANSWER: Duration = Duration::from_secs(2);
     let folder = Folder::new("frozen-answer");
     let (coordinator, orb) = (Running::at(0), Running::at(0));
     let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
     let glob = glob.object().object().to_string();
-    let (_near, near) = node(&orb, &folder, "near", &glob, Duration::from_millis(300));
+    let (_near, near) = node(&orb, &folder, "near", &glob, ANSWER);
     let socket = folder.file("ill");
     let mut victim = Victim::start(&format!("node ill {} {glob} -1", socket.display()));
     let app = Running::at(0);
@@ -201,7 +203,7 @@ fn whoever_asks_one_that_hangs_is_told_so() {
     victim.signal(Signal::STOP);
     match near.attach_reader("ill", by(Path::PathUdp)) {
         Err(Error::Unavailable(error)) => {
-            assert!(error.reason.contains("the node of ill did not answer within 300ms"), "{}", error.reason);
+            assert!(error.reason.contains("the node of ill did not answer within 2s"), "{}", error.reason);
         }
         other => panic!("{other:?}"),
     }

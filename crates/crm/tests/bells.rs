@@ -8,7 +8,12 @@ use std::time::Duration;
 use world::*;
 
 fn without_refresh(dispatchers: usize) -> World {
+    without_refresh_and_silent(dispatchers, SILENCE)
+}
+
+fn without_refresh_and_silent(dispatchers: usize, silence: Duration) -> World {
     World::configured(Box::new(move |_, config| {
+        config.silence = silence;
         config.dispatcher.plane.refresh_ns = 0;
         config.dispatchers = dispatchers;
     }))
@@ -120,7 +125,7 @@ fn readers_of_a_process_share_an_areas_memory() {
 
 #[test]
 fn whoever_hands_its_area_back_is_heard() {
-    let mut world = without_refresh(1);
+    let mut world = without_refresh_and_silent(1, SHORT);
     let (near, far) = (world.library(0), world.library(1));
     let mut writer = writer(&near, "tank");
     let mut reader = far.attach_reader("tank", on_write()).unwrap();

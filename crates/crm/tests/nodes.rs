@@ -192,7 +192,7 @@ fn strangers_datagrams_are_ignored() {
 
 #[test]
 fn a_restarted_server_gets_its_memory_back() {
-    let mut world = World::new();
+    let mut world = World::of_mortals();
     let (near, far) = (world.library(0), world.library(1));
     near.create_area(&area("pump", 64)).unwrap();
     let mut writer = near.map_writer("pump", QOS).unwrap();

@@ -9,7 +9,7 @@ use isorb_crm::coordinator::{Coordinator, MemoryStore};
 use isorb_crm::idl::{Path, ReaderQoS};
 use isorb_crm::memory::State;
 use isorb_crm::node::NodeServer;
-use isorb_crm::{AreaReader, Error, Library};
+use isorb_crm::{AreaReader, AreaWriter, Error, Library};
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
 use isorb_rt::time::Deadline;
 use std::net::IpAddr;
@@ -53,10 +53,38 @@ fn second_link(lab: &Lab) {
     }
 }
 
+/// Tries again until it is done: a machine that is busy may answer late by both ways.
+fn sooner_or_later<T>(host: &Host, attempt: impl Fn() -> Result<T, Error> + Sync) -> T
+where
+    T: Send,
+{
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        match host.run(&attempt).unwrap() {
+            Ok(done) => return done,
+            Err(error) => assert!(!deadline.is_past(), "{error}"),
+        }
+    }
+}
+
+/// An area of this host's node, and its writer. Whoever makes it again, because the answer was late, is told that it has been done.
+fn written(host: &Host, library: &Library, name: &str, size: u32) -> AreaWriter {
+    let what = area(name, size);
+    sooner_or_later(host, || match library.create_area(&what) {
+        Err(Error::AreaExists(exists)) if exists.what == what => Ok(()),
+        other => other,
+    });
+    sooner_or_later(host, || library.map_writer(name, QOS))
+}
+
+fn attached(host: &Host, library: &Library, name: &str, wish: ReaderQoS) -> AreaReader {
+    sooner_or_later(host, || library.attach_reader(name, wish))
+}
+
 struct Nodes {
     _near: (NodeServer, Library),
     far: (NodeServer, Library),
-    writer: isorb_crm::AreaWriter,
+    writer: AreaWriter,
     reader: AreaReader,
 }
 
@@ -66,12 +94,8 @@ fn nodes(lab: &Lab, second: [Option<&str>; 2]) -> Nodes {
     let glob = glob.object().object().to_string();
     let near = node(lab.left(), "near", &glob, second[0]);
     let far = node(lab.right(), "far", &glob, second[1]);
-    let make = || {
-        near.1.create_area(&area("line", 5_000)).unwrap();
-        near.1.map_writer("line", QOS).unwrap()
-    };
-    let mut writer = lab.left().run(make).unwrap();
-    let mut reader = lab.right().run(|| far.1.attach_reader("line", on_write()).unwrap()).unwrap();
+    let mut writer = written(lab.left(), &near.1, "line", 5_000);
+    let mut reader = attached(lab.right(), &far.1, "line", on_write());
     writer.write(&[1; 5_000]).unwrap();
     assert_eq!(until(&mut reader, 1), [1; 5_000]);
     Nodes { _near: near, far, writer, reader }
@@ -116,14 +140,9 @@ fn values_under_way_when_a_path_is_cut_are_whole_and_all_are_counted() {
     let silence = Duration::from_secs(9);
     let near = node_with(lab.left(), "near", &glob, (SECOND[0], SECOND[0]), silence);
     let far = node_with(lab.right(), "far", &glob, (SECOND[1], SECOND[1]), silence);
-    let make = || {
-        near.1.create_area(&area("line", 5_000)).unwrap();
-        near.1.map_writer("line", QOS).unwrap()
-    };
-    let mut writer = lab.left().run(make).unwrap();
+    let mut writer = written(lab.left(), &near.1, "line", 5_000);
     let sure = ReaderQoS { guaranteed: true, deadline: 200_000_000, ..on_write() };
-    let mut readers = [on_write(), sure]
-        .map(|wish| (lab.right().run(|| far.1.attach_reader("line", wish).unwrap()).unwrap(), 0_u64));
+    let mut readers = [on_write(), sure].map(|wish| (attached(lab.right(), &far.1, "line", wish), 0_u64));
     let counts = || far.0.status(10).0.replicas.into_iter().filter_map(|replica| replica.counts);
     let deadline = Deadline::after(2 * PATIENCE);
     let (mut out, mut last) = (vec![0; 5_000], 0);
@@ -176,20 +195,6 @@ fn without_a_second_path_the_reader_is_told_that_the_node_is_gone() {
     assert_eq!(until(&mut nodes.reader, 2), [2; 5_000]);
 }
 
-/// Tries again until it is done: a machine that is busy may answer late by both ways.
-fn sooner_or_later<T>(host: &Host, attempt: impl Fn() -> Result<T, Error> + Sync) -> T
-where
-    T: Send,
-{
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        match host.run(&attempt).unwrap() {
-            Ok(done) => return done,
-            Err(error) => assert!(!deadline.is_past(), "{error}"),
-        }
-    }
-}
-
 #[test]
 fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
     const SECOND: [&str; 2] = ["10.78.0.1", "10.78.0.2"];
@@ -205,16 +210,11 @@ fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
     let (_poor_server, poor) =
         node_with(lab.right(), "poor", &glob, (Some(SECOND[1]), None), Duration::from_secs(3));
     let paths = [Path::PathUdp, Path::PathOrb, Path::PathOneway, Path::PathMulticast];
-    let make = |name: &str| {
-        near.create_area(&area(name, 500)).unwrap();
-        near.map_writer(name, QOS).unwrap()
-    };
-    let mut writer = lab.left().run(|| make("line")).unwrap();
-    let attach =
-        |path| lab.right().run(|| far.attach_reader("line", ReaderQoS { through: path, ..on_write() }));
-    let mut readers: Vec<AreaReader> = paths.into_iter().map(|path| attach(path).unwrap().unwrap()).collect();
-    let by_call = ReaderQoS { through: Path::PathOrb, ..on_write() };
-    let mut control = lab.right().run(|| poor.attach_reader("line", by_call)).unwrap().unwrap();
+    let mut writer = written(lab.left(), &near, "line", 500);
+    let by = |through| ReaderQoS { through, ..on_write() };
+    let mut readers: Vec<AreaReader> =
+        paths.into_iter().map(|path| attached(lab.right(), &far, "line", by(path))).collect();
+    let mut control = attached(lab.right(), &poor, "line", by(Path::PathOrb));
     writer.write(&[1; 500]).unwrap();
     assert_eq!(until(&mut control, 1), [1; 500]);
     readers.iter_mut().for_each(|reader| assert_eq!(until(reader, 1), [1; 500]));
@@ -225,9 +225,9 @@ fn calls_go_on_over_the_second_path_and_so_does_what_goes_by_them() {
         assert_eq!(until(reader, 2), [2; 500], "by {path:?}");
     }
     // Set-up: the coordinator is found, and the writer's node.
-    let mut late = lab.left().run(|| make("late")).unwrap();
+    let mut late = written(lab.left(), &near, "late", 500);
     late.write(&[3; 500]).unwrap();
-    let mut reader = sooner_or_later(lab.right(), || far.attach_reader("late", on_write()));
+    let mut reader = attached(lab.right(), &far, "late", on_write());
     assert_eq!(until(&mut reader, 1), [3; 500]);
 
     assert_eq!(control.latest(&mut [0; 500]).unwrap().source, 1, "the control has no other way");
@@ -264,13 +264,9 @@ fn groups_may_be_of_ipv6() {
         })
         .collect();
     let [(near_server, near), (_far_server, far)] = &nodes[..] else { panic!() };
-    let make = || {
-        near.create_area(&area("radar", 5_000)).unwrap();
-        near.map_writer("radar", QOS).unwrap()
-    };
-    let mut writer = lab.left().run(make).unwrap();
+    let mut writer = written(lab.left(), near, "radar", 5_000);
     let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
-    let mut reader = lab.right().run(|| far.attach_reader("radar", wish).unwrap()).unwrap();
+    let mut reader = attached(lab.right(), far, "radar", wish);
     for n in 1..=10u8 {
         writer.write(&[n; 5_000]).unwrap();
         assert_eq!(until(&mut reader, n.into()), [n; 5_000]);
@@ -311,15 +307,10 @@ fn a_group_that_works_again_is_joined_again() {
     let silence = Duration::from_secs(3);
     let near = node_with(lab.left(), "near", &glob, (None, None), silence);
     let far = node_with(lab.right(), "far", &glob, (None, None), silence);
-    let make = || {
-        near.1.create_area(&area("radar", 5_000)).unwrap();
-        near.1.map_writer("radar", QOS).unwrap()
-    };
-    let mut writer = lab.left().run(make).unwrap();
+    let mut writer = written(lab.left(), &near.1, "radar", 5_000);
     let wish = ReaderQoS { through: Path::PathMulticast, ..on_write() };
     let sure = ReaderQoS { guaranteed: true, deadline: 500_000_000, ..wish };
-    let mut readers = [wish, sure]
-        .map(|wish| (lab.right().run(|| far.1.attach_reader("radar", wish).unwrap()).unwrap(), 0_u64));
+    let mut readers = [wish, sure].map(|wish| (attached(lab.right(), &far.1, "radar", wish), 0_u64));
     // How many channels go to groups, and how many to the node apart.
     let pushed = || {
         let pushes = near.0.pushes(10);

@@ -19,7 +19,7 @@ fn sure() -> ReaderQoS {
 
 #[test]
 fn readers_are_admitted_by_the_size_that_is_promised() {
-    let mut world = World::new();
+    let mut world = World::of_mortals();
     let (near, far) = (world.library(0), world.library(1));
     for (name, promise) in [("small", SMALL), ("large", WriterQoS { size: 0, ..SMALL })] {
         near.create_area(&area(name, SIZE)).unwrap();

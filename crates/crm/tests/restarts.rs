@@ -9,11 +9,6 @@ use isorb_rt::time::Deadline;
 use std::time::Duration;
 use world::*;
 
-/// Nobody is taken for dead because the machine is busy.
-fn world() -> World {
-    World::configured(Box::new(|_, config| config.silence = Duration::from_secs(30)))
-}
-
 /// The next value that was not read.
 fn next(reader: &mut AreaReader) -> (u64, u8) {
     let (deadline, mut out) = (Deadline::after(PATIENCE), vec![0; reader.size()]);
@@ -38,7 +33,7 @@ fn rest(reader: &mut AreaReader) -> Vec<u64> {
 #[test]
 fn what_was_read_does_not_come_again_by_any_path() {
     for through in [Path::PathUdp, Path::PathOrb, Path::PathOneway] {
-        let mut world = world();
+        let mut world = World::new();
         let (near, far) = (world.library(0), world.library(1));
         near.create_area(&area("line", 64)).unwrap();
         let mut writer = near.map_writer("line", QOS).unwrap();
@@ -84,7 +79,7 @@ fn what_was_read_does_not_come_again_by_any_path() {
 
 #[test]
 fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
-    let mut world = world();
+    let mut world = World::new();
     let (mut writer, mut reader) = world.line(64);
     writer.write(&[1; 64]).unwrap();
     until(&mut reader, 1);
@@ -108,7 +103,7 @@ fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
 /// The area was made anew while there was no server at the reader's node: its numbers begin anew, and are not taken for old ones.
 #[test]
 fn another_area_of_that_name_is_read_from_its_beginning() {
-    let mut world = world();
+    let mut world = World::new();
     let near = world.library(0);
     let (mut writer, mut reader) = world.line(64);
     for n in 1..=5 {

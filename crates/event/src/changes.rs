@@ -31,7 +31,7 @@ impl<R: Rack> Core<R> {
         consumer: Arc<dyn PushConsumer>,
         qos: ConsumerQos,
     ) -> Result<u32, ConnectError> {
-        self.sweep();
+        self.make_room();
         let compiled: Vec<Compiled> = qos.filters.iter().map(Compiled::new).collect::<Result<_, _>>()?;
         let (placement, admitted) = self.scheduler.admit(&qos.name, &qos.quality)?;
         let gateway = qos.gateway;
@@ -278,13 +278,21 @@ impl<R: Rack> Core<R> {
 
     /// Ends a consumer's connection. `tell` it, if it was the channel that wanted so.
     pub(crate) fn disconnect(&self, id: u32, tell: bool) {
+        let Some(gone) = self.remove_consumer(id) else {
+            return;
+        };
+        if tell {
+            gone.tell_disconnected();
+        }
+    }
+
+    /// Takes a consumer out of the channel, without a word to it.
+    fn remove_consumer(&self, id: u32) -> Option<Arc<Connection>> {
         let mut registry = self.registry.lock();
         if !registry.consumers.get(&id).is_some_and(|entry| entry.suspended) {
             registry.unlist(id);
         }
-        let Some(entry) = registry.consumers.remove(&id) else {
-            return;
-        };
+        let entry = registry.consumers.remove(&id)?;
         entry.connection.leave();
         self.disarm(&entry);
         // If there is no free version now, it is gone from the tables with the next change; nobody calls it meanwhile.
@@ -293,28 +301,48 @@ impl<R: Rack> Core<R> {
         // Nothing refers to what its conjunctions hold any more, but a reader may still hold the tables.
         entry.registrations.iter().for_each(|registration| registration.clear());
         self.scheduler.leave(entry.admitted);
-        if tell {
-            entry.connection.tell_disconnected();
-        }
         if !entry.gateway {
             self.tell_observers();
         }
+        Some(entry.connection)
     }
 
-    /// Disconnects consumers that have forfeited their connection, and suppliers that could not leave by themselves. Says how many
-    /// consumers.
+    /// Disconnects consumers that have forfeited their connection, tells them, and disconnects suppliers that could not leave by themselves.
+    /// Says how many consumers.
     pub(crate) fn sweep(&self) -> usize {
+        let swept = self.clear();
+        self.tell_untold();
+        swept
+    }
+
+    /// As [`sweep`](Self::sweep), before somebody connects: who connects does not wait until those who forfeited are told, of whom some may be frozen.
+    fn make_room(&self) {
+        if self.clear() == 0 {
+            return;
+        }
+        if self.own_threads { self.kernel.sweeper.unpark() } else { self.tell_untold() }
+    }
+
+    fn clear(&self) -> usize {
         let mut swept = 0;
         while let Some(leaving) = self.kernel.next_to_leave() {
             match leaving {
                 Leaving::Consumer(id) => {
-                    self.disconnect(id, true);
+                    if let Some(gone) = self.remove_consumer(id) {
+                        self.kernel.tell_later(gone);
+                    }
                     swept += 1;
                 }
                 Leaving::Supplier(id) => self.remove_supplier(self.registry.lock(), id),
             }
         }
         swept
+    }
+
+    fn tell_untold(&self) {
+        while let Some(gone) = self.kernel.next_to_tell() {
+            gone.tell_disconnected();
+        }
     }
 
     pub(crate) fn counts(&self, id: u32) -> Counts {
@@ -329,7 +357,7 @@ impl<R: Rack> Core<R> {
         if qos.publications.len() > MAX_PUBLICATIONS {
             return Err(ConnectError::TooManyPublications);
         }
-        self.sweep();
+        self.make_room();
         let (id, news) = self.enter(|registry| {
             if registry.suppliers.len() >= self.limits.suppliers {
                 return Err(ConnectError::TooMany);
@@ -400,6 +428,7 @@ impl<R: Rack> Core<R> {
         let ids: Vec<u32> = registry.consumers.keys().copied().collect();
         drop(registry);
         ids.into_iter().for_each(|id| self.disconnect(id, true));
+        self.tell_untold();
         self.timers.stop();
         self.kernel.sweeper.unpark();
         self.close_dispatch();

@@ -2,11 +2,13 @@
 
 use crate::batch::Sets;
 use crate::clock::Clock;
+use crate::connection::Connection;
 use crate::counters::Total;
 use crate::event::EventPool;
 use crate::trace::Trace;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{Parker, PiMutex};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,9 @@ pub(crate) struct Kernel {
     pub latencies: bool,
     /// Whom the channel is to disconnect when it comes to it.
     leaving: PiMutex<Vec<Leaving>>,
+    /// Who was disconnected and has not been told yet: so many at most.
+    untold: PiMutex<VecDeque<Arc<Connection>>>,
+    farewells: usize,
     /// Wakes whoever does so.
     pub sweeper: Parker,
 }
@@ -61,6 +66,8 @@ impl Kernel {
             totals: Total::default(),
             latencies,
             leaving,
+            untold: PiMutex::default(),
+            farewells: consumers.max(1),
             sweeper: Parker::new(),
         }
     }
@@ -84,5 +91,18 @@ impl Kernel {
 
     pub(crate) fn next_to_leave(&self) -> Option<Leaving> {
         self.leaving.lock().pop()
+    }
+
+    /// Notes that a consumer that is gone is to be told so. The one that waits longest goes without where too many wait.
+    pub(crate) fn tell_later(&self, gone: Arc<Connection>) {
+        let mut untold = self.untold.lock();
+        let spared = if untold.len() >= self.farewells { untold.pop_front() } else { None };
+        untold.push_back(gone);
+        drop(untold);
+        drop(spared);
+    }
+
+    pub(crate) fn next_to_tell(&self) -> Option<Arc<Connection>> {
+        self.untold.lock().pop_front()
     }
 }

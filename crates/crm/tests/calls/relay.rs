@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(2);
+/// What a read with a time-out ends in; also after its process was stopped and goes on.
+const NOTHING_YET: [ErrorKind; 3] = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
 
 /// Where the connection breaks, once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +29,8 @@ struct Control {
     /// Bytes of the message that a cut was asked for, which had fewer than that.
     too_short: AtomicU64,
     held: AtomicBool,
+    /// Pushes that came while it was held, and stay here.
+    held_pushes: AtomicU64,
     server: Option<SocketAddr>,
 }
 
@@ -75,7 +79,15 @@ impl Relay {
 
     /// Messages to the server stay here, also if who sent them gives up, until this is undone.
     pub fn hold(&self, held: bool) {
+        if held {
+            self.control.held_pushes.store(0, Ordering::Relaxed);
+        }
         self.control.held.store(held, Ordering::Release);
+    }
+
+    /// Pushes that are kept here since it is held.
+    pub fn held_pushes(&self) -> u64 {
+        self.control.held_pushes.load(Ordering::Relaxed)
     }
 }
 
@@ -101,21 +113,26 @@ impl Control {
     }
 
     fn one_way(&self, mut from: TcpStream, mut to: TcpStream, there: bool) {
-        let (mut input, mut octets) = ([0; 4096], VecDeque::new());
+        let (mut input, mut octets, mut whole) = ([0; 4096], VecDeque::new(), VecDeque::new());
         let mut ended = false;
         while !self.end.load(Ordering::Relaxed) {
             match from.read(&mut input) {
                 Ok(0) => ended = true,
                 Ok(n) => octets.extend(&input[..n]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) if NOTHING_YET.contains(&error.kind()) => {}
                 Err(_) => ended = true,
             }
-            if there && self.held.load(Ordering::Acquire) {
+            let held = there && self.held.load(Ordering::Acquire);
+            while let Some(message) = message(&mut octets) {
+                self.held_pushes.fetch_add(u64::from(held && is_push(&message)), Ordering::Relaxed);
+                whole.push_back(message);
+            }
+            if held {
                 // Whoever gave up closed it: the end is read again and again.
                 std::thread::sleep(LOOK);
                 continue;
             }
-            while let Some(message) = message(&mut octets) {
+            for message in whole.drain(..) {
                 if let Some((at, reset)) = self.cut_in(&message, there) {
                     let _ = to.write_all(&message[..at]);
                     return self.cut(&from, &to, reset);
@@ -135,9 +152,8 @@ impl Control {
 
     fn cut_in(&self, message: &[u8], there: bool) -> Option<(usize, bool)> {
         let mut armed = self.armed.lock().unwrap();
-        let is_push = || message.windows(4).any(|word| word == b"push");
         let (at, reset) = match *armed {
-            Some((Cut::Push(at), reset)) if there && is_push() => (at, reset),
+            Some((Cut::Push(at), reset)) if there && is_push(message) => (at, reset),
             Some((Cut::Answer(at), reset)) if !there => (at, reset),
             _ => return None,
         };
@@ -158,6 +174,10 @@ impl Control {
         }
         self.cuts.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+fn is_push(message: &[u8]) -> bool {
+    message.windows(4).any(|word| word == b"push")
 }
 
 /// The first message of those that came, if it is there as a whole.

@@ -18,6 +18,11 @@ use std::time::Duration;
 /// Generous: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Nobody is taken for dead because the machine is busy: a node's silence in every test that waits for no death.
+pub const SILENCE: Duration = Duration::from_secs(30);
+/// For those that wait for one. Longer than a machine that is busy keeps heartbeats.
+pub const SHORT: Duration = Duration::from_secs(2);
+
 pub struct Running {
     pub orb: Orb,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -61,12 +66,17 @@ pub struct World {
     configure: Configure,
 }
 
-/// Changes what a node's server (0 near, 1 far) is started with.
+/// Changes what a node's server (0 near, 1 far) is started with; its silence is [`SILENCE`] before.
 pub type Configure = Box<dyn Fn(usize, &mut ServerConfig)>;
 
 impl World {
     pub fn new() -> World {
         World::configured(Box::new(|_, _| {}))
+    }
+
+    /// A server that is away counts as dead soon.
+    pub fn of_mortals() -> World {
+        World::configured(Box::new(|_, config| config.silence = SHORT))
     }
 
     pub fn configured(configure: Configure) -> World {
@@ -101,7 +111,7 @@ impl World {
     pub fn start(&self, which: usize) -> NodeServer {
         let (orb, name) = [(&self.near_orb.orb, "near"), (&self.far_orb.orb, "far")][which];
         let glob: Glob_CommRef = orb.resolve(&self.glob).unwrap();
-        let mut config = ServerConfig::new(name, &self.sockets[which]);
+        let mut config = ServerConfig { silence: SILENCE, ..ServerConfig::new(name, &self.sockets[which]) };
         (self.configure)(which, &mut config);
         NodeServer::start(orb, config, Some(glob)).unwrap()
     }

@@ -38,6 +38,10 @@ impl Connection {
         let left = until.saturating_sub(self.kernel.clock.now_ns());
         if left == 0 && self.rests_until.compare_exchange(until, 0, AcqRel, Acquire).is_ok() {
             self.busy.fetch_and(!RESTS, AcqRel);
+            // Another rest may have begun between the two, and its mark is gone with the old one's.
+            if self.rests_until.load(Acquire) != 0 {
+                self.busy.fetch_or(RESTS, AcqRel);
+            }
         }
         left
     }
@@ -47,7 +51,8 @@ impl Connection {
     pub(super) fn begin_rest(&self, rest: std::time::Duration) {
         let rest = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
         let until = self.kernel.clock.now_ns().saturating_add(rest).max(1);
-        self.busy.fetch_or(RESTS, AcqRel);
+        // First the time, then the mark: who finds an old rest over would take the new one's mark for its own.
         self.rests_until.store(until, Release);
+        self.busy.fetch_or(RESTS, AcqRel);
     }
 }

@@ -6,8 +6,6 @@ use crate::observer::Observer;
 use isorb::Object;
 use isorb_rt::sync::PiMutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Weak};
 
 pub(super) struct Observers {
@@ -19,22 +17,21 @@ pub(super) struct Observers {
 
 #[derive(Default)]
 struct List {
-    /// By the channel's handle: what is watched, and under which number.
-    known: BTreeMap<u32, (Arc<Watched>, u64)>,
+    /// By the channel's handle, which never comes again: what is watched, and under which number once it is.
+    known: BTreeMap<u32, (Arc<Watched>, Option<u64>)>,
     coming: usize,
 }
 
 /// An observer that may turn out to be gone.
 struct Watched {
     observers: Weak<Observers>,
-    /// 0 until it is known.
-    handle: AtomicU32,
+    handle: u32,
 }
 
 impl Connected for Watched {
     fn lost(&self) {
         if let Some(observers) = self.observers.upgrade() {
-            observers.remove(self.handle.load(Acquire));
+            observers.remove(self.handle);
         }
     }
 }
@@ -57,28 +54,32 @@ impl Observers {
         }
         list.coming += 1;
         drop(list);
-        let made = observer();
-        let appended = made.map(|observer| {
-            let watched = Arc::new(Watched { observers: Arc::downgrade(self), handle: AtomicU32::new(0) });
-            // The channel has a limit of its own, and may be at its end.
-            let handle = self.channel.append_observer(observer).ok()?;
-            watched.handle.store(handle, Release);
-            let connected: Arc<dyn Connected> = watched.clone();
-            Some((handle, watched, self.control.watch(peer, Arc::downgrade(&connected))))
-        });
+        // The channel has a limit of its own, and may be at its end.
+        let appended = observer().map(|observer| self.channel.append_observer(observer).ok());
         let mut list = self.list.lock();
         list.coming -= 1;
-        let Some((handle, watched, watch)) = appended? else {
+        let Some(handle) = appended? else {
             return Ok(None);
         };
-        list.known.insert(handle, (watched, watch));
+        let watched = Arc::new(Watched { observers: Arc::downgrade(self), handle });
+        // Known before it is watched: it may be found lost at once.
+        list.known.insert(handle, (watched.clone(), None));
+        drop(list);
+        let connected: Arc<dyn Connected> = watched;
+        let watch = self.control.watch(peer, Arc::downgrade(&connected));
+        let still =
+            self.list.lock().known.get_mut(&handle).map(|(_, number)| *number = Some(watch)).is_some();
+        if !still {
+            // Removed meanwhile, by somebody who could not know the number.
+            self.control.forget(watch);
+        }
         Ok(Some(handle))
     }
 
     /// Says whether there was such an observer.
     pub fn remove(&self, handle: u32) -> bool {
         let known = self.list.lock().known.remove(&handle);
-        if let Some((_, watch)) = &known {
+        if let Some((_, Some(watch))) = &known {
             self.control.forget(*watch);
         }
         drop(known);

@@ -10,7 +10,8 @@ use super::words::{
     read_event, read_head, read_interest, read_pull, write_event, write_head, write_interest, write_pull,
 };
 use crate::dispatch::ThreadSetup;
-use crate::federation::{Federation, Link, LinkDown, LinkId, NotForwarded, Notice, Passed};
+use crate::federation::{Federation, Interest, Link, LinkDown, LinkId, NotForwarded, Notice, Passed};
+use crate::filter::Filter;
 use isorb::transport::{Interface, Multicast};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, Order, Text};
 use isorb_rt::priority::Priority;
@@ -229,15 +230,27 @@ impl Sender {
         *held = datagram;
         sent.map(drop)
     }
+
+    /// What is wanted, or everything where that is too much for a datagram: never less than is wanted.
+    fn send_interest(&self, level: u8, interest: &Interest) -> Result<(), NotForwarded> {
+        match self.send(INTEREST, level, &write_interest(interest)) {
+            Err(NotForwarded::TooLarge) => {
+                let Interest { origin, version, hops, .. } = *interest;
+                let all = Interest { origin, version, hops, filters: vec![Filter::Everything] };
+                self.send(INTEREST, level, &write_interest(&all))
+            }
+            sent => sent,
+        }
+    }
 }
 
 impl Link for Sender {
     fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
-        // A datagram each. Nobody answers, so what was sent counts as told; what is too large for a datagram is never told.
+        // A datagram each. Nobody answers, so what was sent counts as told. Requests and heads name each channel once and always fit.
         let sent = |result| if result == Err(NotForwarded::Down) { Err(LinkDown) } else { Ok(()) };
         notices.iter().try_for_each(|notice| {
             let Notice { level, interests, pulls, heads, .. } = notice;
-            interests.iter().try_for_each(|one| sent(self.send(INTEREST, *level, &write_interest(one))))?;
+            interests.iter().try_for_each(|one| sent(self.send_interest(*level, one)))?;
             pulls.iter().try_for_each(|one| sent(self.send(PULL, *level, &write_pull(one))))?;
             heads.iter().try_for_each(|one| sent(self.send(HEAD, *level, &write_head(one))))
         })

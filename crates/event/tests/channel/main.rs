@@ -9,6 +9,7 @@ mod early;
 mod executed;
 mod federation;
 mod filtering;
+mod forfeited;
 mod isolation;
 mod levels;
 mod no_alloc;

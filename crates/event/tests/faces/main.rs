@@ -12,6 +12,7 @@ mod pulling;
 mod real_time;
 mod standard;
 mod urgency;
+mod wide;
 
 use isorb::{Config, Orb};
 use isorb_event::Channel;

@@ -1,13 +1,14 @@
 //! A connection over segments, as a stream.
 //!
 //! Who waits looks for a moment, if the peer runs on another processor, and then sleeps on the word that will change, which costs
-//! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](super::warden). Where
+//! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](crate::warden). Where
 //! a poller watches the socket, its reader neither looks nor sleeps on the word, but waits on the socket.
 
 use super::greeting::{self, Shared, Terms};
 use super::medium::{Inward, Outward, Sleep, Word};
 use super::ring::Broken;
-use super::warden::{self, Watch};
+use super::watch::Watch;
+use crate::warden::{self, NEAR};
 use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, recv_into, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
@@ -29,8 +30,6 @@ const SHARES: u32 = 7;
 const LOOKS: u32 = 64;
 /// Rings that are taken off the bell at a time; an honest peer has at most two under way.
 const RINGS: usize = 8;
-/// Up to here a time-out takes a timer of its own, in nanoseconds: the warden would have to be told of each.
-const NEAR: u64 = 2 * warden::AHEAD.as_nanos() as u64;
 /// 'For ever', as a time-out in nanoseconds.
 const EVER: u64 = u64::MAX;
 
@@ -43,7 +42,7 @@ pub(crate) struct SegmentStream {
     /// There once both sides have greeted.
     ring: OnceLock<Shared>,
     /// There with the ring, unless a poller watches the socket.
-    watch: OnceLock<Arc<Watch>>,
+    watch: OnceLock<Watch>,
     watched: AtomicBool,
     closed: AtomicBool,
     recv_timeout: AtomicU64,

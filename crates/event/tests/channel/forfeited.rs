@@ -1,0 +1,84 @@
+//! Consumers that forfeited and are frozen hold up nobody who connects.
+
+use crate::common::{Log, event, wants};
+use isorb_event::{Channel, Config, Event, Failure, Filter, Limits, PushConsumer, Quality};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+const FROZEN: usize = 3;
+
+/// Fails at each push, and when it is told that it is disconnected does not answer until it thaws.
+#[derive(Default)]
+struct Frozen {
+    thawed: Mutex<bool>,
+    thaws: Condvar,
+    told: AtomicU32,
+}
+
+impl Frozen {
+    fn thaw(&self) {
+        *self.thawed.lock().unwrap() = true;
+        self.thaws.notify_all();
+    }
+}
+
+impl PushConsumer for Frozen {
+    fn push(&self, _: &[Event<'_>]) -> Result<(), Failure> {
+        Err(Failure)
+    }
+
+    fn disconnected(&self) {
+        let thawed = self.thawed.lock().unwrap();
+        drop(self.thaws.wait_while(thawed, |thawed| !*thawed).unwrap());
+        self.told.fetch_add(1, SeqCst);
+    }
+}
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn who_connects_takes_the_place_of_the_forfeited_and_does_not_wait_until_they_are_told() {
+    let limits = Limits { consumers: FROZEN, suppliers: 2, ..Limits::default() };
+    let channel = Channel::new(Config { limits, ..Config::default() }).unwrap();
+    let frozen = Arc::new(Frozen::default());
+    let supplier = channel.for_suppliers().connect().unwrap();
+    let quality = Quality { failures: 1, ..Quality::default() };
+    let join = || {
+        let qos = wants(Filter::Everything).quality(quality.clone());
+        channel.for_consumers().connect(frozen.clone(), qos)
+    };
+    let _proxies: Vec<_> = (0..FROZEN).map(|_| join().unwrap()).collect();
+    // All forfeit at once. The channel tells one of them, and waits.
+    supplier.push(&event(20, 0, 1));
+
+    let connected = AtomicBool::new(false);
+    let log = Log::default();
+    std::thread::scope(|scope| {
+        // Thaws them however this ends.
+        struct Thaw<'a>(&'a Frozen);
+        impl Drop for Thaw<'_> {
+            fn drop(&mut self) {
+                self.0.thaw();
+            }
+        }
+        let thaw = Thaw(&frozen);
+        scope.spawn(|| {
+            let proxies: Vec<_> =
+                (0..FROZEN).map(|_| log.connect(&channel, wants(Filter::Everything))).collect();
+            let other = channel.for_suppliers().connect().unwrap();
+            other.push(&event(20, 0, 2));
+            assert_eq!((log.take().len(), frozen.told.load(SeqCst)), (proxies.len(), 0));
+            connected.store(true, SeqCst);
+        });
+        until("others connect, in all places there are", || connected.load(SeqCst));
+        drop(thaw);
+    });
+    until("all are told in the end", || frozen.told.load(SeqCst) as usize == FROZEN);
+}
