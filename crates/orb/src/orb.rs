@@ -294,13 +294,15 @@ impl Orb {
         self.0.groups.close();
         self.0.rt.pools.close();
         self.0.rt.watchdog.stop();
+        let mut both_ways = Vec::new();
         self.0.peers.for_each_connection(|connection| {
             if connection.bidirectional.load(Ordering::Acquire) {
-                connection.close();
+                both_ways.push(connection.clone());
             } else {
                 connection.break_off();
             }
         });
+        Connection::close_all(&both_ways);
         self.0.references.lock().clear();
         self.0.plain_keys.lock().clear();
         self.0.state.store(STOPPED, Ordering::Release);

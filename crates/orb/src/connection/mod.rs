@@ -113,7 +113,7 @@ const BROKEN: u8 = 2;
 /// This side closes: requests that run are answered, others are not taken.
 const CLOSING: u8 = 3;
 
-/// How long a connection that closes waits for its client to read what was kept.
+/// How long those who close connections wait for the clients to read what was kept.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Connection {
@@ -234,16 +234,42 @@ impl Connection {
         (self.state.load(Ordering::SeqCst) == OPEN).then_some(serving)
     }
 
-    /// Closes in order (clause 9.4.6): requests that run are answered first, by whoever runs them.
+    /// Closes in order (clause 9.4.6): requests that run are answered first, by whoever runs them. What the peer has not made room
+    /// for is lost.
     ///
     /// # Real-time
-    /// Does not wait.
+    /// Does not wait. Some system calls.
     pub fn close(&self) {
-        if self.state.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-            && self.serving.load(Ordering::SeqCst) == 0
-        {
-            self.say_goodbye();
+        if self.begin_to_close() && !self.has_left() {
+            self.leave();
         }
+    }
+
+    /// Closes all of these in order, as [`close`](Self::close) does, and waits for the peers to read what was kept for them:
+    /// [`FAREWELL`] at most, for all together.
+    pub fn close_all(connections: &[Arc<Connection>]) {
+        let by = Deadline::after(FAREWELL);
+        // Nobody calls any more while others are waited for.
+        let mut left: Vec<_> = connections.iter().filter(|one| one.begin_to_close()).collect();
+        left.retain(|one| !one.has_left());
+        left.iter().for_each(|one| one.say_goodbye(by));
+    }
+
+    fn begin_to_close(&self) -> bool {
+        self.state.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Ends it where nothing keeps it: whether there is no more to do, as where a request runs, whose thread ends it.
+    fn has_left(&self) -> bool {
+        if self.serving.load(Ordering::SeqCst) != 0 {
+            return true;
+        }
+        let flushed = self.outbox.try_lock().map(|mut outbox| outbox::flush(&mut outbox, &*self.stream));
+        let done = !matches!(flushed, Ok(Ok(false)) | Err(_));
+        if done {
+            self.leave();
+        }
+        done
     }
 
     /// Whether it closes as soon as the requests that run are answered.
@@ -251,12 +277,20 @@ impl Connection {
         self.state.load(Ordering::Acquire) == CLOSING
     }
 
+    /// Ends it when the peer has read what was kept, or at `by`.
     #[cold]
-    fn say_goodbye(&self) {
-        if self.state.load(Ordering::Acquire) == CLOSING {
+    fn say_goodbye(&self, by: Deadline) {
+        // Who sends holds the lock for as long as the peer does not read.
+        if self.is_closing()
+            && let Ok(mut outbox) = self.outbox.lock_until(by)
+        {
             // A lane's client may not have read its replies yet.
-            outbox::flush_within(&mut self.outbox.lock(), &*self.stream, FAREWELL);
+            outbox::flush_by(&mut outbox, &*self.stream, by);
         }
+        self.leave();
+    }
+
+    fn leave(&self) {
         if self.state.compare_exchange(CLOSING, BROKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             self.send_control(&isorb_giop::message::close_connection(Version::V1_0));
             self.stream.shutdown();
@@ -526,7 +560,7 @@ impl Drop for Serving<'_> {
         if connection.serving.fetch_sub(1, Ordering::SeqCst) == 1
             && connection.state.load(Ordering::SeqCst) == CLOSING
         {
-            connection.say_goodbye();
+            connection.say_goodbye(Deadline::after(FAREWELL));
         }
     }
 }

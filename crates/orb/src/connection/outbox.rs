@@ -263,12 +263,14 @@ pub(crate) fn flush(outbox: &mut Outbox, stream: &dyn Stream) -> Result<bool, Se
     Ok(true)
 }
 
-/// Sends what was kept, as far as the peer reads it within `limit`.
-pub(crate) fn flush_within(outbox: &mut Outbox, stream: &dyn Stream, limit: Duration) {
-    if !outbox.is_empty() {
-        let patience = Patience { deadline: Deadline::after(limit), each: limit.into() };
-        // The connection closes, whatever becomes of it.
-        let _ = outbox.arm(stream, limit.into()).and_then(|()| outbox.send_kept(stream, patience));
+/// Sends what was kept, as far as the peer reads it until `by`.
+pub(crate) fn flush_by(outbox: &mut Outbox, stream: &dyn Stream, by: Deadline) {
+    // The connection closes, whatever becomes of it.
+    if flush(outbox, stream) == Ok(false)
+        && let Some(left) = by.remaining().filter(|left| !left.is_zero())
+    {
+        let patience = Patience { deadline: by, each: left.into() };
+        let _ = outbox.arm(stream, patience.each).and_then(|()| outbox.send_kept(stream, patience));
     }
 }
 

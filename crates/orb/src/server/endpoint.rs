@@ -138,9 +138,7 @@ impl Endpoints {
         for door in &self.listeners {
             door.listener.close();
         }
-        for connection in orb.accepted().all() {
-            connection.close();
-        }
+        Connection::close_all(&orb.accepted().all());
         for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
             lane.close();
         }

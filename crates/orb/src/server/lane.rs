@@ -258,7 +258,7 @@ impl Lane {
                 let all = members.places.iter().filter_map(|(_, member)| member.as_ref());
                 all.map(|member| member.connection.clone()).collect()
             };
-            connections.iter().for_each(|connection| connection.close());
+            Connection::close_all(&connections);
             // Their clients were told just now that they were not processed.
             drop(left);
         }
