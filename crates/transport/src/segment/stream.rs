@@ -14,6 +14,7 @@ use isorb_rt::time::{Deadline, now_ns};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
+use std::hint::cold_path;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -74,6 +75,14 @@ impl Looking {
             shares: AtomicU32::new(0),
         }
     }
+}
+
+/// What a receiver finds that was woken for nothing.
+enum Nothing {
+    /// One of the two sides has said that it is over.
+    Ended,
+    /// It goes on waiting; whether the deadline is near.
+    Yet(bool),
 }
 
 impl From<Broken> for io::Error {
@@ -155,33 +164,69 @@ impl SegmentStream {
         Ok(true)
     }
 
+    /// The ring, once both sides have greeted; none when the peer has left.
+    #[cold]
+    fn first_ring(&self, wait: Wait) -> io::Result<Option<&Shared>> {
+        if self.closed.load(Acquire) || !self.greet(wait)? {
+            return Ok(None);
+        }
+        Ok(self.ring.get())
+    }
+
     /// Receives when nothing was there: where two ends take turns, always.
     #[inline(never)]
     fn recv_later(&self, ring: &Shared, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let watched = self.watched.load(Acquire);
         if wait == Wait::No {
+            cold_path();
             return self.recv_no_wait(ring, into, watched);
         }
         let timeout = self.recv_timeout.load(Relaxed);
-        let deadline = after(timeout);
+        // Servers wait for ever, and need no clock for it.
+        let deadline = if timeout == EVER { Deadline::NONE } else { after(timeout) };
+        let watch = if watched { None } else { self.watch.get() };
+        let Some(watch) = watch else { return self.recv_by_the_socket(ring, into, deadline) };
         let mut near = timeout <= NEAR;
-        if !watched {
-            self.look(ring, &self.reader, || ring.available() != Ok(0) || self.ended(ring));
-        }
+        self.look(ring, &self.reader, || ring.available() != Ok(0) || self.ended(ring));
         loop {
-            match self.watch.get() {
-                Some(watch) if !watched => self.sleep(ring, watch, deadline, near)?,
-                _ if self.wait_on_the_socket(ring, deadline)? => {}
-                _ => return Ok(ring.take(into)?),
+            self.sleep(ring, watch, deadline, near)?;
+            let n = ring.take(into)?;
+            if n != 0 {
+                return Ok(n);
             }
-            match ring.take(into)? {
+            match self.why_nothing(ring, deadline)? {
                 // What came before the end goes first.
-                0 if self.ended(ring) => return Ok(ring.take(into)?),
-                0 if deadline.is_past() => return Err(io::ErrorKind::WouldBlock.into()),
-                0 => near = deadline.remaining().is_some_and(|left| left <= warden::AHEAD),
-                n => return Ok(n),
+                Nothing::Ended => return take(ring, into),
+                Nothing::Yet(is_near) => near = is_near,
             }
         }
+    }
+
+    /// As [`recv_later`](Self::recv_later), where a poller watches the socket.
+    #[cold]
+    fn recv_by_the_socket(&self, ring: &Shared, into: &mut [u8], deadline: Deadline) -> io::Result<usize> {
+        while self.wait_on_the_socket(ring, deadline)? {
+            let n = take(ring, into)?;
+            if n != 0 {
+                return Ok(n);
+            }
+            if let Nothing::Ended = self.why_nothing(ring, deadline)? {
+                break;
+            }
+        }
+        take(ring, into)
+    }
+
+    /// Why a sleep has ended though nothing came.
+    #[cold]
+    fn why_nothing(&self, ring: &Shared, deadline: Deadline) -> io::Result<Nothing> {
+        if self.ended(ring) {
+            return Ok(Nothing::Ended);
+        }
+        if deadline.is_past() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Nothing::Yet(deadline.remaining().is_some_and(|left| left <= warden::AHEAD)))
     }
 
     /// Sleeps on the word until something comes, the peer ends or the deadline is near; when it is `near` already, until then. (The
@@ -200,6 +245,7 @@ impl SegmentStream {
     }
 
     /// Waits on the descriptor until something comes; `false` when the peer is gone.
+    #[cold]
     fn wait_on_the_socket(&self, ring: &Shared, deadline: Deadline) -> io::Result<bool> {
         let lives = self.hear()?;
         if ring.about_to_read(Sleep::OnDescriptor)? && lives && !self.closed.load(Acquire) {
@@ -209,6 +255,7 @@ impl SegmentStream {
     }
 
     /// Receives without waiting when nothing was there, and sees to it that what comes rings where somebody watches.
+    #[inline(never)]
     fn recv_no_wait(&self, ring: &Shared, into: &mut [u8], watched: bool) -> io::Result<usize> {
         // Old rings first: one that comes after the announcement is for what comes after it.
         let lives = self.hear()?;
@@ -216,10 +263,18 @@ impl SegmentStream {
             ring.about_to_read(Sleep::OnDescriptor)?;
         }
         let ended = !lives || self.ended(ring);
-        match ring.take(into)? {
+        match take(ring, into)? {
             0 if !ended => Err(io::ErrorKind::WouldBlock.into()),
             n => Ok(n),
         }
+    }
+
+    /// Sends what is no short message.
+    #[inline(never)]
+    fn send_pieces(&self, ring: &Shared, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
+        let total = pieces.iter().map(|piece| piece.len()).sum();
+        let sent = ring.put(pieces, 0)?;
+        if sent == total { Ok(sent) } else { self.send_later(ring, pieces, sent, total, wait) }
     }
 
     /// Sends what did not fit in.
@@ -287,6 +342,13 @@ impl SegmentStream {
             looking.shares.store(shares - 1, Relaxed);
             return false;
         }
+        cold_path();
+        self.look_closely(ring, looking, ready)
+    }
+
+    /// As [`look`](Self::look), when it is to be found out anew where the two run.
+    #[inline(never)]
+    fn look_closely(&self, ring: &Shared, looking: &Looking, ready: impl Fn() -> bool) -> bool {
         let processor = here();
         // One thread at a time waits on a side.
         if looking.processor.load(Relaxed) != processor {
@@ -354,6 +416,13 @@ fn partly(sent: usize) -> io::Result<usize> {
     if sent > 0 { Ok(sent) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 
+/// What is there, for all but who has just slept for it.
+#[inline(never)]
+fn take(ring: &Shared, into: &mut [u8]) -> io::Result<usize> {
+    Ok(ring.take(into)?)
+}
+
+#[inline(always)]
 fn after(timeout: u64) -> Deadline {
     Deadline::from_now(timeout).1
 }
@@ -372,16 +441,15 @@ impl Stream for SegmentStream {
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let ring = match self.ring.get() {
             Some(ring) => ring,
-            None if self.closed.load(Acquire) || !self.greet(wait)? => return Ok(0),
-            None => match self.ring.get() {
+            None => match self.first_ring(wait)? {
                 Some(ring) => ring,
                 None => return Ok(0),
             },
         };
-        match ring.take(into)? {
-            0 => self.recv_later(ring, into, wait),
-            n => Ok(n),
+        if ring.available()? == 0 {
+            return self.recv_later(ring, into, wait);
         }
+        take(ring, into)
     }
 
     #[inline]
@@ -390,9 +458,12 @@ impl Stream for SegmentStream {
         if self.ended(ring) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let total = pieces.iter().map(|piece| piece.len()).sum();
-        let sent = ring.put(pieces, 0)?;
-        if sent == total { Ok(sent) } else { self.send_later(ring, pieces, sent, total, wait) }
+        if let [piece] = pieces
+            && ring.put_whole(piece)?
+        {
+            return Ok(piece.len());
+        }
+        self.send_pieces(ring, pieces, wait)
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
