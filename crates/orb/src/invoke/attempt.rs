@@ -1,7 +1,8 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
-use crate::connection::{Arrived, Connection, SendError};
+use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
+use super::unsent::{Unsent, endless, no_slot, wide_text};
+use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
@@ -42,13 +43,6 @@ pub(super) struct Call<'c, 'a> {
     pub late: Cell<bool>,
     /// Contexts of interceptors, where there are any.
     pub exchange: Option<&'c Exchange>,
-}
-
-/// Why a request did not go out.
-enum Unsent {
-    /// It could not be made.
-    Made(SystemException),
-    Send(SendError),
 }
 
 /// A reply, in the caller's scope.
@@ -307,21 +301,6 @@ impl<'a> Call<'_, 'a> {
         })
     }
 
-    /// How an attempt ends whose request did not go out.
-    #[cold]
-    fn not_sent(&self, why: Unsent, connection: &Connection) -> Failure {
-        let peer = connection.peer();
-        match why {
-            Unsent::Made(exception) => exception.into(),
-            Unsent::Send(SendError::NotSent) => {
-                Failure::Final(self.timed_out(peer).completed(Completion::No))
-            }
-            Unsent::Send(SendError::TooLong) => Failure::Final(too_long(connection)),
-            Unsent::Send(SendError::TimedOut) => Failure::Final(self.timed_out(peer)),
-            Unsent::Send(_) => Failure::NotProcessed(lost(peer, Completion::No)),
-        }
-    }
-
     /// A call to an object of this ORB: the same messages, the same dispatcher and time-out, no wire.
     #[inline(never)]
     fn here<'s>(
@@ -482,38 +461,4 @@ impl<'a> Call<'_, 'a> {
         };
         message::write_request_to(e, id, self.response, address, self.operation, contexts);
     }
-}
-
-/// Wide text that the server named no code set for is the reference's fault (clause 7.10.2.6); in GIOP 1.0 there is none.
-#[cold]
-fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
-    if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
-        return SystemException::from(Kind::InvObjref)
-            .minor(minor::INV_OBJREF_WCHAR)
-            .detail("the server's reference names no code set for wide text");
-    }
-    error.into()
-}
-
-#[cold]
-fn no_slot() -> Failure {
-    SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into()
-}
-
-#[cold]
-fn too_long(connection: &Connection) -> SystemException {
-    let longest = connection.stream().longest_message().unwrap_or_default();
-    SystemException::new(Kind::ImpLimit, 0, Completion::No).detail(format!(
-        "the request is longer than a message to {} may be ({longest} octets); use another protocol for it",
-        connection.peer()
-    ))
-}
-
-/// A reply that got lost, or of a peer that died unnoticed, would be waited for in vain, for ever.
-#[cold]
-fn endless(peer: &str) -> SystemException {
-    SystemException::new(Kind::InvPolicy, 0, Completion::No).detail(format!(
-        "messages to {peer} may get lost, or its death go unnoticed: a request that is answered needs a time-out \
-         (round_trip_timeout_ms, or a policy)"
-    ))
 }

@@ -8,6 +8,7 @@ use std::hint::cold_path;
 use std::sync::Arc;
 
 /// Serves a connection until it ends. The thread blocks in receive, outside of a message for ever.
+#[inline(never)]
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
     let mut work = Work::new(connection.pool());
     crate::poa::warm_up();
