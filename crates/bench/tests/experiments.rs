@@ -231,11 +231,11 @@ fn server_work() {
     check("server-work", &["low", "medium", "high"], 5);
 }
 
-/// Those over the link are missing by name where there is no lab.
-fn check_banded(name: &str) {
+/// Those over the link are missing by name where there is no lab. The lines, unless it was skipped.
+fn check_banded(name: &str) -> Option<Vec<Value>> {
     let within =
         ["tcp-banded", "tcp-shared", "unix-banded", "unix-shared", "segment-banded", "segment-shared"];
-    let Some(lines) = checked(name, &within, 3) else { return };
+    let lines = checked(name, &within, 3)?;
     for subject in ["link-banded", "link-shared", "link-sorted"] {
         let n = lines.iter().filter(|row| row["subject"] == subject && row["figure"] == "high").count();
         if n == 0 && !rustix::process::geteuid().is_root() {
@@ -244,6 +244,7 @@ fn check_banded(name: &str) {
             assert_eq!(n, 3, "{subject}");
         }
     }
+    Some(lines)
 }
 
 #[test]
@@ -251,9 +252,28 @@ fn banded() {
     check_banded("banded");
 }
 
+/// Bare threads are beside isorb's wherever they can be built, and are loaded as isorb's are.
 #[test]
 fn banded_load() {
-    check_banded("banded-load");
+    let Some(lines) = check_banded("banded-load") else { return };
+    let bare = |figure: &str| {
+        let of = lines.iter().filter(|row| row["subject"] == "bare" && row["figure"] == figure);
+        of.map(|row| (row["n"].as_f64(), row["low_calls_per_s"].as_f64())).collect::<Vec<_>>()
+    };
+    let (beside, alone) = (bare("high"), bare("alone"));
+    if beside.is_empty() && Command::new("g++").arg("--version").output().is_err() {
+        println!("skipped: banded-load: bare");
+        return;
+    }
+    assert!(
+        beside.len() == 3 && beside.iter().all(|&(n, lows)| n > Some(0.0) && lows > Some(0.0)),
+        "{beside:?}"
+    );
+    assert!(
+        alone.len() == 3 && alone.iter().all(|&(n, lows)| n > Some(0.0) && lows == Some(0.0)),
+        "{alone:?}"
+    );
+    assert_eq!(bare("times-alone").len(), 3);
 }
 
 #[test]

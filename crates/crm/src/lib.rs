@@ -35,6 +35,8 @@ pub mod node;
 mod passing;
 pub mod plane;
 mod steps;
+#[cfg(test)]
+mod told_tests;
 pub use error::Error;
 pub use library::{
     AreaReader, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier, RemoteChannel, Rio,

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Adopted,
     /// Server to library: the segment of a ticket, a copy of an area that another node holds.
     Replica,
+    /// Server to library: it does not serve an area of this name any more that this process writes; another node has one.
+    Withdrawn,
 }
 
 /// The number with which a reader hands an area back.
@@ -132,6 +134,7 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
         2 => Kind::HandBack,
         3 => Kind::Adopted,
         4 => Kind::Replica,
+        5 => Kind::Withdrawn,
         _ => return Err(Errno::PROTO),
     };
     let mut number = [0; 8];

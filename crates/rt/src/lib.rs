@@ -7,7 +7,7 @@
 //!   sched  RealTime, ThreadSpec  sync    PiMutex, PiCondvar, Parker  time    Deadline, now_ns
 //!          SchedClass, Cpus      queue   BandQueue                   timers  TimerHeap
 //!   priority  Priority,          net     Poller, send, recv_into
-//!             PriorityMapping    pool    IndexPool (never waits)
+//!             PriorityMapping    pool    IndexPool (never waits)      interrupt  Interrupter
 //! ```
 //!
 //! Three rules run through all of it:
@@ -81,6 +81,7 @@ compile_error!(
 pub mod alloc_count;
 pub mod counted;
 pub mod crew;
+pub mod interrupt;
 pub mod net;
 pub mod pool;
 pub mod priority;

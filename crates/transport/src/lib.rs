@@ -29,9 +29,11 @@ mod rendezvous;
 pub mod segment;
 mod socket;
 mod tcp;
+mod timed;
 mod udp;
 mod unix;
 mod unprotected;
+mod warden;
 
 #[cfg(feature = "miop")]
 pub use miop::Miop;

@@ -1,5 +1,6 @@
 //! What the transports over stream sockets share.
 
+use crate::timed::Timed;
 use crate::{Stream, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
@@ -7,6 +8,7 @@ use rustix::net::Shutdown;
 use socket2::{SockRef, Socket};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -50,13 +52,20 @@ impl Accepting {
 /// A connected stream socket.
 #[derive(Debug)]
 pub(crate) struct SocketStream {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     peer: String,
+    /// Of who connected: it waits for each reply with a time-out. Who accepted waits for requests without.
+    pub(crate) timed: Option<Timed>,
 }
 
 impl SocketStream {
-    pub fn new(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
-        SocketStream { fd: socket.into(), peer }
+    pub fn connected(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
+        let fd = Arc::new(socket.into());
+        SocketStream { timed: Timed::over(fd.clone()), fd, peer }
+    }
+
+    pub fn accepted(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
+        SocketStream { timed: None, fd: Arc::new(socket.into()), peer }
     }
 }
 
@@ -67,6 +76,12 @@ fn wait_of(wait: Wait) -> net::Wait {
 impl Stream for SocketStream {
     #[inline]
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
+        if wait == Wait::Block
+            && let Some(timed) = &self.timed
+            && let Some(limit) = timed.limit()
+        {
+            return timed.recv(into, limit);
+        }
         loop {
             match net::recv_into(&self.fd, into, wait_of(wait)) {
                 Err(rustix::io::Errno::INTR) => continue,
@@ -94,7 +109,10 @@ impl Stream for SocketStream {
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Ok(net::set_recv_timeout(&self.fd, timeout)?)
+        match &self.timed {
+            Some(timed) => timed.set(timeout),
+            None => Ok(net::set_recv_timeout(&self.fd, timeout)?),
+        }
     }
 
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -73,7 +73,8 @@ fn connect_one(address: SocketAddr, timeout: Option<Duration>) -> io::Result<Soc
         Some(timeout) => socket.connect_timeout(&address.into(), timeout)?,
         None => socket.connect(&address.into())?,
     }
-    stream(socket, Some(address))
+    socket.set_tcp_nodelay(true)?;
+    Ok(SocketStream::connected(socket, address.to_string()))
 }
 
 fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
@@ -89,11 +90,11 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
     Ok((socket, port))
 }
 
-fn stream(socket: Socket, peer: Option<SocketAddr>) -> io::Result<SocketStream> {
+fn accepted(socket: Socket) -> io::Result<SocketStream> {
     socket.set_tcp_nodelay(true)?;
-    let peer = peer.or(socket.peer_addr()?.as_socket());
+    let peer = socket.peer_addr()?.as_socket();
     let peer = peer.map_or_else(|| "unknown".to_string(), |peer| peer.to_string());
-    Ok(SocketStream::new(socket, peer))
+    Ok(SocketStream::accepted(socket, peer))
 }
 
 #[derive(Debug)]
@@ -104,7 +105,7 @@ struct TcpListener {
 
 impl Listener for TcpListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
-        Ok(Box::new(stream(self.socket.accept(wait)?, None)?))
+        Ok(Box::new(accepted(self.socket.accept(wait)?)?))
     }
 
     fn address(&self) -> &str {

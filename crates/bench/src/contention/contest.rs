@@ -14,6 +14,7 @@ use crate::experiments::{BenchError, Context};
 use crate::load::work;
 use crate::process::{Fault, Peer, PeerError, Place, Role as Part};
 use crate::stats::{Samples, Summary};
+use crate::subjects::Programs;
 
 /// How long a process may take to start and to end, and how much longer than ordered a run may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,6 +101,22 @@ impl Contest {
         let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
         let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
         let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &client)?;
+        client.expect("ready", PATIENCE)?;
+        Ok(Contest { client, server, _socket: socket })
+    }
+
+    /// Starts programs of another kind that obey the same orders. They take care of their priorities themselves.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn of(cx: &Context<'_>, subject: &'static str, programs: Programs) -> Result<Contest, PeerError> {
+        let place = Place { cpu: Some(cx.cpu()), fifo: None };
+        let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &programs.server)?;
+        let address = server.expect("ready", PATIENCE)?;
+        let socket = SocketFile(Some(address.clone().into()));
+        let mut program = programs.client;
+        program.push(address.into());
+        let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &program)?;
         client.expect("ready", PATIENCE)?;
         Ok(Contest { client, server, _socket: socket })
     }

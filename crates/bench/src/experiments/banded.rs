@@ -4,11 +4,12 @@
 
 use isorb_netlab::{Class, Lab, LabError, LinkSpec, Sorting};
 
+use super::banded_rounds::{Rounds, times_alone};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
-use crate::contention::{Contest, Order, Played, Role, Setup};
-use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series, times};
-use crate::stats::{Samples, Summary, median};
+use crate::contention::{Contest, Order, Role, Setup};
+use crate::figure::{Claim, Figure, Outcome, Row, Verdict, series};
+use crate::subjects::futex;
 
 /// The entry of the catalogue.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -28,15 +29,16 @@ const HIGH: i16 = 16_384;
 /// The high client pauses, so that the low ones get the processor at all. No multiple of the kernel's ticks (250 a second, mostly): where it was
 /// one, every fourth call met a tick or none did, as the start had it.
 const HZ: u32 = 930;
-/// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of microseconds about once a second: of rounds of a
-/// second most would hold a stall, and the figures would be the host's.
-const BLOCK: usize = 20;
 /// Octets.
 pub(super) const SIZES: [u32; 6] = [0, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10];
 const QUICK_SIZES: [u32; 3] = [0, 4 << 10, 32 << 10];
+/// From here on, few calls over the link fit into a second.
+const SLOW: u32 = 16 << 10;
 /// The high client beside the low ones, and by itself.
 pub(super) const BESIDE: &str = "high";
 pub(super) const ALONE: &str = "alone";
+/// The spread beside them as a multiple of that by itself.
+pub(super) const TIMES: &str = "times-alone";
 const LINK_KBIT: u32 = 100_000;
 /// Places in a queue of the link: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
@@ -62,6 +64,8 @@ enum Between {
     Link,
     /// A link that sends the high client's packets first.
     SortedLink,
+    /// Memory that both map, and no ORB.
+    Bare,
 }
 
 const fn subject(name: &'static str, transport: &'static str, banded: bool, between: Between) -> Subject {
@@ -79,6 +83,8 @@ pub(super) const SUBJECTS: [Subject; 9] = [
     subject("segment-banded", "segment", true, Between::Nothing),
     subject("segment-shared", "segment", false, Between::Nothing),
 ];
+/// Threads that sleep on a word of mapped memory beside the octets, and do nothing else: what the machine makes of segments.
+pub(super) const BARE: Subject = subject("bare", "none", true, Between::Bare);
 /// The networks, as sentences name them, with their subjects in bands and on one connection. The first needs two hosts.
 const NETWORKS: [(&str, &str, &str); 4] = [
     ("the link", LINK_BANDED, "link-shared"),
@@ -90,7 +96,7 @@ pub(super) const LINK_BANDED: &str = "link-banded";
 pub(super) const LINK_SORTED: &str = "link-sorted";
 
 fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
-    let (rows, mut notes) = measure(cx, NAME, |_| 0)?;
+    let (rows, mut notes) = measure(cx, NAME, &SUBJECTS, |_| 0)?;
     notes.push(format!(
         "The high client calls {HZ} times a second, over the link as often as it can; six low ones of the ordinary class call without a \
          pause and without arguments."
@@ -103,23 +109,27 @@ fn run(cx: &mut Context<'_>) -> Result<Outcome, BenchError> {
 pub(super) const OF_CONTROL: &str = "In bands each client's connection is served by the lane of its priority. Without them all clients share one connection: over TCP a \
      pool of as many threads serves it, otherwise one thread of the ordinary class; either runs a request at its client's priority once \
      it has read it. 'jitter' is the standard deviation of a block of 20 calls, 'spread' its longest less its shortest call; both are \
-     medians over the blocks of all rounds, which alternate, so that stalls of the machine decide only where they hit every other block. 'max_minus_min_ns' leaves nothing out.";
+     medians over the blocks of all rounds, which alternate, so that stalls of the machine decide only where they hit every other block. 'max_minus_min_ns' leaves nothing out. \
+     'times' is the spread beside the low clients over that without them, 'times_low' and 'times_high' the ends of its interval: in 95 of 100 \
+     sets of as many rounds, drawn from those there were with replacement, it lies within. Below 1 it says that other programs used the processor where the low \
+     clients did not keep it from them.";
 
 /// Every subject at every size of the high client's requests, in rounds that alternate; `low` says the size of the low ones' at that.
 /// Those in bands also without the low clients. And what a reader must know.
 pub(super) fn measure(
     cx: &mut Context<'_>,
     name: &'static str,
+    subjects: &[Subject],
     low: impl Fn(u32) -> u32,
 ) -> Result<(Vec<Row>, Vec<String>), BenchError> {
     let sizes: &[u32] = cx.pick(&QUICK_SIZES, &SIZES);
-    let rounds = cx.pick(4, 10);
+    let rounds = cx.pick(8, 20);
     let mut notes = Vec::new();
     let labs = labs(&mut notes)?;
-    let there = SUBJECTS.iter().filter(|subject| labs.is_some() || subject.between == Between::Nothing);
-    let contests: Result<Vec<_>, BenchError> =
-        there.map(|subject| Ok((subject, subject.start(cx, labs.as_ref())?))).collect();
-    let mut contests = contests?;
+    let mut contests = Vec::new();
+    for subject in subjects.iter().filter(|subject| labs.is_some() || !subject.over_link()) {
+        contests.extend(subject.start(cx, labs.as_ref(), &mut notes)?.map(|contest| (subject, contest)));
+    }
     let mut rows = Vec::new();
     for &size in sizes {
         let role = |hz, payload, priority| Role {
@@ -134,9 +144,10 @@ pub(super) fn measure(
         let lows = LOW.map(|priority| role(0, low(size), priority));
         let mut taken: Vec<[Rounds; 2]> = contests.iter().map(|_| Default::default()).collect();
         for round in 1..=rounds {
-            for ((subject, contest), [beside, alone]) in contests.iter_mut().zip(&mut taken) {
+            let turns = contests.iter_mut().zip(&mut taken).filter(|((subject, _), _)| subject.takes(round));
+            for ((subject, contest), [beside, alone]) in turns {
                 cx.step(format!("{name}: {}, {size} B, round {round}", subject.name));
-                let ms = subject.ms(cx);
+                let ms = subject.ms(cx, size);
                 let roles = [high].into_iter().chain(lows).collect();
                 beside.add(ms, &contest.run(&Order { ms, roles })?);
                 if subject.alone() {
@@ -145,10 +156,13 @@ pub(super) fn measure(
             }
         }
         for ((subject, _), [beside, alone]) in contests.iter().zip(taken) {
-            let figures = [(BESIDE, beside, true), (ALONE, alone, subject.alone())];
-            for (figure, rounds, _) in figures.into_iter().filter(|&(.., there)| there) {
-                let values = rounds.values();
+            let mut row = |figure, values| {
                 rows.push(Row { experiment: name, figure, subject: subject.name, x: size.into(), values });
+            };
+            row(BESIDE, beside.values());
+            if subject.alone() {
+                row(ALONE, alone.values());
+                row(TIMES, times_alone(&beside, &alone).values());
             }
         }
     }
@@ -168,8 +182,7 @@ fn labs(notes: &mut Vec<String>) -> Result<Option<Labs>, LabError> {
     let build = |sorting| Lab::build(&LinkSpec { rate_kbit: LINK_KBIT, sorting });
     let one_queue = match build(Sorting::OneQueue { packets: QUEUE }) {
         Err(error) if error.is_of_the_machine() => {
-            let missing: Vec<_> =
-                SUBJECTS.iter().filter(|s| s.between != Between::Nothing).map(|s| s.name).collect();
+            let missing: Vec<_> = SUBJECTS.iter().filter(|s| s.over_link()).map(|s| s.name).collect();
             notes.push(format!(
                 "{}: skipped, no network lab: {error}. Nothing is said of the paper's Ethernet.",
                 missing.join(", ")
@@ -184,10 +197,24 @@ fn labs(notes: &mut Vec<String>) -> Result<Option<Labs>, LabError> {
 }
 
 impl Subject {
-    /// Server and client.
-    fn start(&self, cx: &Context<'_>, labs: Option<&Labs>) -> Result<Contest, BenchError> {
+    /// Server and client; where the machine cannot have them, none and a note that says why.
+    fn start(
+        &self,
+        cx: &Context<'_>,
+        labs: Option<&Labs>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Contest>, BenchError> {
+        if self.between == Between::Bare {
+            return match futex::bands(cx.fifo, LOW.len()) {
+                Ok(programs) => Ok(Some(Contest::of(cx, self.name, programs)?)),
+                Err(missing) => {
+                    notes.push(format!("{}: skipped, {missing}", self.name));
+                    Ok(None)
+                }
+            };
+        }
         let lab = labs.and_then(|labs| match self.between {
-            Between::Nothing => None,
+            Between::Nothing | Between::Bare => None,
             Between::Link => Some(&labs.one_queue),
             Between::SortedLink => Some(&labs.sorted),
         });
@@ -203,7 +230,11 @@ impl Subject {
             ..Setup::lanes(&lanes)
         };
         let host = lab.map_or(setup.host.clone(), |lab| lab.left().address().to_string());
-        Ok(Contest::start(cx, self.name, &Setup { host, ..setup }, lab)?)
+        Ok(Some(Contest::start(cx, self.name, &Setup { host, ..setup }, lab)?))
+    }
+
+    fn over_link(&self) -> bool {
+        matches!(self.between, Between::Link | Between::SortedLink)
     }
 
     /// Is the high client measured by itself as well?
@@ -211,48 +242,19 @@ impl Subject {
         self.banded && self.between != Between::SortedLink
     }
 
+    /// Is the subject one of those that a round measures? Each round has those whose spread is compared with that without low clients:
+    /// the more and the shorter rounds, the more alike is what the machine does besides to either. The others are in every other one.
+    fn takes(&self, round: u32) -> bool {
+        self.alone() && !self.over_link() || round % 2 == 1
+    }
+
     /// How long a round takes. A call with 32 KiB each way takes 5 ms of the link.
-    fn ms(&self, cx: &Context<'_>) -> u32 {
-        if self.between == Between::Nothing { cx.ms(200, 600) } else { cx.ms(600, 1_200) }
-    }
-}
-
-/// What the rounds of one subject at one size came to.
-#[derive(Default)]
-struct Rounds {
-    /// Of the high client, in their order.
-    latencies: Vec<u64>,
-    low_calls: u64,
-    ms: u32,
-}
-
-impl Rounds {
-    /// A round of so many milliseconds. The high client is the first of those who played.
-    fn add(&mut self, ms: u32, played: &[Played]) {
-        let [high, lows @ ..] = played else { return };
-        self.ms += ms;
-        self.latencies.extend(&high.latencies);
-        self.low_calls += lows.iter().map(|low| low.calls).sum::<u64>();
-    }
-
-    fn values(self) -> Vec<(&'static str, f64)> {
-        let summary = |latencies: &[u64]| {
-            let mut samples = Samples::default();
-            samples.extend(latencies.iter().copied());
-            samples.summary()
-        };
-        // Calls that fill no block count among the samples only.
-        let blocks: Vec<_> = self.latencies.chunks_exact(BLOCK).map(summary).collect();
-        let of_blocks = |value: fn(&Summary) -> u64| {
-            let each: Vec<u64> = blocks.iter().map(value).collect();
-            median(&each).map_or(f64::NAN, |ns| ns as f64)
-        };
-        let mut values = times(&summary(&self.latencies));
-        values.push(("jitter_ns", of_blocks(|block| block.stddev_ns.round() as u64)));
-        values.push(("spread_ns", of_blocks(|block| block.max_ns - block.min_ns)));
-        let seconds = f64::from(self.ms.max(1)) / 1000.0;
-        values.push(("low_calls_per_s", (self.low_calls as f64 / seconds).round()));
-        values
+    fn ms(&self, cx: &Context<'_>, size: u32) -> u32 {
+        match (self.over_link(), size < SLOW) {
+            (false, _) => cx.ms(100, 300),
+            (true, true) => cx.ms(300, 900),
+            (true, false) => cx.ms(600, 1_200),
+        }
     }
 }
 
@@ -269,6 +271,10 @@ pub(super) fn figures() -> Vec<Figure> {
             "microseconds, longest less shortest",
             &["spread_ns"][..],
         ),
+        Figure {
+            divide: 1.0,
+            ..figure(TIMES, "Its spread beside them", "times that without them", &["times"][..])
+        },
     ]
 }
 
@@ -366,38 +372,5 @@ mod tests {
             "the link is as fast as segments"
         );
         assert!(!Verdict::new(NAME, PAPER, judge(&[])).shape_holds);
-    }
-
-    /// Three rounds of two blocks each, with stalls in as many blocks as said.
-    fn rounds(stalled: usize) -> Vec<(&'static str, f64)> {
-        let mut rounds = Rounds::default();
-        for round in 0..3 {
-            let mut latencies: Vec<u64> = (0..2 * BLOCK as u64).map(|i| 10 + i % 20).collect();
-            for block in (0..2).filter(|block| round * 2 + block < stalled) {
-                latencies[block * BLOCK + 7] = 1_000_010;
-            }
-            // What is too little for a block in the end: not taken for one without jitter.
-            if round == 2 {
-                latencies.extend([10; 3]);
-            }
-            let n = latencies.len() as u64;
-            let high = Played { calls: n, due: n, in_time: n, latencies, parts: vec![] };
-            let low = Played { calls: 500, due: 500, in_time: 500, latencies: vec![], parts: vec![] };
-            rounds.add(1000, &[high, low]);
-        }
-        rounds.values()
-    }
-
-    #[test]
-    fn a_spread_is_the_median_of_those_of_the_blocks() {
-        let of = |stalled: usize, name: &str| {
-            rounds(stalled).into_iter().find(|(n, _)| *n == name).map_or(f64::NAN, |v| v.1)
-        };
-        assert_eq!((of(0, "spread_ns"), of(0, "low_calls_per_s"), of(0, "n")), (19.0, 500.0, 123.0));
-        // A stall now and then does not decide, but is told; stalls all the time do.
-        assert_eq!((of(2, "spread_ns"), of(2, "jitter_ns")), (19.0, of(0, "jitter_ns")));
-        assert_eq!(of(2, "max_minus_min_ns"), 1_000_000.0);
-        assert_eq!(of(5, "spread_ns"), 1_000_000.0);
-        assert!(of(5, "jitter_ns") > 1000.0 * of(0, "jitter_ns"));
     }
 }

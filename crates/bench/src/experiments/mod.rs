@@ -2,6 +2,7 @@
 
 mod banded;
 mod banded_load;
+mod banded_rounds;
 pub mod catalogue;
 mod clients;
 mod context;

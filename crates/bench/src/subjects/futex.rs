@@ -1,31 +1,56 @@
-//! A bare hand-over between two processes that sleep: the program of `peers/futex`.
+//! Bare hand-overs between two processes that sleep: the programs of `peers/futex`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::build::{cached, installed, step};
 use super::{Missing, Programs};
 
-const SOURCES: [(&str, &str); 1] = [("peer.cc", include_str!("../../peers/futex/peer.cc"))];
+type Built = OnceLock<Result<PathBuf, Missing>>;
+const PEER: [(&str, &str); 1] = [("peer.cc", include_str!("../../peers/futex/peer.cc"))];
+const BANDS: [(&str, &str); 1] = [("bands.cc", include_str!("../../peers/futex/bands.cc"))];
 
-/// The programs, built unless they are in the cache.
+/// A word there and back. Built unless they are in the cache.
 ///
 /// # Errors
 /// [`Missing`].
 pub fn programs() -> Result<Programs, Missing> {
-    static BUILT: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();
-    let peer = BUILT.get_or_init(build).clone()?.join("peer");
-    let with = |word: &str| vec![peer.clone().into_os_string(), word.into()];
-    Ok(Programs { server: with("server"), client: with("client") })
+    static BUILT: Built = OnceLock::new();
+    Ok(pair(&BUILT.get_or_init(|| build("futex", &PEER)).clone()?, &[], &[]))
 }
 
-fn build() -> Result<PathBuf, Missing> {
+/// Octets there and back, of one client at the native priority `fifo` (`None` is an ordinary thread) and `lows` ordinary ones, each with a
+/// thread of the server of its own. They obey the orders of a [contest](crate::contention). Built as those of [`programs`].
+///
+/// # Errors
+/// [`Missing`].
+pub fn bands(fifo: Option<u8>, lows: usize) -> Result<Programs, Missing> {
+    static BUILT: Built = OnceLock::new();
+    let built = BUILT.get_or_init(|| build("bands", &BANDS)).clone()?;
+    let fifo = fifo.unwrap_or(0).to_string();
+    Ok(pair(&built, &[&fifo, &lows.to_string()], &[&fifo]))
+}
+
+fn pair(program: &PathBuf, server: &[&str], client: &[&str]) -> Programs {
+    let with = |part: &str, more: &[&str]| {
+        let mut words: Vec<OsString> = vec![program.into(), part.into()];
+        words.extend(more.iter().map(Into::into));
+        words
+    };
+    Programs { server: with("server", server), client: with("client", client) }
+}
+
+/// The program of a source.
+fn build(name: &str, sources: &[(&str, &str); 1]) -> Result<PathBuf, Missing> {
     if !installed("g++") {
         return Err(Missing::NotInstalled("g++"));
     }
-    let arguments = ["-std=c++14", "-O2", "-DNDEBUG", "-Wall", "-o", "peer", "peer.cc", "-lpthread"];
-    cached("futex", &SOURCES, "", |folder| step(folder, "g++", &arguments)).map_err(|error| {
-        eprintln!("futex: {error}");
+    let [(source, _)] = *sources;
+    let arguments = ["-std=c++14", "-O2", "-DNDEBUG", "-Wall", "-o", "peer", source, "-lpthread"];
+    let folder = cached(name, sources, "", |folder| step(folder, "g++", &arguments)).map_err(|error| {
+        eprintln!("{name}: {error}");
         Missing::NotBuilt
-    })
+    })?;
+    Ok(folder.join("peer"))
 }

@@ -8,9 +8,11 @@ use crate::memory::{Segment, State as AreaState};
 use crate::passing::{self, Kind, Message};
 use crate::steps::{Step, step};
 use isorb::Orb;
+use isorb_rt::Errno;
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +24,7 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Of so many pauses one brings an offer.
-const OFFERS: u64 = 10;
+const OFFERS: usize = 10;
 
 pub(super) struct Session {
     orb: Orb,
@@ -43,6 +45,10 @@ struct State {
     readers: HashMap<String, Weak<Attachment>>,
     /// A writer whose area was offered to the server once more: who refused it before may have room now.
     offered: Option<Weak<Attachment>>,
+    /// Writers whose areas the server does not serve.
+    refused: Vec<Weak<Attachment>>,
+    /// The session in which a thread offers them again; 0 for none.
+    offering: u64,
 }
 
 /// Memory that the server handed over.
@@ -145,7 +151,17 @@ impl Session {
                 self.path.display()
             ))
         })?;
-        match passing::receive(&socket)? {
+        // A server that hangs takes connections still.
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        let greeting = passing::receive(&socket).map_err(|error| match error {
+            Errno::AGAIN => Error::unavailable(format_args!(
+                "the node server at {} did not answer within {PATIENCE:?}; does it hang?",
+                self.path.display()
+            )),
+            other => other.into(),
+        })?;
+        set_socket_timeout(&socket, Timeout::Recv, None)?;
+        match greeting {
             Some(Message { kind: Kind::Hello, number, text, .. }) => {
                 let server = self.orb.resolve::<Lib_CommRef>(&text)?;
                 Ok(Link { socket: Arc::new(socket), number, server })
@@ -154,7 +170,7 @@ impl Session {
         }
     }
 
-    fn arrived(&self, message: Message) {
+    fn arrived(self: &Arc<Self>, message: Message) {
         let number = message.number;
         if message.kind == Kind::Adopted {
             let offered = self.state.lock().offered.take();
@@ -163,10 +179,39 @@ impl Session {
             }
             return;
         }
+        if message.kind == Kind::Withdrawn {
+            return self.withdrawn(&message.text);
+        }
         if let Some(memory) = handed_over(message) {
             self.state.lock().arrived.insert(number, memory);
             self.changed.notify_all(&self.state);
         }
+    }
+
+    /// Another node has an area of this name, which became known only now. Its writer can see that, and it is offered again.
+    fn withdrawn(self: &Arc<Self>, name: &str) {
+        let writers = self.writers_of(name);
+        writers.iter().for_each(|writer| writer.is_writer_of(0, None));
+        let mut state = self.state.lock();
+        let is_other = |known: &Weak<Attachment>| {
+            known.strong_count() > 0 && !writers.iter().any(|writer| Arc::as_ptr(writer) == known.as_ptr())
+        };
+        state.refused.retain(is_other);
+        state.refused.extend(writers.iter().map(Arc::downgrade));
+        // While the areas are being handed back there is no link yet, and then all of them are looked at.
+        let Some(link) = state.link.clone().filter(|link| link.number != state.offering) else { return };
+        state.offering = link.number;
+        drop(state);
+        // Without a thread it is offered when there is another server.
+        let _ = self.go_on_asking(&link, Vec::new());
+    }
+
+    fn writers_of(&self, name: &str) -> Vec<Arc<Attachment>> {
+        let all: Vec<Arc<Attachment>> =
+            self.state.lock().attachments.iter().filter_map(Weak::upgrade).collect();
+        let is_one =
+            |other: &Arc<Attachment>| other.name == name && matches!(other.role, Role::Writer { .. });
+        all.into_iter().filter(is_one).collect()
     }
 
     fn lost(&self) {
@@ -201,21 +246,50 @@ impl Session {
         }
         let readers: Vec<Weak<Attachment>> = readers.into_iter().map(Arc::downgrade).collect();
         let refused = attachments.iter().filter(|attachment| attachment.is_refused());
-        let refused: Vec<Weak<Attachment>> = refused.map(Arc::downgrade).collect();
-        self.state.lock().link = Some(link.clone());
+        {
+            let mut state = self.state.lock();
+            state.refused = refused.map(Arc::downgrade).collect();
+            state.offering = link.number;
+            state.link = Some(link.clone());
+        }
         self.changed.notify_all(&self.state);
         step(Step::Resumed);
+        self.go_on_asking(link, readers)
+    }
+
+    /// Apart, because a call to a node that hangs takes its time.
+    fn go_on_asking(self: &Arc<Self>, link: &Link, readers: Vec<Weak<Attachment>>) -> Result<(), Error> {
         let (session, link) = (Arc::downgrade(self), link.clone());
-        // Apart, because a call to a node that hangs takes its time.
         std::thread::Builder::new()
             .name("crm-reattach".into())
-            .spawn(move || reattach_all(&session, &link, readers, refused))?;
+            .spawn(move || reattach_all(&session, &link, readers))?;
         Ok(())
+    }
+
+    /// Writers whose areas the server does not serve, and how many it was looked for among.
+    fn refused(&self) -> (Vec<Arc<Attachment>>, usize) {
+        let all = self.state.lock().refused.clone();
+        let refused = all.iter().filter_map(Weak::upgrade).filter(|writer| writer.is_refused());
+        (refused.collect(), all.len())
+    }
+
+    /// Nothing is to be offered any more, unless more came than were looked at: whoever comes later finds a thread of its own.
+    fn ends_offering(&self, link: &Link, looked_at: usize) -> bool {
+        let mut state = self.state.lock();
+        if state.offering != link.number {
+            return true;
+        }
+        let ends = state.refused.len() == looked_at;
+        if ends {
+            state.refused.clear();
+            state.offering = 0;
+        }
+        ends
     }
 
     /// Gives the writer's new ticket and bell; 0 for none.
     fn hand_back(
-        &self,
+        self: &Arc<Self>,
         link: &Link,
         name: &str,
         (number, size): (u64, u32),
@@ -270,7 +344,11 @@ impl Session {
     }
 
     /// Receives until a message is the one; others are kept for who waits for them.
-    fn await_message(&self, link: &Link, wanted: impl Fn(&Message) -> bool) -> Result<Message, Error> {
+    fn await_message(
+        self: &Arc<Self>,
+        link: &Link,
+        wanted: impl Fn(&Message) -> bool,
+    ) -> Result<Message, Error> {
         loop {
             match passing::receive(&*link.socket)? {
                 Some(message) if wanted(&message) => return Ok(message),
@@ -287,30 +365,22 @@ fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) ->
 
 /// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later. And
 /// offers once a second what the server refused to take back.
-fn reattach_all(
-    session: &Weak<Session>,
-    link: &Link,
-    mut readers: Vec<Weak<Attachment>>,
-    mut refused: Vec<Weak<Attachment>>,
-) {
-    for round in 0_u64.. {
+fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
+    for round in 0_usize.. {
         let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
         readers.retain(|reader| {
             let Some(attachment) = reader.upgrade() else { return false };
             session.is_current(link) && session.reattach(link, &attachment).is_err()
         });
-        refused.retain(|writer| writer.upgrade().is_some_and(|writer| writer.is_refused()));
+        let (refused, looked_at) = session.refused();
         if round % OFFERS == 0 && !refused.is_empty() {
-            // The first of them goes to the end, so that none keeps the others waiting.
-            refused.rotate_left(1);
-            if let Some(writer) = refused.last().and_then(Weak::upgrade) {
-                let _ = session.offer_again(link, &writer);
-            }
+            // Another one each time, so that none keeps the others waiting.
+            let _ = session.offer_again(link, &refused[round / OFFERS % refused.len()]);
         }
-        if readers.is_empty() && refused.is_empty() {
+        if readers.is_empty() && refused.is_empty() && session.ends_offering(link, looked_at) {
             return;
         }
-        drop(session);
+        drop((refused, session));
         std::thread::sleep(PAUSE);
     }
 }

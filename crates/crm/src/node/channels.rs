@@ -1,7 +1,7 @@
 //! The writer's end of channels between nodes: agents that push.
 
 use super::Shared;
-use super::orb_path::OrbPush;
+use super::orb_path::{OrbPush, Place};
 use super::replicas::address;
 use super::setup::largest;
 use super::tables::{Agent, Channel as Outgoing, Destination};
@@ -118,7 +118,7 @@ impl Shared {
             self.end(channel);
             return Err(error);
         }
-        let handle = tables.number();
+        let handle = tables.handle();
         tables.channels.insert(handle, channel);
         Ok(handle)
     }
@@ -159,8 +159,9 @@ impl Shared {
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or_else(|| Error::unavailable("the reader's node gave no reference"))?;
         let limit = self.config.limits.orb_channels;
-        if self.orb_channels.fetch_add(1, Ordering::Relaxed) >= limit {
-            self.orb_channels.fetch_sub(1, Ordering::Relaxed);
+        // Of a channel that was closed, too, until its thread has come back from its last call.
+        let place = Place::take(&self.orb_channels);
+        if place.number() > limit {
             return Err(Error::wrong_size("the number of channels on the ORB's path", limit + 1, limit));
         }
         let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
@@ -180,10 +181,9 @@ impl Shared {
             oneway: qos.through == Path::PathOneway,
             stop: stop.clone(),
             running: running.clone(),
+            _place: place,
         };
-        push.start().inspect_err(|_| {
-            self.orb_channels.fetch_sub(1, Ordering::Relaxed);
-        })?;
+        push.start()?;
         Ok(Agent::Orb { stop, running })
     }
 
@@ -257,7 +257,6 @@ impl Shared {
             }
             Agent::Orb { stop, .. } => {
                 stop.store(true, Ordering::Release);
-                self.orb_channels.fetch_sub(1, Ordering::Relaxed);
                 0
             }
         };

@@ -41,7 +41,7 @@ impl Shared {
             channel.to.node != node
                 || !matches!(channel.agent, Agent::Member { group: other } if other == group)
         });
-        let which = tables.number();
+        let which = tables.handle();
         let member = Outgoing {
             area: name.into(),
             to: Destination { node: node.into(), port: to.port(), datagrams: true, channel: channel.id },

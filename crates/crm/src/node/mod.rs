@@ -11,6 +11,7 @@
 //! Set-up runs on the ORB's threads and may wait for other nodes; values run on the dispatching threads, which wait for nobody. A value
 //! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
 
+mod adopt;
 mod bells;
 mod channels;
 mod dead;
@@ -29,6 +30,7 @@ mod sessions;
 mod setup;
 mod status;
 mod tables;
+mod told;
 mod ways;
 
 pub(crate) use channels::interval;
@@ -40,7 +42,7 @@ pub use status::{AreaStatus, NodeStatus, PushStatus, ReplicaStatus, ValueStatus}
 
 use crate::Error;
 use crate::admission::{NodeAdmission, NodeConfig, link_rate};
-use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef, Node};
+use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef};
 use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
 use isorb::{Kind, Orb, Policies, Reference};
@@ -159,6 +161,9 @@ impl ServerConfig {
 /// Whoever wants to hear later than this of a node's death does not want to hear of it.
 const LONGEST_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Nodes of which is known which way answered last, though nothing leads to them at the moment.
+const REMEMBERED: usize = 64;
+
 /// Where libraries look for their node's server: `ISORB_CRM_SOCKET`, or a file in the user's run-time folder.
 pub fn default_socket() -> PathBuf {
     if let Some(path) = std::env::var_os("ISORB_CRM_SOCKET") {
@@ -190,7 +195,8 @@ pub(crate) struct Shared {
     /// Which address of each node answered last.
     best: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
     orb_replicas: orb_path::Replicas,
-    orb_channels: AtomicUsize,
+    /// Threads on the ORB's paths.
+    orb_channels: Arc<AtomicUsize>,
     incarnation: u64,
     me: OnceLock<CRM_CommRef>,
     lib_comm: OnceLock<String>,
@@ -229,7 +235,7 @@ impl NodeServer {
             coordinator: coordinator.map(|glob| Ways::of(&glob, config.answer, Arc::default())),
             best: PiMutex::new(HashMap::new()),
             orb_replicas: orb_path::Replicas::default(),
-            orb_channels: AtomicUsize::new(0),
+            orb_channels: Arc::default(),
             incarnation: secret(),
             me: OnceLock::new(),
             lib_comm: OnceLock::new(),
@@ -254,7 +260,10 @@ impl NodeServer {
         }
         let threads = &mut server.threads;
         let sessions = shared.clone();
-        threads.push(named("crm-sessions", move || sessions.serve_sessions(listener))?);
+        let (handed, queue) = adopt::queue(shared.config.limits.sessions);
+        threads.push(named("crm-sessions", move || sessions.serve_sessions(listener, handed))?);
+        let adopting = shared.clone();
+        threads.push(named("crm-adopt", move || adopting.take_back(&queue))?);
         let watch = shared.clone();
         threads.push(named("crm-watch", move || watch.keep_watch())?);
         let reopen = shared.clone();
@@ -317,7 +326,14 @@ impl Shared {
 
     /// A node's server by each of its addresses.
     fn ways(&self, node: &str, server: &CRM_CommRef) -> Ways<CRM_CommRef> {
-        let best = self.best.lock().entry(node.to_owned()).or_default().clone();
+        let best = {
+            let mut known = self.best.lock();
+            if known.len() >= REMEMBERED && !known.contains_key(node) {
+                // Names are whatever peers say. Those to which nothing leads any more are forgotten.
+                known.retain(|_, best| Arc::strong_count(best) > 1);
+            }
+            known.entry(node.to_owned()).or_default().clone()
+        };
         Ways::of(server, self.config.answer, best)
     }
 
@@ -333,15 +349,6 @@ impl Shared {
 
     fn held(&self) -> Vec<Area> {
         self.tables.lock().areas.values().map(|entry| entry.what.clone()).collect()
-    }
-
-    /// Tells the coordinator who we are and what we hold.
-    fn register(&self) -> Result<(), Error> {
-        let (Some(coordinator), Some(me)) = (&self.coordinator, self.me.get()) else { return Ok(()) };
-        let node =
-            Node { name: self.config.name.clone(), incarnation: self.incarnation, server: Some(me.clone()) };
-        let held = self.held();
-        coordinator.call(|glob| glob.register_node(&node, &held)).map(drop)
     }
 
     /// Twice a second: has a silent node come back? Every other second: do the nodes live that are pushed to? In a thread of its own, because calls to nodes that are gone take their time.
@@ -372,23 +379,6 @@ impl Shared {
                 continue;
             }
             self.look_for_dead_writers();
-        }
-    }
-
-    /// Once a second: does the coordinator know us?
-    fn keep_known(&self) {
-        let mut round = 0_u32;
-        while !self.stop.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_millis(50));
-            round = round.wrapping_add(1);
-            if round.is_multiple_of(20)
-                && let Some(coordinator) = &self.coordinator
-                && let Err(error) = coordinator.call(|glob| glob.alive(&self.config.name, self.incarnation))
-                && matches!(error, Error::UnknownNode(_))
-            {
-                // Who is not heard now is heard a second later.
-                let _ = self.register();
-            }
         }
     }
 }

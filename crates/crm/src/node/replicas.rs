@@ -72,7 +72,8 @@ impl Shared {
         let grant = self.admit(name, &channel, &asked, first.writer, false)?;
         let writer = segment.writer().map_err(Error::unavailable);
         let opened = writer.and_then(|target| {
-            let fresh_ns = (qos.deadline > 0).then(|| qos.deadline + interval(&qos, first.writer.period));
+            let interval = interval(&qos, first.writer.period);
+            let fresh_ns = (qos.deadline > 0).then(|| qos.deadline.saturating_add(interval));
             let deadline_ns = grant.map(|grant| grant.guarantee.deadline_ns);
             let shown =
                 before.filter(|before| before.identity == first.identity).and_then(|_| latest(&segment));

@@ -58,7 +58,7 @@ fn replica(status: ReplicaStatus) -> ReplicaReport {
         readers: count(readers),
         guaranteed,
         deadline: deadline_ns,
-        lost: counted(|counts| counts.counters.lost),
+        lost: counted(|counts| counts.counters.not_complete()),
         stale: counted(|counts| counts.stale),
         silent: counted(|counts| counts.silent),
         worst_age: counted(|counts| counts.worst_age_ns),

@@ -1,27 +1,26 @@
 //! Sessions: one local socket a process. Its end is the end of what the process had.
 
 use super::Shared;
-use super::bells::Bell;
-use super::setup::geometry_of;
-use super::tables::{AreaEntry, Session, Ticket, What};
-use crate::idl::{Area, WriterQoS};
-use crate::memory::{Segment, State};
-use crate::passing::{self, Kind, Message, ONLY_READ};
+use super::adopt::HandBack;
+use super::tables::{Session, Ticket, What};
+use crate::memory::State;
+use crate::passing::{self, Kind};
 use crate::steps::{Step, step};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::time::Deadline;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::net::{UCred, sockopt::socket_peercred};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 
 /// The listener's token; sessions are numbered from 1.
 const LISTENER: u64 = 0;
 
 impl Shared {
-    /// Serves sessions until the server stops.
-    pub fn serve_sessions(self: Arc<Self>, listener: OwnedFd) {
+    /// Serves sessions until the server stops. Calls nobody: whoever hangs delays neither the news of a process's end nor a newcomer.
+    pub(super) fn serve_sessions(self: Arc<Self>, listener: OwnedFd, queue: SyncSender<HandBack>) {
         if self.poller.add(&listener, LISTENER, Interest::READ, Trigger::Level).is_err() {
             return;
         }
@@ -35,7 +34,7 @@ impl Shared {
                         // Who gives up at once, or is not allowed, is no reason to end.
                         let _ = passing::accept(&listener).and_then(|socket| self.welcome(socket));
                     }
-                    session => self.heard(session),
+                    session => self.heard(session, &queue),
                 }
             }
         }
@@ -53,7 +52,7 @@ impl Shared {
                 return Err(Errno::MFILE);
             }
             let number = tables.session_number();
-            tables.sessions.insert(number, Session { socket: socket.clone(), process });
+            tables.sessions.insert(number, Session { socket: socket.clone(), process, hands_back: false });
             number
         };
         let greet = || {
@@ -69,19 +68,13 @@ impl Shared {
         greeted
     }
 
-    fn heard(self: &Arc<Self>, session: u64) {
+    fn heard(self: &Arc<Self>, session: u64, queue: &SyncSender<HandBack>) {
         let Some(socket) = self.tables.lock().sessions.get(&session).map(|session| session.socket.clone())
         else {
             return;
         };
         match passing::receive(&*socket) {
-            Ok(Some(message)) if message.kind == Kind::HandBack => {
-                let is_writer = message.number != ONLY_READ;
-                let (ticket, bell) = self.adopt(session, message).unzip();
-                self.tables.lock().refused_back += u64::from(is_writer && ticket.is_none());
-                let bell = bell.as_ref().map(AsFd::as_fd);
-                let _ = passing::send(&*socket, Kind::Adopted, ticket.unwrap_or(0), "", bell.as_slice());
-            }
+            Ok(Some(message)) if message.kind == Kind::HandBack => self.handed_back(session, message, queue),
             // Anything else is the end: of the process, or of our patience with it.
             _ => {
                 let _ = self.poller.delete(&*socket);
@@ -112,89 +105,6 @@ impl Shared {
             let tell = move || replicas.into_iter().for_each(|(number, ticket)| shared.ended(number, ticket));
             let _ = super::named("crm-farewell", tell);
         }
-    }
-
-    /// Takes an area back that a server before us made. Gives the writer's new ticket and bell; none to those who only read.
-    fn adopt(&self, session: u64, message: Message) -> Option<(u64, Bell)> {
-        step(Step::AdoptBegun);
-        let mut segment = Segment::attach(message.descriptor?).ok()?;
-        // A reader's descriptor is for reading; this process is of the same user and may open the file anew.
-        if !segment.is_writable() {
-            segment = segment.for_writing().ok()?;
-        }
-        // One that was destroyed, or has become another, does not come back.
-        if segment.state()?.is_final() {
-            return None;
-        }
-        let geometry = segment.geometry();
-        let (size, name) = message.text.split_once(' ')?;
-        let size = size.parse().ok()?;
-        let what = Area {
-            name: name.into(),
-            size: u32::try_from(geometry.size()).ok()?,
-            histories: geometry.histories() as u32,
-        };
-        geometry_of(&what).ok()?;
-        let known = {
-            let tables = self.tables.lock();
-            let limits = &self.config.limits;
-            let fits = tables.areas.len() < limits.areas
-                && tables.bytes + geometry.total_bytes() <= limits.bytes
-                && tables.handed_back_by(session) < limits.handed_back;
-            match tables.areas.get(&what.name) {
-                Some(entry) if entry.segment.same_file(&segment) => true,
-                Some(_) => return None,
-                None if fits && !tables.making.contains_key(&what.name) => false,
-                None => return None,
-            }
-        };
-        if !known && let Some(coordinator) = &self.coordinator {
-            // If the coordinator does not answer, it hears of the area with the node's next registration.
-            if let Err(error) = coordinator.call(|glob| glob.register_area(&self.config.name, &what))
-                && matches!(error, crate::Error::AreaExists(_))
-            {
-                return None;
-            }
-        }
-        step(Step::AdoptRegistered);
-        let mut tables = self.tables.lock();
-        let ticket = tables.number();
-        let bell = Bell::new(tables.number()).ok()?;
-        let name = what.name.clone();
-        // Another may have made one of this name meanwhile.
-        let is_same = tables.areas.get(&name).map(|entry| entry.segment.same_file(&segment));
-        match is_same {
-            Some(true) => {}
-            None if !tables.making.contains_key(&name) => {
-                tables.bytes += geometry.total_bytes();
-                // The pushes for which its writer rang ended with that server.
-                let _ = segment.set_bell(false);
-            }
-            Some(false) | None => return None,
-        }
-        let adopted_from = tables.sessions.get(&session).map(|session| session.process);
-        let entry = tables.areas.entry(name.clone()).or_insert(AreaEntry {
-            what,
-            segment,
-            writer: None,
-            promised: WriterQoS::default(),
-            adopted_from,
-        });
-        if message.number == ONLY_READ {
-            return None;
-        }
-        if entry.writer.is_some() {
-            return None;
-        }
-        entry.writer = Some(ticket);
-        entry.promised = WriterQoS { period: message.number, size };
-        let _ = entry.segment.set_period(message.number);
-        let what = What::Writer(bell.clone());
-        tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what });
-        // Who cannot hear it hears of the values when they are pushed again.
-        let _ = self.move_bells(&tables, &name, &bell);
-        step(Step::Adopted);
-        Some((ticket, bell))
     }
 
     /// Areas that were handed back by readers, and whose writer ended while there was no server to notice it.

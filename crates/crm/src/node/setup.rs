@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::bells::Bell;
-use super::tables::{Agent, AreaEntry, Channel as Outgoing, Replica, Ticket, What};
+use super::tables::{Agent, AreaEntry, Replica, Ticket, What};
 use crate::Error;
 use crate::idl::{Area, Description, ReaderQoS, State as IdlState, Statistics, WriterQoS};
 use crate::memory::{Geometry, Segment, State};
@@ -36,16 +36,21 @@ impl Shared {
             }
             // Whoever asks for the same name while the coordinator takes its time comes too late.
             tables.making.insert(what.name.clone(), what.clone());
+            tables.told.changed();
             tables.bytes = bytes;
         }
         step(Step::CreateAsked);
         let made = self.register_and_make(&what, geometry);
         let mut tables = self.tables.lock();
         tables.making.remove(&what.name);
+        if made.is_err() {
+            tables.told.changed();
+        }
         match made {
             Ok(segment) => {
                 let promised = WriterQoS::default();
-                let entry = AreaEntry { what, segment, writer: None, promised, adopted_from: None };
+                let entry =
+                    AreaEntry { what, segment, writer: None, promised, adopted_from: None, unasked: false };
                 tables.areas.insert(entry.what.name.clone(), entry);
             }
             Err(error) => {
@@ -59,20 +64,26 @@ impl Shared {
 
     fn register_and_make(&self, what: &Area, geometry: Geometry) -> Result<Segment, Error> {
         if let Some(coordinator) = &self.coordinator {
-            coordinator.call(|glob| glob.register_area(&self.config.name, what)).map_err(
-                |error| match self.unanswered("the coordinator", error) {
+            // It may think that we hold an area of this name still.
+            if self.tables.lock().told.owes() {
+                self.register().map_err(|error| self.unanswered("the coordinator", error))?;
+            }
+            coordinator.call(|glob| glob.register_area(&self.config.name, what)).map_err(|error| {
+                if !matches!(error, Error::AreaExists(_)) {
+                    // It may have heard us, though we did not hear it.
+                    self.tables.lock().told.failed();
+                }
+                match self.unanswered("the coordinator", error) {
                     Error::UnknownNode(_) => {
                         Error::unavailable("the coordinator has just been restarted; try again")
                     }
                     other => other,
-                },
-            )?;
+                }
+            })?;
         }
         step(Step::CreateRegistered);
         Segment::create(&what.name, geometry).map_err(|error| {
-            if let Some(coordinator) = &self.coordinator {
-                let _ = coordinator.call(|glob| glob.unregister_area(&self.config.name, &what.name));
-            }
+            self.unregister(&what.name);
             error.into()
         })
     }
@@ -81,14 +92,7 @@ impl Shared {
         let (entry, channels) = {
             let mut tables = self.tables.lock();
             tables.is_session(session)?;
-            let entry = tables.areas.remove(name).ok_or_else(|| Error::unknown_area(name))?;
-            tables.bytes = tables.bytes.saturating_sub(entry.segment.geometry().total_bytes());
-            let of_it: Vec<u64> =
-                tables.channels.iter().filter(|(_, c)| c.area == name).map(|(handle, _)| *handle).collect();
-            let channels: Vec<Outgoing> =
-                of_it.iter().filter_map(|handle| tables.channels.remove(handle)).collect();
-            tables.groups.retain(|group| group.area != name);
-            (entry, channels)
+            tables.take_area(name).ok_or_else(|| Error::unknown_area(name))?
         };
         step(Step::DestroyTaken);
         entry.segment.set_state(State::Destroyed)?;
@@ -97,9 +101,7 @@ impl Shared {
         let told = Duration::from_nanos(self.config.dispatcher.plane.heartbeat_ns * 3 / 2);
         let told = Deadline::after(told);
         self.tables.lock().leaving.extend(channels.into_iter().map(|channel| (told, channel)));
-        if let Some(coordinator) = &self.coordinator {
-            coordinator.call(|glob| glob.unregister_area(&self.config.name, name))?;
-        }
+        self.unregister(name);
         step(Step::DestroyEnded);
         Ok(())
     }
@@ -299,7 +301,7 @@ impl Shared {
             && let Some(stats) = self.receive_stats(replica)
         {
             let c = &stats.counters;
-            statistics.lost = c.lost + c.incomplete;
+            statistics.lost = c.not_complete();
             statistics.recovered = c.recovered;
             statistics.ignored = c.repeated + c.late + c.forged + c.other_epoch + c.malformed;
             statistics.stale = stats.stale;

@@ -2,6 +2,7 @@
 
 use super::bells::Bell;
 use super::rejoin::Trials;
+use super::told::Told;
 use super::ways::Ways;
 use crate::Error;
 use crate::admission::Grant;
@@ -31,6 +32,8 @@ pub(super) struct Tables {
     /// Pushes of areas that were destroyed, until their readers have heard it.
     pub leaving: Vec<(Deadline, Channel)>,
     pub bytes: usize,
+    /// What the coordinator may not know.
+    pub told: Told,
     /// Areas that were not taken back.
     pub refused_back: u64,
     /// Push agents that have ended: their dispatching thread, number and name, for records of them.
@@ -51,6 +54,8 @@ pub(super) struct AreaEntry {
     pub promised: WriterQoS,
     /// A server before us made it, and this process handed it back.
     pub adopted_from: Option<Pid>,
+    /// It was taken back without the coordinator's word: another node may have one of its name.
+    pub unasked: bool,
 }
 
 #[derive(Debug)]
@@ -58,6 +63,8 @@ pub(super) struct Session {
     pub socket: Arc<OwnedFd>,
     /// Whose it is.
     pub process: Pid,
+    /// An area that it hands back is being taken.
+    pub hands_back: bool,
 }
 
 #[derive(Debug)]
@@ -166,9 +173,19 @@ impl Channel {
 }
 
 impl Tables {
-    /// Areas that the process of a session has handed back.
-    pub fn handed_back_by(&self, session: u64) -> usize {
-        let Some(process) = self.sessions.get(&session).map(|session| session.process) else { return 0 };
+    /// An area is here no more; gives it with the pushes of it, which are to be ended.
+    pub fn take_area(&mut self, name: &str) -> Option<(AreaEntry, Vec<Channel>)> {
+        let entry = self.areas.remove(name)?;
+        self.bytes = self.bytes.saturating_sub(entry.segment.geometry().total_bytes());
+        self.told.changed();
+        self.groups.retain(|group| group.area != name);
+        let channels = self.channels.extract_if(|_, channel| channel.area == name);
+        let channels = channels.map(|(_, channel)| channel).collect();
+        Some((entry, channels))
+    }
+
+    /// Areas that a process has handed back.
+    pub fn handed_back_by(&self, process: Pid) -> usize {
         self.areas.values().filter(|entry| entry.adopted_from == Some(process)).count()
     }
 
@@ -222,6 +239,16 @@ impl Tables {
             let number = super::secret();
             if (1..u64::MAX).contains(&number) && !self.sessions.contains_key(&number) {
                 return number;
+            }
+        }
+    }
+
+    /// A handle for a channel that nobody can guess: who knows it may stop and close the channel.
+    pub fn handle(&self) -> u64 {
+        loop {
+            let handle = super::secret();
+            if handle != 0 && !self.channels.contains_key(&handle) {
+                return handle;
             }
         }
     }

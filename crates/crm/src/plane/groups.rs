@@ -48,7 +48,7 @@ impl Plane {
         }
     }
 
-    /// A receiver says on which path it wants to be sent to. Counted as a stray if it is none of ours.
+    /// A receiver says on which path it wants to be sent to. Counted as a stray if it is none of ours, or was said before another one.
     pub(super) fn chosen(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> bool {
         let Some(&index) = self.doubled.get(&(datagram.channel, datagram.epoch)) else { return false };
         let Some(push) = self.agent(index) else { return false };
@@ -56,6 +56,11 @@ impl Plane {
         if !known || datagram.token != push.spec.channel.token {
             return false;
         }
+        // The same comes by both paths.
+        if datagram.push == 0 || datagram.push < push.chosen {
+            return false;
+        }
+        push.chosen = datagram.push;
         let via = if datagram.index == Via::Second as u32 { Via::Second } else { Via::First };
         // What was sent on the path that failed may not have come.
         if push.choose(via) {

@@ -2,7 +2,8 @@
 //!
 //! The sender says on both that it lives; the receiver sees which of them fails, and says on both which it wants. Neither waits for an
 //! answer: the choice is said again at intervals while it is not the first path, and pushes that came on both are in the receiver's order
-//! anyway.
+//! anyway. Choices are numbered, so that one which is late, or sent again by somebody who kept it, is none. After the return to the first path
+//! the choice is said again where pushes come by the other one, or are lost.
 
 use super::config::{SecondPath, Via};
 use std::net::SocketAddr;
@@ -25,6 +26,9 @@ pub(super) struct Paths {
     wanted: Via,
     say_at_ns: u64,
     left: u32,
+    /// Choices that were said, and when the last was.
+    said: u64,
+    said_ns: u64,
     check_at_ns: u64,
     pub switches: u64,
 }
@@ -39,6 +43,8 @@ impl Paths {
             wanted: Via::First,
             say_at_ns: u64::MAX,
             left: 0,
+            said: 0,
+            said_ns: 0,
             check_at_ns: now_ns.saturating_add(second.after_ns),
             switches: 0,
         }
@@ -71,6 +77,24 @@ impl Paths {
         self.heard_ns[via as usize] = now_ns;
     }
 
+    /// The path that is wanted.
+    pub fn wanted(&self) -> Via {
+        self.wanted
+    }
+
+    /// The number of the last choice, from 1.
+    pub fn said(&self) -> u64 {
+        self.said
+    }
+
+    /// The sender may not know what is wanted: it is said once more, though not more often than ever.
+    pub fn say_again(&mut self, now_ns: u64) {
+        if self.say_at_ns == u64::MAX {
+            self.left = 1;
+            self.say_at_ns = now_ns.max(self.said_ns.saturating_add(SAY_NS));
+        }
+    }
+
     fn works(&self, via: Via, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.heard_ns[via as usize]) < self.after_ns
     }
@@ -95,6 +119,7 @@ impl Paths {
         if now_ns < self.say_at_ns {
             return None;
         }
+        (self.said, self.said_ns) = (self.said + 1, now_ns);
         self.left = self.left.saturating_sub(u32::from(self.wanted == Via::First));
         self.say_at_ns = if self.left == 0 { u64::MAX } else { now_ns + SAY_NS };
         Some(self.wanted)
@@ -150,6 +175,20 @@ mod tests {
         assert_eq!(back, 30, "good for a second");
         assert_eq!(said.iter().filter(|(_, via)| *via == Via::Second).count() as u64, back - left);
         assert_eq!((said.len(), paths.switches), ((back - left) as usize + TIMES as usize, 2));
+        // Said again where it seems not to be known, a tenth of a second apart.
+        let now = 5_000 * MS;
+        paths.heard(Via::First, now);
+        paths.heard(Via::Second, now);
+        assert_eq!((paths.look(now), paths.said()), (None, said.len() as u64));
+        let again = |paths: &mut Paths, now| {
+            paths.say_again(now);
+            paths.look(now)
+        };
+        assert_eq!(again(&mut paths, now), Some(Via::First));
+        assert_eq!(again(&mut paths, now + 99 * MS), None);
+        assert_eq!(paths.look_at(), now + 100 * MS);
+        assert_eq!(again(&mut paths, now + 100 * MS), Some(Via::First));
+        assert_eq!((paths.look(now + 201 * MS), paths.said()), (None, said.len() as u64 + 2));
         // Both silent: there is nothing to choose, and nothing to wait for.
         assert_eq!(paths.look(60_000 * MS), None);
         assert_eq!(paths.look_at(), u64::MAX);

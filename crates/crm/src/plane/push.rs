@@ -76,6 +76,8 @@ pub(super) struct Push {
     pub heartbeat: Option<TimerHandle>,
     pub heartbeat_due: bool,
     via: Via,
+    /// The number of the receiver's last choice.
+    pub chosen: u64,
     sender: Sender,
     pacer: Pacer,
     job: Job,
@@ -112,6 +114,7 @@ impl Push {
             heartbeat: None,
             heartbeat_due: false,
             via: Via::First,
+            chosen: 0,
             job: Job::Idle,
             released_ns: 0,
             ever_released: false,

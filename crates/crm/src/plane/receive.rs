@@ -153,9 +153,11 @@ impl Receive {
         let channel = self.receiver.channel();
         let (kind, index) = (Kind::Choice, wanted as u32);
         let (id, epoch, token) = (channel.id, channel.epoch, channel.token);
-        let about = Datagram { kind, channel: id, epoch, token, index, ..Datagram::default() };
+        let paths = self.paths.as_ref()?;
+        let about =
+            Datagram { kind, channel: id, epoch, token, push: paths.said(), index, ..Datagram::default() };
         about.write_head(out);
-        Some(self.paths.as_ref()?.peer(via))
+        Some(paths.peer(via))
     }
 
     pub fn accept(&mut self, from: SocketAddr, datagram: &Datagram<'_>, now_ns: u64) -> Outcome {
@@ -166,6 +168,7 @@ impl Receive {
         if self.paused {
             return self.hear_only(from, datagram, via, now_ns);
         }
+        let lost = self.receiver.counters().not_complete();
         let outcome = self.receiver.accept(from, datagram, now_ns, &mut self.target);
         // What came before says nothing about now.
         if matches!(outcome, Outcome::Ignored(_)) {
@@ -180,6 +183,10 @@ impl Receive {
         };
         if let (Some(paths), Some(via)) = (&mut self.paths, via) {
             paths.heard(via, now_ns);
+            let astray = datagram.kind != Kind::Heartbeat && via != paths.wanted();
+            if astray || self.receiver.counters().not_complete() > lost {
+                paths.say_again(now_ns);
+            }
         }
         self.health.heard(far, now_ns);
         self.look(now_ns);

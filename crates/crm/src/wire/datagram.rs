@@ -9,7 +9,7 @@
 //! | 8 | 4 | channel |
 //! | 12 | 4 | epoch of the channel |
 //! | 16 | 8 | token |
-//! | 24 | 8 | push: consecutive numbers of this channel, from 1 |
+//! | 24 | 8 | push: consecutive numbers of this channel, from 1; of a choice, how many there were |
 //! | 32 | 8 | sequence of the value at the writer |
 //! | 40 | 8 | age of the value when the datagram was made, ns |
 //! | 48 | 4 | bytes of the value |

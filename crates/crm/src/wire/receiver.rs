@@ -70,6 +70,12 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Pushes that did not arrive as a whole, or not at all.
+    #[must_use]
+    pub fn not_complete(&self) -> u64 {
+        self.lost.saturating_add(self.incomplete)
+    }
+
     /// These and those that another receiver of the same readers counted.
     #[must_use]
     pub fn plus(&self, other: &Counters) -> Counters {

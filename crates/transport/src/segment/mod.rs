@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   stream    who waits, how, for how long            Stream of this crate
-//!   warden    ends sleeps that no peer ends           a thread of the process
+//!   watch     ends sleeps that no peer ends           by a thread of the process
 //!   greeting  how two sides come to hold each other's segments, and whether they may
 //!   ring      heads, credits, sleeps: the protocol    checked by loom
 //!   medium    what a pair of segments must offer      two traits
@@ -23,7 +23,7 @@ pub mod medium;
 mod memory;
 mod ring;
 mod stream;
-mod warden;
+mod watch;
 
 pub use ring::{Broken, Ring};
 

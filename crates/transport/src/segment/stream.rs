@@ -1,7 +1,7 @@
 //! A connection over segments, as a stream.
 //!
 //! Who waits looks for a moment, if the peer runs on another processor, and then sleeps on the word that will change, which costs
-//! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](super::warden). Where
+//! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](crate::warden). Where
 //! a poller watches the socket, its reader neither looks nor sleeps on the word, but waits on the socket.
 
 mod receiving;
@@ -9,7 +9,7 @@ mod receiving;
 use super::greeting::{self, Shared, Terms};
 use super::medium::{Inward, Outward, Sleep, Word};
 use super::ring::Broken;
-use super::warden::Watch;
+use super::watch::Watch;
 use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
@@ -41,7 +41,7 @@ pub(crate) struct SegmentStream {
     /// There once both sides have greeted.
     ring: OnceLock<Shared>,
     /// There with the ring, unless a poller watches the socket.
-    watch: OnceLock<Arc<Watch>>,
+    watch: OnceLock<Watch>,
     watched: AtomicBool,
     closed: AtomicBool,
     recv_timeout: AtomicU64,

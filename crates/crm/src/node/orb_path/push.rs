@@ -11,7 +11,7 @@ use crate::wire::Channel;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The other node hears of this one at least so often.
@@ -37,6 +37,31 @@ pub(crate) struct OrbPush {
     pub stop: Arc<AtomicBool>,
     /// The channel is not stopped.
     pub running: Arc<AtomicBool>,
+    /// Held for as long as there is the thread.
+    pub _place: Place,
+}
+
+/// One of the threads that a node may have on the ORB's paths.
+pub(crate) struct Place {
+    all: Arc<AtomicUsize>,
+    number: usize,
+}
+
+impl Place {
+    pub fn take(all: &Arc<AtomicUsize>) -> Place {
+        Place { all: all.clone(), number: all.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+
+    /// How many there were with this one.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.all.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl OrbPush {

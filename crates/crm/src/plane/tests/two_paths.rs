@@ -31,6 +31,10 @@ struct Two {
     sent: u64,
     /// Pushes of which a datagram was sent over the first path while it was cut.
     into_the_cut: HashSet<u64>,
+    /// The reader's choices, each as it was said first.
+    choices: Vec<Vec<u8>>,
+    /// The path that no datagram comes through.
+    dead: Option<Via>,
 }
 
 impl Two {
@@ -42,6 +46,12 @@ impl Two {
     }
 
     fn send(&mut self, via: Via, there: bool, octets: &[u8]) {
+        if !there {
+            self.choices.push(octets.to_vec());
+        }
+        if self.dead == Some(via) {
+            return;
+        }
         if via == Via::First && self.cut {
             self.into_the_cut.extend(Datagram::read(octets).ok().filter(|_| there).map(|d| d.push));
             return;
@@ -52,7 +62,7 @@ impl Two {
             self.under_way.insert((self.now + DELAY_NS + late, self.sent), (via, there, octets.to_vec()));
         }
         // Somebody between the paths carries it over to the other as well.
-        if self.random(20) == 0 && !(self.cut && via == Via::Second) {
+        if self.dead.is_none() && self.random(20) == 0 && !(self.cut && via == Via::Second) {
             let other = if via == Via::First { Via::Second } else { Via::First };
             self.sent += 1;
             self.under_way.insert((self.now + 2 * DELAY_NS, self.sent), (other, there, octets.to_vec()));
@@ -144,6 +154,8 @@ fn begin(seed: u64, guarantee: Option<Guarantee>) -> (Two, Line) {
         under_way: BTreeMap::new(),
         sent: 0,
         into_the_cut: HashSet::new(),
+        choices: Vec::new(),
+        dead: None,
     };
     (two, Line { writer, reader, push, channel: id })
 }
@@ -208,4 +220,60 @@ fn values_under_way_on_two_paths_are_shown_once_and_counted_once() {
             assert!(lost >= 1 && lost <= cut + 600, "seed {seed}: {lost} of {cut} in the cut");
         }
     }
+}
+
+/// A choice that somebody kept, or that was under way for long, sends no push into a path that has died since.
+#[test]
+fn a_choice_of_before_is_none() {
+    let (mut two, mut line) = begin(1, None);
+    let mut number = 0;
+    let mut out = vec![0; SIZE];
+    let mut write = |two: &mut Two| {
+        number += 1;
+        let source = Source { sequence: number, epoch: 1 };
+        line.writer.draft().put(0, &[number as u8; SIZE]).unwrap();
+        line.writer.publish_as(SIZE, two.now, source).unwrap();
+        two.near.written_to(line.push, two.now);
+        two.run(two.now + 20 * MS);
+        (number, line.reader.latest(&mut out).map_or(0, |sample| sample.source))
+    };
+    // There and back; then nothing is said any more.
+    for dead in [Some(Via::First), None] {
+        two.dead = dead;
+        for _ in 0..200 {
+            write(&mut two);
+        }
+    }
+    assert_eq!(two.far.receive_stats(line.channel).unwrap().switches, 2);
+    let said = two.choices.len();
+    let (last, there) = write(&mut two);
+    assert_eq!((last, said), (there, two.choices.len()), "all is well");
+    let is_for = |octets: &Vec<u8>, via: Via| Datagram::read(octets).unwrap().index == via as u32;
+    let old = two.choices.iter().find(|octets| is_for(octets, Via::Second)).unwrap().clone();
+    let newest = two.choices.last().unwrap().clone();
+    assert!(is_for(&newest, Via::First));
+
+    two.dead = Some(Via::Second);
+    let strays = two.near.strays();
+    for via in [Via::First, Via::Second] {
+        assert_eq!(two.near.received(address(FAR[via as usize]), &old, two.now), None);
+    }
+    assert_eq!(two.near.strays(), strays + 2, "it is counted");
+    for _ in 0..100 {
+        let (last, there) = write(&mut two);
+        assert_eq!(last, there, "pushes still go by the path that works");
+    }
+
+    // Who can make one up, with the token and a number to come, is not obeyed for long either: the reader sees what it loses.
+    let mut head = [0; crate::wire::HEADER];
+    let made_up =
+        Datagram { push: Datagram::read(&newest).unwrap().push + 1, ..Datagram::read(&old).unwrap() };
+    made_up.write_head(&mut head);
+    assert!(two.near.received(address(FAR[0]), &head, two.now).is_some());
+    let until = two.now + 2_000 * MS;
+    while two.now < until {
+        write(&mut two);
+    }
+    let (last, there) = write(&mut two);
+    assert_eq!(last, there, "the reader has said again what it wants");
 }

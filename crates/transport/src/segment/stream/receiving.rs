@@ -2,9 +2,10 @@
 //! poller watches that.
 
 use super::super::medium::Sleep;
-use super::super::warden::{self, Watch};
+use super::super::watch::Watch;
 use super::{EVER, SegmentStream, Shared, after};
 use crate::Wait;
+use crate::warden::{self, NEAR};
 use isorb_rt::net::{Interest, recv_into, wait_ready};
 use isorb_rt::time::Deadline;
 use rustix::io::Errno;
@@ -14,8 +15,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Rings that are taken off the bell at a time; an honest peer has at most two under way.
 const RINGS: usize = 8;
-/// Up to here a time-out takes a timer of its own, in nanoseconds: the warden would have to be told of each.
-const NEAR: u64 = 2 * warden::AHEAD.as_nanos() as u64;
 
 /// What a receiver finds that was woken for nothing.
 enum Nothing {

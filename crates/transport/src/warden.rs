@@ -1,6 +1,6 @@
 //! Who ends the sleeps that no peer ends: because it died, or because the time is up.
 //!
-//! A sleep on a word with a time limit costs the kernel a timer that is set and taken back, about as much as a tenth of a whole
+//! A sleep with a time limit costs the kernel a timer that is set and taken back, about as much as a tenth of a whole
 //! hand-over. So who receives sleeps without one, and a thread of the process, the warden, keeps the time for all: it waits
 //! until a peer's socket hangs up or the earliest limit comes near, and wakes whom it concerns.
 //!
@@ -16,41 +16,58 @@
 //! Each side stores before it loads, with a full fence between, so that one of the two sees the other. A wake that falls
 //! between a sleeper's last look and its sleep is lost; the warden wakes again until somebody was woken or is awake.
 
-use super::medium::{Inward, Word};
-use super::memory::Own;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
+use std::fmt::Debug;
 use std::io;
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// So long before a time limit the warden wakes the sleeper, who waits for the rest with a timer of its own: how late the warden
 /// may come without anybody's time-out being late.
-pub(super) const AHEAD: Duration = Duration::from_millis(20);
+pub(crate) const AHEAD: Duration = Duration::from_millis(20);
+/// Up to here a time-out takes a timer of its own, in nanoseconds: the warden would have to be told of each.
+pub(crate) const NEAR: u64 = 2 * AHEAD.as_nanos() as u64;
 /// Between two attempts to wake somebody, at first and at last.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
-/// Nothing to do at any time.
-const NEVER: u64 = u64::MAX;
-/// In [`Watch::until`]: does not sleep.
-const AWAKE: u64 = 0;
+/// At no time.
+pub(crate) const NEVER: u64 = u64::MAX;
+/// Of who does not sleep, in the place of a time.
+pub(crate) const AWAKE: u64 = 0;
 /// It calls little, and nothing deep.
 const STACK: usize = 64 << 10;
 
-/// What the warden knows of a connection's receiver.
+/// Somebody whose sleeps the warden ends.
+pub(crate) trait Sleeper: Send + Sync + Debug {
+    /// When it wants to be woken, in nanoseconds of the monotonic clock; [`AWAKE`] if it does not sleep.
+    fn until(&self) -> u64;
+
+    /// The socket hung up that the warden [watches](Charge::watch) for it.
+    fn hung_up(&self) {}
+
+    /// Wakes it if it is to be awake `now`. Says whether somebody who should have been woken may sleep on.
+    ///
+    /// # Real-time
+    /// On the warden's thread, with its lock: a bounded number of system calls that do not block.
+    fn wake_if_due(&self, now: u64) -> bool;
+}
+
+/// When to wake who sleeps until `deadline`.
+#[inline]
+pub(crate) fn ahead_of(deadline: Deadline) -> u64 {
+    deadline.as_ns().map_or(NEVER, |at| at.saturating_sub(AHEAD.as_nanos() as u64).max(AWAKE + 1))
+}
+
+/// A sleeper in the warden's charge, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Watch {
-    own: Arc<Own>,
-    /// The socket hung up: the peer has ended or let go, or this side did.
-    gone: AtomicBool,
-    /// When the receiver wants to be woken, if it sleeps.
-    until: AtomicU64,
-    /// Who sends waits for room. It looks for the time itself.
-    wants_room: AtomicBool,
+pub(crate) struct Charge<S> {
+    sleeper: Arc<S>,
     warden: &'static Warden,
     place: Place,
 }
@@ -68,71 +85,66 @@ impl Place {
     }
 }
 
-impl Watch {
-    /// Has the connection watched whose own segment and socket these are. The process's first one starts the warden.
+impl<S: Sleeper + 'static> Charge<S> {
+    /// Gives the sleeper into the warden's charge, which is as urgent as this thread from now on. The process's first one starts it.
     ///
     /// # Errors
     /// No thread, no descriptor or no memory for it.
-    pub fn over(own: Arc<Own>, socket: BorrowedFd<'_>) -> io::Result<Arc<Watch>> {
+    pub fn of(sleeper: S) -> io::Result<Charge<S>> {
         let warden = Warden::of_the_process()?;
         warden.be_as_urgent_as_this_thread();
-        let watch = warden.keep(own);
-        if let Err(error) = warden.poller.add(socket, watch.place.token(), Interest::END, Trigger::Edge) {
-            warden.forget(&watch);
-            return Err(error.into());
-        }
-        Ok(watch)
+        let sleeper = Arc::new(sleeper);
+        let place = warden.keep(sleeper.clone());
+        Ok(Charge { sleeper, warden, place })
+    }
+}
+
+impl<S> Charge<S> {
+    /// Has the sleeper told when the socket hangs up.
+    ///
+    /// # Errors
+    /// No memory for it, or too many watched.
+    pub fn watch(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(self.warden.poller.add(socket, self.place.token(), Interest::END, Trigger::Edge)?)
     }
 
-    /// Stops watching, before the socket is closed.
-    pub fn end(&self, socket: BorrowedFd<'_>) {
+    /// Watches the socket no more, before it is closed.
+    pub fn unwatch(&self, socket: BorrowedFd<'_>) {
         // Not watched any more where this was said before.
         let _ = self.warden.poller.delete(socket);
-        self.warden.forget(self);
     }
 
-    /// Whether the socket has hung up.
-    #[inline]
-    pub fn is_gone(&self) -> bool {
-        self.gone.load(Acquire)
+    /// Lets go of the sleeper, whom nobody wakes any more. Dropping this does so as well.
+    pub fn release(&self) {
+        self.warden.forget(self.place);
     }
 
-    /// Says that the receiver is about to sleep, and that it wants to be woken [`AHEAD`] of `deadline`. A full fence must follow, and
-    /// then [`Watch::may_sleep`].
-    #[inline]
-    pub fn about_to_sleep(&self, deadline: Deadline) {
-        let until = deadline.as_ns().map_or(NEVER, |at| at.saturating_sub(AHEAD.as_nanos() as u64).max(1));
-        self.until.store(until, Relaxed);
-    }
-
-    /// Whether the peer is there, so that it or the warden will end the sleep.
+    /// Tells the warden of somebody who is about to sleep `until` then, if it would look too late. The sleeper has said so, and a full
+    /// fence is between.
     ///
     /// # Real-time
     /// A system call where the warden would look too late, which is so about once in the time that a time-out takes.
     #[inline]
-    pub fn may_sleep(&self) -> bool {
-        let until = self.until.load(Relaxed);
-        if until < self.warden.next.load(Relaxed) && self.warden.next.fetch_min(until, Relaxed) > until {
+    pub fn tell(&self, until: u64) {
+        let next = &self.warden.next;
+        if until < next.load(SeqCst) && next.fetch_min(until, Relaxed) > until {
             self.warden.poller.wake();
         }
-        !self.is_gone()
     }
+}
 
-    /// Says that a writer is about to sleep until there is room, or that it does so no more. Before it sleeps a full fence must follow, and
-    /// then [`Watch::is_gone`].
-    pub fn wants_room(&self, wants: bool) {
-        self.wants_room.store(wants, Relaxed);
-    }
+impl<S> Deref for Charge<S> {
+    type Target = S;
 
-    #[cfg(all(test, not(loom)))]
-    pub fn is_wanting_room(&self) -> bool {
-        self.wants_room.load(Relaxed)
-    }
-
-    /// Says that it sleeps no more.
     #[inline]
-    pub fn is_awake(&self) {
-        self.until.store(AWAKE, Relaxed);
+    fn deref(&self) -> &S {
+        &self.sleeper
+    }
+}
+
+impl<S> Drop for Charge<S> {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
@@ -148,16 +160,26 @@ struct Warden {
 
 #[derive(Debug, Default)]
 struct Kept {
-    places: Vec<Option<Arc<Watch>>>,
+    places: Vec<Option<(u32, Arc<dyn Sleeper>)>>,
     free: Vec<u32>,
     rounds: u32,
 }
 
+impl Kept {
+    fn sleepers(&self) -> impl Iterator<Item = &dyn Sleeper> {
+        self.places.iter().flatten().map(|(_, sleeper)| &**sleeper)
+    }
+}
+
 impl Warden {
     fn of_the_process() -> io::Result<&'static Warden> {
-        static WARDEN: Mutex<Option<&'static Warden>> = Mutex::new(None);
+        static WARDEN: Mutex<Option<(u32, &'static Warden)>> = Mutex::new(None);
         let mut warden = WARDEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(warden) = *warden {
+        let process = std::process::id();
+        // The child of a fork has the parent's memory and not its thread.
+        if let Some((of, warden)) = *warden
+            && of == process
+        {
             return Ok(warden);
         }
         // For as long as the process lives: its thread never ends.
@@ -173,7 +195,7 @@ impl Warden {
         };
         let thread = ThreadSpec::new("isorb-warden").stack_size(STACK).spawn(body).map_err(no_thread)?;
         let _ = new.thread.set(thread);
-        Ok(*warden.insert(Box::leak(Box::new(new))))
+        Ok(warden.insert((process, Box::leak(Box::new(new)))).1)
     }
 
     /// A sleeper must not wait for less urgent work than itself.
@@ -188,7 +210,7 @@ impl Warden {
         }
     }
 
-    fn keep(&'static self, own: Arc<Own>) -> Arc<Watch> {
+    fn keep(&self, sleeper: Arc<dyn Sleeper>) -> Place {
         let mut kept = self.kept.lock();
         kept.rounds = kept.rounds.wrapping_add(1) & (u32::MAX >> 1);
         let round = kept.rounds;
@@ -196,24 +218,15 @@ impl Warden {
             kept.places.push(None);
             kept.places.len() as u32 - 1
         });
-        let watch = Arc::new(Watch {
-            own,
-            gone: AtomicBool::new(false),
-            until: AtomicU64::new(AWAKE),
-            wants_room: AtomicBool::new(false),
-            warden: self,
-            place: Place { at, round },
-        });
-        kept.places[at as usize] = Some(watch.clone());
-        watch
+        kept.places[at as usize] = Some((round, sleeper));
+        Place { at, round }
     }
 
-    fn forget(&self, watch: &Watch) {
+    fn forget(&self, place: Place) {
         let mut kept = self.kept.lock();
-        let place = &mut kept.places[watch.place.at as usize];
-        let gone = place.take_if(|there| there.place == watch.place);
+        let gone = kept.places[place.at as usize].take_if(|(round, _)| *round == place.round);
         if gone.is_some() {
-            kept.free.push(watch.place.at);
+            kept.free.push(place.at);
         }
         drop(kept);
         // What it held is let go without the lock.
@@ -239,10 +252,10 @@ impl Warden {
             let kept = self.kept.lock();
             for event in ready.filter(|event| event.closed) {
                 let place = kept.places.get((event.token & u64::from(u32::MAX)) as usize);
-                if let Some(Some(watch)) = place
-                    && watch.place.token() == event.token
+                if let Some(Some((round, sleeper))) = place
+                    && u64::from(*round) == event.token >> 32
                 {
-                    watch.gone.store(true, Release);
+                    sleeper.hung_up();
                 }
             }
         }
@@ -258,22 +271,16 @@ impl Warden {
         let kept = self.kept.lock();
         let now = now_ns();
         let mut insists = false;
-        for watch in kept.places.iter().flatten() {
-            let until = watch.until.load(Relaxed);
-            if until != AWAKE && (watch.is_gone() || until <= now) {
-                insists |= !watch.own.rouse(Word::Head);
-            }
-            if watch.is_gone() && watch.wants_room.load(Relaxed) {
-                insists |= !watch.own.rouse(Word::Credit);
-            }
+        for sleeper in kept.sleepers() {
+            insists |= sleeper.wake_if_due(now);
         }
         // Who is due was woken just now, and is not waited for here.
-        let earliest = || {
-            let untils = kept.places.iter().flatten().map(|watch| watch.until.load(Relaxed));
-            untils.filter(|until| *until > now).min().unwrap_or(NEVER)
-        };
+        let earliest =
+            || kept.sleepers().map(Sleeper::until).filter(|until| *until > now).min().unwrap_or(NEVER);
+        // A look that it was told of stays, asleep or not whoever told: who calls time and again would tell it each time.
+        let told = Some(self.next.load(Relaxed)).filter(|told| *told > now).unwrap_or(NEVER);
         loop {
-            let next = earliest();
+            let next = earliest().min(told);
             self.next.store(next, Relaxed);
             fence(SeqCst);
             // Who lay down meanwhile may have seen an earlier one.
