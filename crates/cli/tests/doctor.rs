@@ -71,17 +71,22 @@ fn this_machine_is_measured() {
     let output = doctor(&["--seconds", "1", "--json"]);
     let report = json(&output);
     let classes = report["wake_up"].as_array().expect("a list");
-    assert!(classes.first().is_some_and(|class| class["n"].as_u64() >= Some(1000)), "{report}");
-    if classes.len() < 2 {
-        println!("skipped: no right to real-time scheduling: {}", report["not_measured"]);
-        assert!(report["not_measured"].is_string());
+    assert!(classes.iter().all(|class| class["n"].as_u64() >= Some(1000)), "{report}");
+    if let Some(why) = report["not_measured"].as_str() {
+        println!("skipped: this machine has no right to real-time scheduling, or no time: {why}");
+        // The ordinary class needs no right.
+        assert!(classes.len() == 1 || why.contains("did not get to run"), "{report}");
         return;
     }
-    assert_eq!(classes[1]["fifo"], 90);
+    assert_eq!((classes.len(), &classes[1]["fifo"]), (2, &Value::from(90)));
     // Nobody wakes up within a nanosecond, everybody within an hour.
     assert_eq!(doctor(&["--seconds", "1", "--max-latency", "0"]).status.code(), Some(1));
     let blocked = report["verdict"] == "blocking";
-    assert_eq!(doctor(&["--seconds", "1", "--max-latency", "3600000000"]).status.success(), !blocked);
+    let output = doctor(&["--seconds", "1", "--max-latency", "3600000000", "--json"]);
+    if let Some(why) = json(&output)["not_measured"].as_str() {
+        return println!("skipped: this machine had no time: {why}");
+    }
+    assert_eq!(output.status.success(), !blocked);
 }
 
 #[test]

@@ -78,8 +78,9 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
     let recording = isorb_timeline::decode(&std::fs::read(&trace).unwrap()).unwrap();
     let timeline = isorb_timeline::Timeline::of("flight", &[recording]);
     let row = timeline.rows.iter().find(|row| row.consumer).expect("the consumer has a row");
+    // A thread's part of the trace has places for about 2,000 runs, and then the oldest give way.
     assert!(
-        row.runs.len() as u64 > sent / 2
+        row.runs.len() as u64 > (sent / 2).min(1_000)
             && timeline.rows.iter().any(|row| row.supplier && !row.marks.is_empty())
     );
 }

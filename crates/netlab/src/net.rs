@@ -3,12 +3,13 @@
 use std::net::Ipv4Addr;
 
 use crate::lab::{INTERFACE, add, stem};
-use crate::tool::ip;
+use crate::tool::{ip, ip_batch};
 use crate::{Host, LabError};
 
 /// Hosts that all reach each other, without a limit to the rate; each pair can be cut. Removed when it is dropped.
 ///
-/// There is no IPv6 in it, whose hosts talk by themselves: what is sent there, a program sent, or TCP and ARP on its behalf.
+/// There is no IPv6 in it, whose hosts talk by themselves, and all know each other's hardware addresses: what is sent there, a program sent, or
+/// TCP on its behalf.
 #[derive(Debug)]
 pub struct Net {
     hosts: Vec<Host>,
@@ -37,12 +38,21 @@ impl Net {
             let namespace = host.namespace();
             add(namespace)?;
             host.run(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"))??;
-            ip(&format!("-n {namespace} link add {INTERFACE} type veth peer name port{i} netns {switch}"))?;
+            let own = hardware(i);
+            ip(&format!(
+                "-n {namespace} link add {INTERFACE} address {own} type veth peer name port{i} netns {switch}"
+            ))?;
             ip(&format!("-n {switch} link set port{i} master bridge"))?;
             ip(&format!("-n {switch} link set port{i} up"))?;
             ip(&format!("-n {namespace} addr add {}/24 dev {INTERFACE}", host.address()))?;
             ip(&format!("-n {namespace} link set lo up"))?;
             ip(&format!("-n {namespace} link set {INTERFACE} up"))?;
+            let others = net.hosts.iter().enumerate().filter(|(other, _)| *other != i);
+            let known = |(other, host): (usize, &Host)| {
+                let (address, hardware) = (host.address(), hardware(other));
+                format!("neigh add {address} lladdr {hardware} dev {INTERFACE} nud permanent\n")
+            };
+            ip_batch(namespace, &others.map(known).collect::<String>())?;
         }
         Ok(net)
     }
@@ -95,6 +105,11 @@ impl Net {
         }
         Ok(())
     }
+}
+
+/// The hardware address of a host's interface: one of those that are given out locally.
+fn hardware(host: usize) -> String {
+    format!("02:00:0a:4e:00:{:02x}", host + 1)
 }
 
 impl Drop for Net {

@@ -1,19 +1,24 @@
 //! The programs of iproute2.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::LabError;
 
 /// Runs `ip` with these words, which must succeed; what it printed.
 pub(crate) fn ip(words: &str) -> Result<String, LabError> {
-    run("ip", words)
+    run("ip", words, "")
+}
+
+/// Runs `ip` in a namespace with each of these lines, all of which must succeed.
+pub(crate) fn ip_batch(namespace: &str, lines: &str) -> Result<(), LabError> {
+    run("ip", &format!("-n {namespace} -batch -"), lines).map(drop)
 }
 
 /// Runs `tc` with these words, which must succeed.
 pub(crate) fn tc(words: &str) -> Result<String, LabError> {
-    run("tc", words)
+    run("tc", words, "")
 }
 
 /// Where a program of iproute2 lies: on the path, else where Debian puts it, which is not on everybody's path.
@@ -24,9 +29,10 @@ pub fn tool_place(tool: &str) -> PathBuf {
     places.find(|place| place.is_file()).unwrap_or_else(|| tool.into())
 }
 
-fn run(tool: &'static str, words: &str) -> Result<String, LabError> {
-    let output = Command::new(tool_place(tool)).args(words.split_whitespace()).stdin(Stdio::null()).output();
-    match output {
+fn run(tool: &'static str, words: &str, input: &str) -> Result<String, LabError> {
+    let mut command = Command::new(tool_place(tool));
+    command.args(words.split_whitespace());
+    match output(command, input) {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(LabError::Refused {
             command: format!("{tool} {words}"),
@@ -35,6 +41,18 @@ fn run(tool: &'static str, words: &str) -> Result<String, LabError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(LabError::NoTool(tool)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Runs a command that reads this, a few kilobytes.
+fn output(mut command: Command, input: &str) -> std::io::Result<Output> {
+    if input.is_empty() {
+        return command.stdin(Stdio::null()).output();
+    }
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn()?;
+    // Who ends without reading all says why.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+    child.wait_with_output()
 }
 
 #[cfg(test)]

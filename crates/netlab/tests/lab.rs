@@ -1,6 +1,6 @@
 //! The lab itself: it is there, it is separate, it shapes, it sorts, and it goes away.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -25,6 +25,17 @@ fn connection(lab: &Lab) -> (TcpStream, TcpStream) {
         stream.set_nodelay(true).unwrap();
     }
     (near, far)
+}
+
+/// The next datagram. A child that another thread has started may end while this one waits, and a wait with a limit is not taken up again by the
+/// system.
+fn receive(socket: &UdpSocket) -> usize {
+    loop {
+        match socket.recv(&mut [0; 2000]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            result => return result.unwrap(),
+        }
+    }
 }
 
 #[test]
@@ -76,6 +87,7 @@ fn the_link_is_not_faster_than_its_rate() {
 fn an_urgent_datagram_passes_those_that_wait() {
     const EXPEDITED: u8 = 46;
     let Some(lab) = Lab::build_or_skip(&spec(1_000, Sorting::urgent(EXPEDITED))) else { return };
+    // How many came before the urgent one, and how long all were being sent.
     let count_before = |sorting: Sorting| {
         lab.change_link(&spec(1_000, sorting)).unwrap();
         let bind = || UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -86,25 +98,34 @@ fn an_urgent_datagram_passes_those_that_wait() {
         let to = (lab.left().address(), server.local_addr().unwrap().port());
         // The neighbours get to know each other first.
         dull.send_to(&[9], to).unwrap();
-        server.recv(&mut [0; 10]).unwrap();
+        receive(&server);
         // 40 packets of 1000 octets are a third of a second on this link, and only the last is urgent.
+        let begun = Instant::now();
         for _ in 0..40 {
             dull.send_to(&[0; 1000], to).unwrap();
         }
         urgent.send_to(&[1], to).unwrap();
+        let sending = begun.elapsed();
         let mut before = 0;
-        loop {
-            let mut buffer = [0; 2000];
-            let n = server.recv(&mut buffer).unwrap();
-            if n == 1 {
-                return before;
-            }
+        while receive(&server) != 1 {
             before += 1;
         }
+        (before, sending)
     };
-    let (sorted, unsorted) = (count_before(Sorting::urgent(EXPEDITED)), count_before(Sorting::one_queue()));
-    assert_eq!(unsorted, 40, "one queue keeps the order");
-    assert!(sorted < 20, "{sorted} of 40 came first");
+    assert_eq!(count_before(Sorting::one_queue()).0, 40, "one queue keeps the order");
+    // The link sends one in 8 ms and two at once: so many may have gone before the urgent one was there.
+    let begun = Instant::now();
+    let (sorted, gone) = loop {
+        let (sorted, sending) = count_before(Sorting::urgent(EXPEDITED));
+        let gone = sending.as_millis() / 8 + 5;
+        if gone < 30 {
+            break (sorted, gone);
+        }
+        if begun.elapsed() > Duration::from_secs(60) {
+            return println!("skipped: this machine does not send 41 datagrams within {sending:?}");
+        }
+    };
+    assert!(sorted <= gone, "{sorted} of 40 came first, and at most {gone} were on their way");
 }
 
 #[test]
@@ -114,7 +135,13 @@ fn a_link_can_be_unplugged() {
     lab.set_plugged(false).unwrap();
     near.write_all(b"x").unwrap();
     far.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    assert!(far.read(&mut [0]).is_err());
+    let error = loop {
+        match far.read(&mut [0]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            result => break result.unwrap_err(),
+        }
+    };
+    assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
     lab.set_plugged(true).unwrap();
     far.set_read_timeout(Some(PATIENCE)).unwrap();
     far.read_exact(&mut [0]).unwrap();
@@ -137,10 +164,18 @@ fn it_goes_away_with_its_owner_even_when_that_panics() {
 #[test]
 fn what_a_killed_test_left_behind_is_swept() {
     let Some(_lab) = Lab::build_or_skip(&spec(10_000, Sorting::one_queue())) else { return };
-    // No process has this id: it is above the kernel's limit.
-    let left_behind = "isorb-lab-4194999-0-left";
-    let added = std::process::Command::new("ip").args(["netns", "add", left_behind]).status().unwrap();
-    assert!(added.success());
+    // No process has this id, which is above the kernel's limit; and of ours only this one makes it.
+    let left_behind = format!("isorb-lab-{}-0-left", (1 << 22) + std::process::id());
+    let file = std::path::Path::new("/run/netns").join(&left_behind);
+    let begun = Instant::now();
+    // Somebody else's lab may sweep while it is being made.
+    while !std::process::Command::new("ip").args(["netns", "add", &left_behind]).status().unwrap().success() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{left_behind} cannot be made");
+    }
     let _other = Lab::build_or_skip(&spec(10_000, Sorting::one_queue())).unwrap();
-    assert!(!std::path::Path::new("/run/netns").join(left_behind).exists());
+    // Or be at it now.
+    while file.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{left_behind} is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

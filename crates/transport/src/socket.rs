@@ -5,7 +5,7 @@ use crate::{Stream, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
 use rustix::net::Shutdown;
-use socket2::{SockRef, Socket};
+use socket2::{SockAddr, SockRef, Socket};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -24,16 +24,17 @@ impl Accepting {
         Accepting { fd, closed: AtomicBool::new(false) }
     }
 
-    pub fn accept(&self, wait: Wait) -> io::Result<Socket> {
+    /// The next connection, and where it came from: the socket of one that was reset meanwhile no longer knows.
+    pub fn accept(&self, wait: Wait) -> io::Result<(Socket, SockAddr)> {
         // The socket itself blocks; only who does not want to wait pays for a look first.
         if wait == Wait::No && !wait_ready(&self.fd, Interest::READ, Deadline::PAST)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let (socket, _) = SockRef::from(&self.fd).accept()?;
+        let accepted = SockRef::from(&self.fd).accept()?;
         if self.closed.load(Ordering::Acquire) {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        Ok(socket)
+        Ok(accepted)
     }
 
     /// Ends a blocked accept; says whether it was the first to close.

@@ -90,9 +90,8 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
     Ok((socket, port))
 }
 
-fn accepted(socket: Socket) -> io::Result<SocketStream> {
+fn accepted(socket: Socket, peer: Option<SocketAddr>) -> io::Result<SocketStream> {
     socket.set_tcp_nodelay(true)?;
-    let peer = socket.peer_addr()?.as_socket();
     let peer = peer.map_or_else(|| "unknown".to_string(), |peer| peer.to_string());
     Ok(SocketStream::accepted(socket, peer))
 }
@@ -105,7 +104,8 @@ struct TcpListener {
 
 impl Listener for TcpListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
-        Ok(Box::new(accepted(self.socket.accept(wait)?)?))
+        let (socket, peer) = self.socket.accept(wait)?;
+        Ok(Box::new(accepted(socket, peer.as_socket())?))
     }
 
     fn address(&self) -> &str {

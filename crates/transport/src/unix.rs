@@ -77,7 +77,7 @@ struct UnixListener {
 
 impl Listener for UnixListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
-        let fd = OwnedFd::from(self.socket.accept(wait)?);
+        let fd = OwnedFd::from(self.socket.accept(wait)?.0);
         widen(&fd);
         let (process, user) = rendezvous::credentials(&fd)?;
         Ok(Box::new(SocketStream::accepted(fd, format!("unix: process {process} of user {user}"))))

@@ -67,6 +67,10 @@ impl Dirty {
     fn interest(&mut self, channel: u64, news: bool) {
         *self.interests.entry(channel).or_default() |= news;
     }
+
+    fn is_empty(&self) -> bool {
+        self.interests.is_empty() && self.pulls.is_empty() && self.heads.is_empty()
+    }
 }
 
 impl Machine {
@@ -157,12 +161,16 @@ impl Machine {
         true
     }
 
+    /// Whether anything is to be said over a link that is up.
+    pub(super) fn has_news(&self, link: LinkId) -> bool {
+        self.links.get(&link).is_some_and(|joined| joined.up && !joined.dirty.is_empty())
+    }
+
     /// What is to be said over a link, if anything: over one that is down, only to `try_again`. [`said`](Self::said) tells what came
     /// of it.
     pub(super) fn notice(&mut self, link: LinkId, try_again: bool) -> Option<Notice> {
         let joined = self.links.get_mut(&link).filter(|joined| joined.up || try_again)?;
-        let Dirty { interests, pulls, heads } = &joined.dirty;
-        if interests.is_empty() && pulls.is_empty() && heads.is_empty() {
+        if joined.dirty.is_empty() {
             return None;
         }
         let dirty = std::mem::take(&mut joined.dirty);

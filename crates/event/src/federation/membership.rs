@@ -30,7 +30,8 @@ pub enum Gateways {
     /// A dispatcher for all of them: a link that stalls then holds up no consumer.
     Dispatcher(Arc<dyn Dispatch>),
     /// So many threads at each level, with the priority at which the level begins: a link that stalls holds up no consumer, and what
-    /// is less urgent nothing that is more so.
+    /// is less urgent nothing that is more so. Each link has a further thread, with the priority of the most urgent level, that tells
+    /// the neighbour how things are: one that is frozen holds up neither events from elsewhere nor who is told elsewhere.
     Threads(usize, ThreadSetup),
 }
 
@@ -45,6 +46,16 @@ impl Gateways {
                 let queued = Queued::alone(strategy, &[level], setup).map_err(ConnectError::Thread)?;
                 Ok(queued.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>))
             }
+        }
+    }
+}
+
+impl Gateways {
+    /// How the threads that tell neighbours are started, if there are to be any.
+    pub(super) fn tellers(&self) -> Option<ThreadSetup> {
+        match self {
+            Gateways::Threads(_, setup) => Some(setup.clone()),
+            Gateways::Channel | Gateways::Dispatcher(_) => None,
         }
     }
 }

@@ -38,6 +38,7 @@ mod review;
 #[cfg(test)]
 mod simulation;
 mod streams;
+mod teller;
 
 pub use interest::{Interest, MAX_FILTERS};
 pub use levels::Levels;

@@ -3,10 +3,11 @@
 use super::gateways::Wire;
 use super::levels::Levels;
 use super::plane::Plane;
+use super::teller::Teller;
 use super::{FederationCounts, Gateways, History, Link, Membership, Notice, Passed};
 use crate::admin::ProxyPushConsumer;
 use crate::channel::Channel;
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, ThreadSetup};
 use crate::error::ConnectError;
 use crate::filter::Filter;
 use crate::observer::Observer;
@@ -15,8 +16,8 @@ use crate::supplier::{Publication, SupplierQos};
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Turn};
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Weak};
 
 /// A link of a channel, by number.
@@ -35,6 +36,8 @@ pub(super) struct Inner {
     supplier: ProxyPushConsumer,
     pub(super) quality: Quality,
     levels: Levels,
+    /// How threads that tell neighbours are started, where links have them.
+    tellers: Option<ThreadSetup>,
     pub(super) planes: Box<[Plane]>,
     observer: AtomicU64,
     lines: PiMutex<Vec<Arc<Line>>>,
@@ -47,6 +50,10 @@ struct Line {
     id: LinkId,
     link: Arc<dyn Link>,
     telling: Turn,
+    /// It is to be told though it is down.
+    again: AtomicBool,
+    /// Who says it; without one, who finds that there is something to say.
+    teller: Option<Teller>,
 }
 
 impl Federation {
@@ -106,6 +113,7 @@ impl Federation {
             planes: planes.collect::<Result<_, _>>()?,
             quality: Quality { failures: 0, ..membership.quality },
             levels: membership.levels,
+            tellers: membership.gateways.tellers(),
             observer: AtomicU64::new(0),
             lines: PiMutex::new(Vec::new()),
             next: AtomicU32::new(0),
@@ -120,7 +128,11 @@ impl Federation {
         let inner = &self.inner;
         let id = LinkId(inner.next.fetch_add(1, Relaxed) + 1);
         inner.planes.iter().for_each(|plane| plane.join(Wire::new(id, link.clone(), PAYLOAD)));
-        inner.lines.lock().push(Arc::new(Line { id, link, telling: Turn::new() }));
+        let top = inner.levels.begins().last().copied().unwrap_or(Priority::MIN);
+        let start = |setup| Teller::start(Arc::downgrade(inner), id, setup, top);
+        let teller = inner.tellers.as_ref().and_then(start);
+        let (telling, again) = (Turn::new(), AtomicBool::new(false));
+        inner.lines.lock().push(Arc::new(Line { id, link, telling, again, teller }));
         // One that is down now is told with the next tick.
         inner.settle_all();
         id
@@ -130,7 +142,7 @@ impl Federation {
     pub fn tell(&self, link: LinkId) {
         self.inner.planes.iter().for_each(|plane| plane.machine.lock().tell(link));
         if let Some(line) = self.inner.lines().find(|line| line.id == link) {
-            self.inner.tell(&line, true);
+            self.inner.try_again(&line);
         }
         self.inner.settle_all();
     }
@@ -198,9 +210,7 @@ impl Federation {
     pub fn tick(&self, now: u64, patience: u64) {
         let inner = &self.inner;
         inner.planes.iter().for_each(|plane| plane.machine.lock().tick(now, patience));
-        for line in inner.lines() {
-            inner.tell(&line, true);
-        }
+        inner.lines().for_each(|line| inner.try_again(&line));
         for plane in &inner.planes {
             while let Some(link) = { plane.machine.lock().lost(patience) } {
                 self.leave(link);
@@ -263,48 +273,92 @@ impl Inner {
         self.planes.iter().rev().for_each(|plane| self.settle(plane));
     }
 
-    /// Does what a level's machine has found to do, until there is no more.
+    /// Does what a level's machine has found to do, until there is no more. What is sent goes before what is said, since a neighbour may be long in
+    /// answering; what must not be sent before something is said is not due before.
     pub(super) fn settle(self: &Arc<Self>, plane: &Plane) {
         loop {
             plane.deliver(&self.supplier, |consumer| self.levels.of(consumer.priority()) == plane.level);
-            plane.wires().for_each(|wire| self.keep_gateway(plane, &wire));
-            let told = self.lines().filter(|line| self.tell(line, false)).count() > 0;
-            if plane.machine.lock().wanted_changed {
-                self.subscribe(plane);
-            }
-            self.wake_all(plane);
-            if !told {
+            if !self.arrange(plane) {
                 return;
             }
         }
+    }
+
+    /// As `settle`, once, without giving consumers anything. Says whether anything was told.
+    fn arrange(self: &Arc<Self>, plane: &Plane) -> bool {
+        plane.wires().for_each(|wire| self.keep_gateway(plane, &wire));
+        self.wake_all(plane);
+        let told = self.lines().filter(|line| self.say(plane, line)).count() > 0;
+        if plane.machine.lock().wanted_changed {
+            self.subscribe(plane);
+        }
+        told
+    }
+
+    /// Has said what is to be said of a level. Says whether this thread told it.
+    fn say(&self, plane: &Plane, line: &Line) -> bool {
+        match &line.teller {
+            Some(teller) => {
+                if plane.machine.lock().has_news(line.id) {
+                    teller.ring();
+                }
+                false
+            }
+            None => self.tell(line) != 0,
+        }
+    }
+
+    /// Has said all, even over a link that is down.
+    fn try_again(&self, line: &Line) {
+        line.again.store(true, Release);
+        match &line.teller {
+            Some(teller) => teller.ring(),
+            None => {
+                self.tell(line);
+            }
+        }
+    }
+
+    /// What the thread of a link does. What may be sent now, and what is to be told elsewhere, is not for it to do.
+    pub(super) fn tell_now(self: &Arc<Self>, link: LinkId) {
+        let Some(line) = self.lines().find(|line| line.id == link) else {
+            return;
+        };
+        let told = self.tell(&line);
+        drop(line);
+        self.planes.iter().rev().filter(|plane| told & 1 << plane.level != 0).for_each(|plane| {
+            self.arrange(plane);
+        });
     }
 
     pub(super) fn wake_all(self: &Arc<Self>, plane: &Plane) {
         plane.wires().for_each(|wire| self.wake(plane, &wire));
     }
 
-    /// Says over a link what has not been said; over one that is down, only to `try_again`. Says whether there was anything.
-    fn tell(&self, line: &Line, try_again: bool) -> bool {
+    /// Says over a link what has not been said; over one that is down, only if it is to be tried again. Says of which levels there was anything,
+    /// a bit each.
+    fn tell(&self, line: &Line) -> u8 {
         if !line.telling.take() {
-            return false;
+            return 0;
         }
-        let mut told = false;
+        let mut told = 0;
         loop {
+            let again = line.again.swap(false, AcqRel);
             let mut arrived = true;
             while arrived {
                 let notices: Vec<Notice> =
-                    self.planes.iter().filter_map(|plane| self.notice(plane, line.id, try_again)).collect();
+                    self.planes.iter().filter_map(|plane| self.notice(plane, line.id, again)).collect();
                 if notices.is_empty() {
                     break;
                 }
                 arrived = line.link.announce(&notices).is_ok();
                 for notice in &notices {
                     self.planes[notice.level as usize].machine.lock().said(line.id, notice, arrived);
+                    told |= 1 << notice.level;
                 }
-                told = true;
             }
             // What others found meanwhile is told with the next tick, if nobody is there.
-            if line.telling.pass() || !arrived && line.telling.pass() {
+            if line.telling.pass() || !arrived && !line.again.load(Acquire) && line.telling.pass() {
                 return told;
             }
         }

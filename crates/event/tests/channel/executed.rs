@@ -271,8 +271,11 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     Some(PROCESSOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// Runs an admitted set until each response is within the analysed one, at most eight times. A machine that is too noisy for any bound is said
-/// to be.
+/// So many runs that had bounds, and were over them, tell something.
+const BOUNDED: usize = 3;
+
+/// Runs an admitted set until each response is within the analysed one, at most eight times. A machine that is too noisy for bounds most of the
+/// time is said to be.
 fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
     let mut told = Vec::new();
     for _ in 0..8 {
@@ -296,8 +299,8 @@ fn admitted(policy: Policy, tasks: &[Task], strategy: Strategy) -> Vec<Seen> {
             return told.pop().map(|(_, _, seen)| seen).unwrap_or_default();
         }
     }
-    if told.iter().all(|(_, bounds, _)| bounds.is_none()) {
-        println!("SKIPPED: the machine is too noisy for any bound: {told:?}");
+    if told.iter().filter(|(_, bounds, _)| bounds.is_some()).count() < BOUNDED {
+        println!("SKIPPED: the machine is too noisy for bounds: {told:?}");
     } else {
         panic!("{policy:?}, {strategy:?}: admitted, and over the analysed responses: {told:?}");
     }

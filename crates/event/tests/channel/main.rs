@@ -10,6 +10,7 @@ mod executed;
 mod federation;
 mod filtering;
 mod forfeited;
+mod frozen_neighbour;
 mod isolation;
 mod levels;
 mod no_alloc;

@@ -53,12 +53,15 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     let data = vec![7; 30_000];
     supplier.push(&Event::new(20, 1).created(1).octets(&data));
     until("one event", || !b.seen.lock().unwrap().is_empty());
+    // Who sends counts it only then.
+    until("it is counted", || a.federation.counts().forwarded == b.federation.counts().received);
     let sent = a.federation.counts().forwarded;
     supplier.push(&Event::new(22, 1).created(2));
     assert_eq!(a.federation.counts().forwarded, sent, "nobody wants it");
     let large = vec![7; 70_000];
     supplier.push(&Event::new(20, 1).created(3).octets(&large));
-    assert_eq!(a.federation.counts().lost, 1, "larger than a datagram");
+    // By another thread, where that is still at the first one.
+    until("one larger than a datagram is lost", || a.federation.counts().lost == 1);
     // Rubbish, cut and changed datagrams, and good ones: what a channel says to somebody who repeats it from his own address.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for length in 0..60 {
@@ -111,10 +114,9 @@ fn a_group_gets_one_datagram_for_all() {
         members.iter().all(|m| m.seen.lock().unwrap().last() == Some(&(first - 1, 0)))
     });
     let forwarded = || members[0].federation.counts().forwarded;
-    until("nothing is under way", || {
-        let before = forwarded();
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        forwarded() == before
+    until("each datagram is counted by all three", || {
+        let heard = |m: &Member| m.federation.counts().received + m.federation.counts().repeated;
+        members[1..].iter().all(|m| heard(m) == forwarded())
     });
     let before = forwarded();
     (first..first + 5).for_each(push);

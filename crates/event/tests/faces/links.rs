@@ -30,6 +30,18 @@ impl Member {
     }
 }
 
+/// Waits until both ends have counted all that crossed their links: who sends counts an event only after it has arrived. Only of use once the last
+/// event has come where it goes.
+fn until_counted(members: &[Member]) {
+    until("all is counted that crossed", || {
+        let counts = members.iter().map(|member| member.federation.counts());
+        let (sent, came) = counts.fold((0, 0), |(sent, came), counts| {
+            (sent + counts.forwarded, came + counts.received + counts.repeated)
+        });
+        sent == came
+    });
+}
+
 #[test]
 fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
     let ring: Vec<Member> = (1..=4).map(member).collect();
@@ -55,11 +67,10 @@ fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
         push(22, 5, 0);
         !log.lock().unwrap().is_empty()
     });
-    until("all of them came", || {
-        let n = log.lock().unwrap().len();
-        std::thread::sleep(Duration::from_millis(30));
-        log.lock().unwrap().len() == n
-    });
+    // Behind all that are under way.
+    push(22, 5, 1);
+    until("all of them came", || log.lock().unwrap().last().is_some_and(|(time, _)| *time == 1));
+    until_counted(&ring);
     log.lock().unwrap().clear();
     let before = sent();
     (0..50).for_each(|_| push(23, 5, 1));
@@ -77,19 +88,27 @@ fn a_ring_over_the_wire_delivers_once_and_only_what_is_wanted() {
 
 #[test]
 fn a_link_that_is_left_can_be_joined_again() {
-    let (a, b) = (member(1), member(2));
+    let members = [member(1), member(2)];
+    let [a, b] = &members;
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
-    let consumer = move |events: &[Event<'_>]| seen.lock().unwrap().push(events[0].header.creation_time);
+    let consumer = move |events: &[Event<'_>]| {
+        let header = &events[0].header;
+        seen.lock().unwrap().push((header.source, header.creation_time));
+    };
     let qos = ConsumerQos::of("far", Filter::of(20, 0));
     let _c = b.channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
     let supplier = a.channel.for_suppliers().connect().unwrap();
     for round in 1..=3 {
-        let link = a.join(&b);
+        let link = a.join(b);
         until("an event arrives", || {
             supplier.push(&Event::new(20, 1).created(round).ttl(1));
-            log.lock().unwrap().contains(&round)
+            log.lock().unwrap().contains(&(1, round))
         });
+        // Behind all that are under way.
+        supplier.push(&Event::new(20, 2).created(round).ttl(1));
+        until("all of them came", || log.lock().unwrap().contains(&(2, round)));
+        until_counted(&members);
         a.federation.leave(link);
         until("the neighbour has left too", || b.federation.known() == 0);
         let before = a.federation.counts().forwarded;
@@ -99,7 +118,7 @@ fn a_link_that_is_left_can_be_joined_again() {
     // What entered meanwhile came with the next link; what did after the last one did not.
     let mut came = log.lock().unwrap().clone();
     came.dedup();
-    assert_eq!(came, [1, 100, 2, 100, 3]);
+    assert_eq!(came, [(1, 1), (2, 1), (1, 100), (1, 2), (2, 2), (1, 100), (1, 3), (2, 3)]);
 }
 
 #[test]
@@ -155,8 +174,9 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
         let expected: Vec<_> = (from..from + 50).map(|time| vec![(left, time), (right, time)]).collect();
         assert_eq!(pairs, expected);
     };
-    // Nothing of this crosses a link.
+    // Nothing of this crosses a link. What did before has come.
     let stays = |end, event_type| {
+        until_counted(&line);
         let before = crossed();
         (0..100).for_each(|_| push(end, event_type, 1));
         assert_eq!((crossed(), take().len()), (before, 0));
@@ -174,6 +194,7 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
         all_come(20, 21, 1_000 + round * 100);
     }
     // One of the halves is another now: that end is asked for it, and no longer for the former.
+    until_counted(&line);
     proxy.resubscribe(vec![both(20, 22)]).unwrap();
     let crosses = |end, event_type| {
         let before = crossed();
@@ -182,16 +203,24 @@ fn who_suspends_resumes_and_changes_is_followed_over_two_links() {
     };
     until("the other half is wanted", || crosses(1, 22));
     until("the former is not", || !crosses(1, 21));
-    until("nothing is under way", || {
-        let before = crossed();
-        std::thread::sleep(Duration::from_millis(50));
-        crossed() == before
-    });
+    // Behind all tries that are under way. Each of the one end completes a pair with one of those, the last of them with this.
+    push(1, 22, 2);
+    for time in 3.. {
+        push(0, 20, time);
+        until("a pair", || !log.lock().unwrap().is_empty());
+        let pair = take().concat();
+        assert!(pair.len() == 2 && pair.contains(&(20, time)), "{pair:?}");
+        if pair.contains(&(22, 2)) {
+            break;
+        }
+    }
     stays(1, 21);
-    // With the last of the tries.
-    push(0, 20, 2);
+    let before = crossed();
+    push(1, 22, 1_000);
+    until("it has crossed both links", || crossed() == before + 2);
+    push(0, 20, 1_001);
     until("a pair", || !log.lock().unwrap().is_empty());
-    assert_eq!(take().concat().iter().map(|half| half.0).collect::<Vec<_>>(), [22, 20]);
+    assert_eq!(take().concat(), [(22, 1_000), (20, 1_001)]);
     drop(proxy);
     until("nobody is asked", || asked() == [false; 2]);
     stays(0, 20);

@@ -174,7 +174,7 @@ macro_rules! layout {
                 let options = FaceOptions {
                     ping: None,
                     pings: 2,
-                    ping_timeout: Duration::from_millis(200),
+                    ping_timeout: Duration::from_secs(2),
                     ..FaceOptions::default()
                 };
                 let (_orb, channel, face, far, here) = far(Strategy::Direct, options);
@@ -195,42 +195,49 @@ macro_rules! layout {
             }
 
             /// A process that is frozen looks like this: its system accepts connections, and nobody reads.
+            fn frozen(strategy: Strategy) {
+                const EVENTS: usize = 2_000;
+                let quality = isorb_event::Quality { queue: EVENTS, failures: 0, ..isorb_event::Quality::default() };
+                // The other one answers within this, however busy the machine.
+                let limit = Duration::from_secs(2);
+                let options = FaceOptions { quality, push_timeout: limit, ping: None, ping_timeout: limit, pings: 2, layout: $layout, ..FaceOptions::default() };
+                let limits = isorb_event::Limits { events: 2 * EVENTS, payload: 8_192, ..isorb_event::Limits::default() };
+                let (orb, channel) = server(Config { limits, ..Config::with(strategy) });
+                let face = RealTimeFace::start(&orb, &channel, options).unwrap();
+                let here = client();
+                let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
+                let consumers = far.for_consumers().unwrap().unwrap();
+                let frozen = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+                let url = format!("corbaloc::1.2@{}/Frozen", frozen.local_addr().unwrap());
+                let frozen_reference = comm::PushConsumerRef::from_object(here.string_to_object(&url).unwrap());
+                let proxy = consumers.obtain_push_supplier().unwrap().unwrap();
+                proxy.connect_push_consumer(&frozen_reference, &qos(&[(20, 0)])).unwrap();
+                let consumer = Arc::new(Consumer::default());
+                let reference: comm::PushConsumerRef = here.root_poa().unwrap().activate(consumer.clone()).unwrap();
+                let proxy = consumers.obtain_push_supplier().unwrap().unwrap();
+                proxy.connect_push_consumer(&reference, &qos(&[(20, 0)])).unwrap();
+                let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+                supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
+                // Eight megabytes: more than lies in sockets.
+                let mut large = event(20, 1, 0);
+                large.data.payload = vec![7; 4_096];
+                (0..EVENTS).for_each(|_| supplier.push(&vec![large.clone()]).unwrap());
+                until("the other gets all", || consumer.0.lock().unwrap().len() == EVENTS);
+                assert_eq!(channel.consumers().len(), 2, "{strategy:?}: the frozen one is still there");
+                until("it does not answer, and is removed", || {
+                    face.check();
+                    channel.consumers().len() == 1
+                });
+                drop(frozen);
+            }
+
             #[test]
             fn a_frozen_consumer_holds_up_nobody_and_is_removed() {
-                const EVENTS: usize = 2_000;
-                for strategy in [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }, Strategy::Upcalls] {
-                    let quality = isorb_event::Quality { queue: EVENTS, failures: 0, ..isorb_event::Quality::default() };
-                    let limit = Duration::from_millis(100);
-                    let options = FaceOptions { quality, push_timeout: limit, ping: None, ping_timeout: limit, pings: 2, layout: $layout, ..FaceOptions::default() };
-                    let limits = isorb_event::Limits { events: 2 * EVENTS, payload: 8_192, ..isorb_event::Limits::default() };
-                    let (orb, channel) = server(Config { limits, ..Config::with(strategy) });
-                    let face = RealTimeFace::start(&orb, &channel, options).unwrap();
-                    let here = client();
-                    let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
-                    let consumers = far.for_consumers().unwrap().unwrap();
-                    let frozen = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-                    let url = format!("corbaloc::1.2@{}/Frozen", frozen.local_addr().unwrap());
-                    let frozen_reference = comm::PushConsumerRef::from_object(here.string_to_object(&url).unwrap());
-                    let proxy = consumers.obtain_push_supplier().unwrap().unwrap();
-                    proxy.connect_push_consumer(&frozen_reference, &qos(&[(20, 0)])).unwrap();
-                    let consumer = Arc::new(Consumer::default());
-                    let reference: comm::PushConsumerRef = here.root_poa().unwrap().activate(consumer.clone()).unwrap();
-                    let proxy = consumers.obtain_push_supplier().unwrap().unwrap();
-                    proxy.connect_push_consumer(&reference, &qos(&[(20, 0)])).unwrap();
-                    let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
-                    supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
-                    // Eight megabytes: more than lies in sockets.
-                    let mut large = event(20, 1, 0);
-                    large.data.payload = vec![7; 4_096];
-                    (0..EVENTS).for_each(|_| supplier.push(&vec![large.clone()]).unwrap());
-                    until("the other gets all", || consumer.0.lock().unwrap().len() == EVENTS);
-                    assert_eq!(channel.consumers().len(), 2, "{strategy:?}: the frozen one is still there");
-                    until("it does not answer, and is removed", || {
-                        face.check();
-                        channel.consumers().len() == 1
-                    });
-                    drop(frozen);
-                }
+                std::thread::scope(|scope| {
+                    for strategy in [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }, Strategy::Upcalls] {
+                        scope.spawn(move || frozen(strategy));
+                    }
+                });
             }
 
             #[test]

@@ -274,6 +274,12 @@ pub(super) fn came_in(orb: &Orb, tag: u32, stream: Box<dyn Stream>) -> Connectio
     }
 }
 
+/// Whether nobody was let in for a peer that may not connect, or has left: its own affair, and no reason to keep others waiting.
+pub(super) fn is_of_peer(error: &std::io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, NotConnected, PermissionDenied};
+    matches!(error.kind(), PermissionDenied | NotConnected | ConnectionAborted)
+}
+
 fn accept(orb: &Orb, door: &Door) {
     let Some(endpoints) = orb.endpoints() else { return };
     loop {
@@ -300,11 +306,8 @@ fn accept(orb: &Orb, door: &Door) {
                 }
             }
             Err(_) if endpoints.closed.load(Ordering::Acquire) => return,
-            // A peer that may not connect: its own affair, and no reason to keep others waiting.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                crate::log::note(format_args!("accept: {error}"));
-            }
-            // Out of descriptors, or the client left before it was accepted: others may do better in a moment.
+            Err(error) if is_of_peer(&error) => crate::log::note(format_args!("accept: {error}")),
+            // Out of descriptors: others may do better in a moment.
             Err(error) => {
                 crate::log::note(format_args!("accept: {error}"));
                 std::thread::sleep(Duration::from_millis(20));

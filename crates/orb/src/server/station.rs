@@ -7,7 +7,7 @@
 //!
 //! Requests to groups come in from whoever hears the group ([`Station::post`]), and go the same way from there.
 
-use super::endpoint::came_in;
+use super::endpoint::{came_in, is_of_peer};
 use super::lane::{Lane, Member};
 use super::parcel::{Caller, Parcel};
 use super::posted::Posted;
@@ -218,8 +218,8 @@ impl Station {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                // A peer that may not connect: its own affair, and no reason to keep others waiting.
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                // What is closed may go on to say that whoever comes is turned away.
+                Err(error) if is_of_peer(&error) && !self.crew.is_closed() => {
                     crate::log::note(format_args!("accept: {error}"));
                 }
                 Err(error) => {

@@ -121,7 +121,7 @@ struct SegmentListener {
 
 impl Listener for SegmentListener {
     fn accept(&self, wait: Wait) -> io::Result<Box<dyn Stream>> {
-        let socket = self.socket.accept(wait)?;
+        let (socket, _) = self.socket.accept(wait)?;
         Ok(Box::new(SegmentStream::accepted(socket.into(), self.terms.clone(), self.spin)?))
     }
 

@@ -286,7 +286,16 @@ impl SegmentStream {
     fn lives(&self) -> io::Result<bool> {
         let mut watched = [PollFd::new(&*self.socket, PollFlags::RDHUP)];
         let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        rustix::event::poll(&mut watched, Some(&now))?;
+        loop {
+            match rustix::event::poll(&mut watched, Some(&now)) {
+                // A signal says nothing about the peer.
+                Err(Errno::INTR) => continue,
+                looked => {
+                    looked?;
+                    break;
+                }
+            }
+        }
         Ok(watched[0].revents().is_empty())
     }
 }

@@ -71,10 +71,12 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
         machine.tick();
     }
+    // Before the players' counts, which go on: no more was sent than they were called for.
+    let crossed = machine.federation.counts();
     let recording = record("sensor pod (process 2)", &machine, &players, "from the mission computer");
     write(&args.trace, encode(&recording))?;
     print_players(&players, &recording);
-    print_link(&machine.federation.counts());
+    print_link(&crossed);
     orb.shutdown(false)?;
     Ok(())
 }

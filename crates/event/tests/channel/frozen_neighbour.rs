@@ -1,0 +1,124 @@
+//! A neighbour that is frozen when it is told something holds up no events on their way to others.
+
+use crate::common::{Log, event};
+use isorb_event::federation::{
+    Federation, Gateways, Interest, Link, LinkDown, LinkId, Membership, NotForwarded, Notice, Passed,
+};
+use isorb_event::{Channel, Config, ConsumerQos, Filter, Priority, Quality};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A link inside the process, whose far end can be frozen.
+#[derive(Default)]
+struct Wire {
+    far: OnceLock<(Federation, LinkId)>,
+    frozen: Mutex<bool>,
+    thaws: Condvar,
+    /// How many wait for its answer.
+    waiting: Mutex<u32>,
+}
+
+impl Wire {
+    fn freeze(&self, frozen: bool) {
+        *self.frozen.lock().unwrap() = frozen;
+        self.thaws.notify_all();
+    }
+}
+
+impl Link for Wire {
+    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+        *self.waiting.lock().unwrap() += 1;
+        let frozen = self.frozen.lock().unwrap();
+        drop(self.thaws.wait_while(frozen, |frozen| *frozen).unwrap());
+        *self.waiting.lock().unwrap() -= 1;
+        let (far, link) = self.far.get().ok_or(LinkDown)?;
+        notices.iter().for_each(|notice| {
+            far.heard(*link, notice);
+        });
+        Ok(())
+    }
+
+    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
+        let (far, link) = self.far.get().ok_or(NotForwarded::Down)?;
+        far.received(*link, event);
+        Ok(())
+    }
+}
+
+fn member(id: u64, gateways: Gateways) -> (Channel, Federation) {
+    let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
+    let node = Federation::member(&channel, Membership { gateways, ..Membership::default() }).unwrap();
+    (channel, node)
+}
+
+/// Joins two. The way from the first to the second, and the first's link.
+fn join(a: &Federation, b: &Federation) -> (Arc<Wire>, LinkId) {
+    let (ab, ba) = (Arc::new(Wire::default()), Arc::new(Wire::default()));
+    let (at_a, at_b) = (a.join(ab.clone()), b.join(ba.clone()));
+    assert!(ab.far.set((b.clone(), at_b)).is_ok() && ba.far.set((a.clone(), at_a)).is_ok());
+    (ab, at_a)
+}
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn urgent_events_pass_a_neighbour_that_does_not_answer() {
+    let (source, from) = member(1, Gateways::Channel);
+    let (_channel, middle) = member(2, Gateways::Threads(1, Config::default().threads));
+    let (sink, to) = member(3, Gateways::Channel);
+    let (_idle, beside) = member(4, Gateways::Channel);
+    // The one that will be frozen is told first.
+    let (stalls, _) = join(&middle, &beside);
+    let (_, up) = join(&middle, &from);
+    join(&middle, &to);
+    let log = Log::default();
+    let quality = Quality { priority: Priority::MAX, ..Quality::default() };
+    let _consumer = log.connect(&sink, ConsumerQos::of("urgent", Filter::of(20, 0)).quality(quality));
+    let supplier = source.for_suppliers().connect().unwrap();
+    let push = |n| {
+        supplier.push(&event(20, 1, n).ttl(8));
+    };
+    let mut seen = Vec::new();
+    let mut now = 0;
+    until("the way is made", || {
+        now += 1;
+        [&from, &middle, &to, &beside].iter().for_each(|node| node.tick(now, u64::MAX));
+        push(now);
+        seen.extend(log.take_times().concat());
+        !seen.is_empty()
+    });
+    until("what was pushed has come", || {
+        seen.extend(log.take_times().concat());
+        seen.last() == Some(&now)
+    });
+
+    struct Thaw<'a>(&'a Wire);
+    impl Drop for Thaw<'_> {
+        fn drop(&mut self) {
+            self.0.freeze(false);
+        }
+    }
+    std::thread::scope(|scope| {
+        let thaw = Thaw(&stalls);
+        stalls.freeze(true);
+        // At the urgent level there is something to say, which the next to come by finds.
+        let interests = vec![Interest { origin: 77, version: 1, hops: 0, filters: vec![Filter::of(30, 0)] }];
+        assert!(middle.note(up, &Notice { sender: 1, level: 3, interests, ..Notice::default() }));
+        scope.spawn(|| (now + 1..=now + 3).for_each(push));
+        until("the frozen one is being told", || *stalls.waiting.lock().unwrap() == 1);
+        until("urgent events come all the same", || {
+            seen.extend(log.take_times().concat());
+            seen.last() == Some(&(now + 3))
+        });
+        assert_eq!(*stalls.waiting.lock().unwrap(), 1, "it has not answered yet");
+        drop(thaw);
+    });
+    assert!(seen.windows(2).all(|pair| pair[0] + 1 == pair[1]), "in order, none lost: {seen:?}");
+    until("it answers when it thaws", || *stalls.waiting.lock().unwrap() == 0);
+}
