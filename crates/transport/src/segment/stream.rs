@@ -14,6 +14,7 @@ use crate::{Stream, Wait};
 use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::Shutdown;
 use std::hint::cold_path;
 use std::io::{self, IoSlice};
