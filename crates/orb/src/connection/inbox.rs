@@ -235,8 +235,13 @@ impl Inbox {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
                 Err(ReadError::WouldBlock)
             }
-            // The deadline is looked at before the next receive.
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            // The deadline is looked at before the next receive, which has what is left: signals give a peer no more time.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+                ) =>
+            {
                 Ok(())
             }
             Err(_) => Err(ReadError::Lost),
