@@ -19,6 +19,7 @@ mod connection;
 pub mod generated;
 #[cfg(feature = "miop")]
 mod groups;
+mod hot;
 pub mod interceptor;
 mod interface;
 mod invoke;

@@ -13,6 +13,7 @@ use isorb_giop::{Ior, Kind, minor};
 use isorb_rt::sync::PiMutex;
 use std::borrow::Cow;
 use std::fmt;
+use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -184,9 +185,11 @@ impl Object {
         if !self.0.sets_policies && !thread_sets_policies() {
             return self.0.orb.effective_policies();
         }
+        cold_path();
         self.narrower_policies()
     }
 
+    #[inline(never)]
     fn narrower_policies(&self) -> Effective {
         self.0.policies.or(thread_policies()).or(self.0.orb.policies()).effective()
     }
@@ -264,6 +267,7 @@ impl Object {
         {
             return Ok(Cow::Borrowed(target));
         }
+        cold_path();
         self.target().map(Cow::Owned)
     }
 

@@ -22,6 +22,7 @@ use isorb_rt::time::Deadline;
 use isorb_scope::{BufferPool, Scope};
 use std::collections::HashMap;
 use std::fmt;
+use std::hint::cold_path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -507,17 +508,16 @@ impl Orb {
     }
 
     pub(crate) fn check_running(&self) -> Result<()> {
-        if self.0.state.load(Ordering::Relaxed) == STOPPED {
-            return Err(SystemException::from(Kind::BadInvOrder)
-                .minor(minor::BAD_INV_ORDER_SHUTDOWN)
-                .detail("the ORB was shut down"));
-        }
-        Ok(())
+        if self.0.state.load(Ordering::Relaxed) == STOPPED { Err(stopped()) } else { Ok(()) }
     }
 
     /// What to tell a server on the first request of a connection so that it may call back over it.
     pub(crate) fn offer_bidirectional(&self, connection: &Arc<Connection>) -> Option<Vec<u8>> {
-        let endpoints = self.config().bidirectional.then(|| self.endpoints())??;
+        if !self.config().bidirectional {
+            return None;
+        }
+        cold_path();
+        let endpoints = self.endpoints()?;
         if connection.bidirectional.swap(true, Ordering::AcqRel) {
             return None;
         }
@@ -552,4 +552,11 @@ impl fmt::Debug for Orb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Orb").field("endpoints", &self.endpoint_addresses()).finish_non_exhaustive()
     }
+}
+
+#[cold]
+fn stopped() -> SystemException {
+    SystemException::from(Kind::BadInvOrder)
+        .minor(minor::BAD_INV_ORDER_SHUTDOWN)
+        .detail("the ORB was shut down")
 }

@@ -10,6 +10,7 @@ use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use isorb_rt::time::Deadline;
 use isorb_transport::Unprotected;
 use std::collections::HashMap;
+use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -175,8 +176,10 @@ impl Peer {
                 if !lease.rested(wish.began, rest) || lease.still_open() {
                     return Ok(lease);
                 }
+                cold_path();
                 continue;
             }
+            cold_path();
             let mut closed = false;
             let mut best: Option<&Arc<Connection>> = None;
             for connection in connections.open.iter() {

@@ -8,6 +8,7 @@ use crate::{Result, SystemException};
 use isorb_giop::{Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Region, Scope};
 use std::cell::{Cell, RefCell};
+use std::hint::cold_path;
 use std::sync::{Arc, OnceLock};
 
 /// Deepest nesting of calls on one thread: a call, the call back it causes, the call that makes, and so on.
@@ -63,6 +64,7 @@ impl Work {
     #[inline(always)]
     pub fn trim(&mut self) {
         if self.block.capacity() > crate::connection::STAY {
+            cold_path();
             self.block = Buffer::unpooled(0);
         }
     }
@@ -128,9 +130,10 @@ impl Encode {
     /// Keeps the buffer for the next message unless it grew very large.
     #[inline(always)]
     pub fn put_back(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() <= STAY {
-            self.buffer = buffer;
+        if buffer.capacity() > STAY {
+            return drop_large(buffer);
         }
+        self.buffer = buffer;
     }
 
     /// Says what the buffer that was put back begins with, in its first so many octets.
@@ -140,6 +143,11 @@ impl Encode {
             (self.begins, self.octets) = (beginning, octets);
         }
     }
+}
+
+#[cold]
+fn drop_large(buffer: Vec<u8>) {
+    drop(buffer);
 }
 
 /// What lies ready on a thread. The sets that are used next, which mostly are the only ones, are taken and put back with a
@@ -184,7 +192,10 @@ pub(crate) fn with_work<T, E: From<SystemException>>(
 ) -> Result<T, E> {
     let Some(work) = enter(|shelf| shelf.work.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let work = work.unwrap_or_else(|| another_work(pool));
+    let work = match work {
+        Some(work) => work,
+        None => another_work(pool),
+    };
     std::mem::forget(nested);
     // Put back by a destructor, so that the result is made where it is handed up; it is large.
     let mut lent = Lent(Some(work));
@@ -250,7 +261,10 @@ pub(crate) fn with_scope<T, E: From<SystemException>>(
 ) -> Result<T, E> {
     let Some(region) = enter(|shelf| shelf.region.take()) else { return Err(too_deep().into()) };
     let nested = Nested;
-    let mut region = region.unwrap_or_else(another_region);
+    let mut region = match region {
+        Some(region) => region,
+        None => another_region(),
+    };
     let result = {
         let scope = region.enter();
         f(&scope)
@@ -269,6 +283,7 @@ fn enter<T>(take: impl FnOnce(&Shelf) -> T) -> Option<T> {
     SHELF.with(|shelf| {
         let nesting = shelf.nesting.get();
         if nesting == 2 * MAX_NESTING {
+            cold_path();
             return None;
         }
         shelf.nesting.set(nesting + 1);

@@ -4,6 +4,7 @@
 //! a caller to a queue to a socket without drifting, where a duration would start anew at each of them; and the
 //! clock does not jump when somebody sets the date.
 
+use core::hint::cold_path;
 use core::time::Duration;
 
 use rustix::io::Errno;
@@ -102,6 +103,7 @@ impl Deadline {
     #[inline]
     pub fn from_now(timeout_ns: u64) -> (u64, Deadline) {
         if timeout_ns < NS_PER_S {
+            cold_path();
             let now = now_ns();
             return (now, Deadline(now.saturating_add(timeout_ns)));
         }

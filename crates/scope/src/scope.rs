@@ -4,6 +4,7 @@ use crate::{Buffer, BufferPool};
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::fmt;
+use core::hint::cold_path;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -320,10 +321,12 @@ impl Drop for Scope<'_> {
     fn drop(&mut self) {
         let used = self.used();
         if used > self.peak.get() {
+            cold_path();
             // SAFETY: points into the region that 'r borrows exclusively for this scope.
             unsafe { self.report_peak.write(used) };
         }
         while let Some(record) = self.kept.take() {
+            cold_path();
             // SAFETY: records lie in the region, are written once and never moved; each is visited once, and no
             // borrow of the scope is left when it is dropped.
             unsafe {

@@ -195,7 +195,8 @@ pub trait Stream: Send + Sync + Debug {
     /// Receives at least one byte; 0 is the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing came in time, else what the operating system gave.
+    /// `WouldBlock` when nothing came in time; `Interrupted` when a signal came first, after which who calls counts what is left of the
+    /// time; else what the operating system gave.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the receive time-out say.
@@ -210,14 +211,14 @@ pub trait Stream: Send + Sync + Debug {
     /// Sends some of the pieces' bytes, in order; how many is returned.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing could be sent in time, or not all of a piece of a stream that [keeps it](Self::keeps_refused); else what
-    /// the operating system gave.
+    /// `WouldBlock` when nothing could be sent in time, or not all of a piece of a stream that [keeps it](Self::keeps_refused); `Interrupted`
+    /// likewise, when a signal came first; else what the operating system gave.
     ///
     /// # Real-time
     /// One system call; blocks as `wait` and the send time-out say.
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize>;
 
-    /// Whether what a send refused with `WouldBlock` may leave all the same, as where it was encrypted and cannot be taken back. Who sends by
+    /// Whether what a send refused with `WouldBlock` or `Interrupted` may leave all the same, as where it was encrypted and cannot be taken back. Who sends by
     /// such a stream sends the same octets next, or gives the stream up; nobody may count on it that they were not sent.
     ///
     /// # Real-time

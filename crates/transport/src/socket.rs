@@ -83,12 +83,8 @@ impl Stream for SocketStream {
         {
             return timed.recv(into, limit);
         }
-        loop {
-            match net::recv_into(&self.fd, into, wait_of(wait)) {
-                Err(rustix::io::Errno::INTR) => continue,
-                got => return Ok(got?),
-            }
-        }
+        // A signal goes up: beginning again here, the wait would have all its time again.
+        Ok(net::recv_into(&self.fd, into, wait_of(wait))?)
     }
 
     fn short_is_all(&self) -> bool {
@@ -97,16 +93,10 @@ impl Stream for SocketStream {
 
     #[inline]
     fn send(&self, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
-        loop {
-            let sent = match pieces {
-                [one] => net::send(&self.fd, one, wait_of(wait)),
-                all => net::send_vectored(&self.fd, all, wait_of(wait)),
-            };
-            match sent {
-                Err(rustix::io::Errno::INTR) => continue,
-                sent => return Ok(sent?),
-            }
-        }
+        Ok(match pieces {
+            [one] => net::send(&self.fd, one, wait_of(wait)),
+            all => net::send_vectored(&self.fd, all, wait_of(wait)),
+        }?)
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -24,6 +24,7 @@ pub use request::{
 pub use target::{RawProfile, Target};
 
 use crate::{Header, MessageKind};
+use core::hint::cold_path;
 use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Message, Result, Text, Version};
 use isorb_scope::Scope;
 
@@ -123,7 +124,10 @@ pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
 #[inline(always)]
 pub fn finish_header(message: &mut Message<'_>) -> Result<()> {
     let size = message.len().saturating_sub(Header::LEN);
-    let Ok(size) = u32::try_from(size) else { return Err(Error::new(ErrorKind::TooLarge, size)) };
+    let Ok(size) = u32::try_from(size) else {
+        cold_path();
+        return Err(Error::new(ErrorKind::TooLarge, size));
+    };
     if let Some(place) = message.head_mut().get_mut(Header::SIZE_AT..Header::LEN) {
         place.copy_from_slice(&size.to_ne_bytes());
     }

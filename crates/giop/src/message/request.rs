@@ -5,6 +5,7 @@ use crate::octets::{has_zero, put_name, put_octets};
 use crate::{Header, Ior, MessageKind, TaggedProfile};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hint::cold_path;
 use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Order, Result, Text, Version};
 use isorb_scope::Scope;
 
@@ -94,6 +95,7 @@ impl ContextsPlace {
         if self.count == 0 {
             return ServiceContexts::EMPTY;
         }
+        cold_path();
         ServiceContexts::measured(
             message.get(self.at..self.ends).unwrap_or_default(),
             self.at,
@@ -113,7 +115,10 @@ fn behind_number(
 ) -> Option<(ContextsPlace, usize)> {
     let ends = match count {
         0 => at,
-        _ => ServiceContexts::end(message, (at, order), count, passes)?,
+        _ => {
+            cold_path();
+            ServiceContexts::end(message, (at, order), count, passes)?
+        }
     };
     Some((ContextsPlace { at, ends, count }, ((ends + 7) & !7).min(message.len())))
 }
@@ -252,9 +257,11 @@ impl KnownHead {
         passes: impl Fn(u32) -> bool,
     ) -> Option<RequestPlace> {
         if header.version != Version::V1_2 || header.seams != 0 || header.order != self.order {
+            cold_path();
             return None;
         }
-        if message.get(RESPONSE_AT..self.ends)? != &self.octets[..] {
+        if message.get(RESPONSE_AT..self.ends) != Some(&self.octets[..]) {
+            cold_path();
             return None;
         }
         let id = u32::from_ne_bytes(*message[ID_AT..].first_chunk()?);

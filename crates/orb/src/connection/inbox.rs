@@ -1,6 +1,7 @@
 //! Bytes from the stream to whole messages.
 
 use super::holding::Holding;
+use crate::hot::hot;
 use crate::policy::Timeout;
 use isorb_cdr::{Order, Version};
 use isorb_giop::fragment::{self, Assembled, Assembler};
@@ -8,6 +9,7 @@ use isorb_giop::{Header, MessageKind, ProtocolError};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Stream, Wait};
+use std::hint::cold_path;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,6 +164,7 @@ impl Inbox {
                 self.emptied = n < room;
                 return Ok(arrived);
             }
+            cold_path();
             std::mem::swap(&mut self.block, into);
             got = Some(received);
         }
@@ -171,18 +174,20 @@ impl Inbox {
     /// If the first `n` octets are one whole ordinary message and no more.
     #[inline(always)]
     fn ordinary(&self, bytes: &[u8], n: usize) -> Option<Arrived> {
-        let message = bytes.get(..n)?;
-        let header = Header::ordinary(message.first_chunk()?)?;
+        let message = hot(bytes.get(..n))?;
+        let header = hot(Header::ordinary(hot(message.first_chunk())?))?;
         if header.total() != n || n > self.limit {
+            cold_path();
             return None;
         }
         // A request's is read with the rest of its header.
         let request_id =
-            if header.kind == MessageKind::Reply { number(&header, message, HEADER)? } else { 0 };
+            if header.kind == MessageKind::Reply { hot(number(&header, message, HEADER))? } else { 0 };
         Some(Arrived { header, len: n, request_id })
     }
 
     /// As [`Inbox::next`], in all cases; `got` is what was received already, to the start of an empty block.
+    #[inline(never)]
     fn next_any(
         &mut self,
         stream: &dyn Stream,
@@ -230,8 +235,13 @@ impl Inbox {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::No => {
                 Err(ReadError::WouldBlock)
             }
-            // The deadline is looked at before the next receive.
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            // The deadline is looked at before the next receive, which has what is left: signals give a peer no more time.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+                ) =>
+            {
                 Ok(())
             }
             Err(_) => Err(ReadError::Lost),
@@ -442,6 +452,7 @@ impl Inbox {
     }
 }
 
+#[inline(always)]
 fn number(header: &Header, message: &[u8], at: usize) -> Option<u32> {
     let bytes = *message.get(at..)?.first_chunk::<4>()?;
     Some(if header.order == Order::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })

@@ -36,6 +36,7 @@ use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Capabilities, Stream, Wait};
 use outbox::{Outbox, Patience};
+use std::hint::cold_path;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock, Weak};
@@ -355,6 +356,7 @@ impl Connection {
         let patience = Patience { deadline: Deadline::NONE, each: self.send_timeout };
         let sent = self.send_in(message, patience);
         if sent == Err(SendError::NotSent) {
+            cold_path();
             // Nobody is left to hear that it was not sent.
             self.break_off();
         }
@@ -374,10 +376,18 @@ impl Connection {
         timeout: Timeout,
     ) -> Result<(), SendError> {
         let sent = self.send_in(message, Patience { deadline, each: timeout.min(self.send_timeout) });
-        if sent == Err(SendError::NotSent) && !deadline.is_past() {
-            self.break_off();
+        if sent == Err(SendError::NotSent) {
+            self.not_sent(deadline);
         }
         sent
+    }
+
+    /// Keeps the connection for others where all the time was used up before anything was sent.
+    #[cold]
+    fn not_sent(&self, deadline: Deadline) {
+        if !deadline.is_past() {
+            self.break_off();
+        }
     }
 
     /// The usual case: nothing waits before the message, nobody else sends, and the socket takes it all.
@@ -395,10 +405,12 @@ impl Connection {
             if matches!(first, Ok(sent) if sent == octets.len()) {
                 return Ok(());
             }
+            cold_path();
             let sent = outbox::go_on(&mut outbox, &*self.stream, octets, first, patience);
             drop(outbox);
             return self.note_sent(sent);
         }
+        cold_path();
         self.send_any(message, patience)
     }
 
@@ -560,6 +572,7 @@ impl Drop for Serving<'_> {
         if connection.serving.fetch_sub(1, Ordering::SeqCst) == 1
             && connection.state.load(Ordering::SeqCst) == CLOSING
         {
+            cold_path();
             connection.say_goodbye(Deadline::after(FAREWELL));
         }
     }

@@ -308,7 +308,7 @@ pub(crate) fn go_on(
     send_rest(outbox, stream, &[IoSlice::new(message)], taken(stream, first)?, message.len(), patience)
 }
 
-/// Goes on when the socket did not take all in time.
+/// Goes on when the socket did not take all in time, or a signal came first.
 #[cold]
 fn send_rest(
     outbox: &mut Outbox,
@@ -318,12 +318,15 @@ fn send_rest(
     total: usize,
     patience: Patience,
 ) -> Result<(), SendError> {
+    // After a signal: until when the peer is to take some. Signals that come again and again do not give it more time.
+    let mut interrupted = None;
     while sent < total {
-        let left = patience.deadline.remaining();
-        if left == Some(Duration::ZERO) {
-            return Err(SendError::TimedOut);
+        let each = interrupted.map_or(patience.each, Timeout::until);
+        let left = each.min(patience.deadline.remaining().into());
+        if left.duration() == Some(Duration::ZERO) {
+            return Err(if sent == 0 { too_late(stream) } else { SendError::TimedOut });
         }
-        outbox.arm(stream, patience.each.min(left.into()))?;
+        outbox.arm(stream, left)?;
         let mut skip = sent;
         let mut rest = [IoSlice::new(&[]); PIECES];
         let mut n = 0;
@@ -334,7 +337,13 @@ fn send_rest(
             }
             skip -= skip.min(piece.len());
         }
-        sent += send_some(stream, &rest[..n]).map_err(in_the_middle)?;
+        match send_some(stream, &rest[..n]) {
+            Ok(0) => {
+                interrupted.get_or_insert_with(|| Deadline::after_opt(patience.each.duration()));
+            }
+            Ok(n) => (sent, interrupted) = (sent + n, None),
+            Err(error) => return Err(if sent == 0 { error } else { in_the_middle(error) }),
+        }
     }
     Ok(())
 }
@@ -343,16 +352,22 @@ fn send_some(stream: &dyn Stream, pieces: &[IoSlice<'_>]) -> Result<usize, SendE
     taken(stream, stream.send(pieces, Wait::Block))
 }
 
-/// What a send that waits has come to, of which nothing was sent before.
+/// What a send that waits has come to, of which nothing was sent before: nothing yet, if a signal came first.
 fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendError> {
     match sent {
         Ok(n) => Ok(n),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            // What the stream keeps would leave behind the back of a caller who was told that it was not sent.
-            Err(if stream.keeps_refused() { SendError::TimedOut } else { SendError::NotSent })
+            Err(too_late(stream))
         }
         Err(error) => Err(broken(&error)),
     }
+}
+
+/// The time is up, and the stream took nothing.
+fn too_late(stream: &dyn Stream) -> SendError {
+    // What the stream keeps would leave behind the back of a caller who was told that it was not sent.
+    if stream.keeps_refused() { SendError::TimedOut } else { SendError::NotSent }
 }
 
 /// What it means that the stream refuses to send.

@@ -1,6 +1,7 @@
 //! Who reads a connection, and who waits for what others read.
 
 use super::*;
+use std::hint::cold_path;
 
 impl Connection {
     /// Reads the next message that is no reply into `into`, for a thread of its own. Replies go to those who wait for them while
@@ -42,7 +43,10 @@ impl Connection {
     ) -> (Result<Arrived, ReadError>, bool) {
         let read = loop {
             match inbox.next(&*self.stream, &self.pool, wait, Deadline::NONE, Timeout::NONE, into) {
-                Ok(arrived) if arrived.is_reply() => self.slots.deliver(arrived, into, &self.pool),
+                Ok(arrived) if arrived.is_reply() => {
+                    cold_path();
+                    self.slots.deliver(arrived, into, &self.pool);
+                }
                 read => break read,
             }
         };
@@ -51,6 +55,7 @@ impl Connection {
         drop(inbox);
         // What was read may take long, or wait for one who waits here.
         if self.bidirectional.load(Ordering::Relaxed) {
+            cold_path();
             self.hand_over();
         }
         (read, last)
@@ -71,9 +76,13 @@ impl Connection {
         timeout: Timeout,
         into: &mut Buffer,
     ) -> Result<Arrived, Option<Instead<'_>>> {
-        let Ok(mut inbox) = self.inbox.try_lock() else { return Err(None) };
+        let Ok(mut inbox) = self.inbox.try_lock() else {
+            cold_path();
+            return Err(None);
+        };
         // Somebody may have delivered here before we held the inbox.
         if slot.is_full() {
+            cold_path();
             return Err(None);
         }
         let read = inbox.next(&*self.stream, &self.pool, Wait::Block, deadline, timeout, into);
@@ -83,7 +92,10 @@ impl Connection {
                 self.hand_over();
                 Ok(arrived)
             }
-            read => Err(Some((inbox, read))),
+            read => {
+                cold_path();
+                Err(Some((inbox, read)))
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use super::{Arrived, Side};
 use isorb_rt::pool::IndexPool;
 use isorb_rt::sync::{Announced, PiMutex, Waiters};
 use isorb_scope::{Buffer, BufferPool};
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -33,6 +34,16 @@ struct Place {
     delivered: PiMutex<Option<(Arrived, Buffer)>>,
 }
 
+impl Place {
+    /// Drops what was delivered and nobody took.
+    #[cold]
+    fn drop_late(&self) {
+        let late = self.delivered.lock().take();
+        self.full.store(false, Ordering::Relaxed);
+        drop(late);
+    }
+}
+
 impl Slots {
     pub fn new(side: Side) -> Slots {
         let places: Box<[Place]> = (0..SLOTS).map(|_| Place::default()).collect();
@@ -49,7 +60,7 @@ impl Slots {
 
     /// A free place with a new request id.
     pub fn claim(&self) -> Option<Slot<'_>> {
-        let index = if self.first.swap(true, Ordering::Acquire) { self.others.take()? + 1 } else { 0 };
+        let index = if self.first.swap(true, Ordering::Acquire) { self.claim_other()? } else { 0 };
         let place = &self.places[index];
         let generation =
             place.generation.load(Ordering::Relaxed).wrapping_add(1) & (NOBODY >> (GENERATION_SHIFT + 1));
@@ -57,6 +68,11 @@ impl Slots {
         let id = generation << GENERATION_SHIFT | (index as u32) << SLOT_SHIFT | self.low_bit;
         place.id.store(id, Ordering::Release);
         Some(Slot { slots: self, index, id })
+    }
+
+    #[cold]
+    fn claim_other(&self) -> Option<usize> {
+        Some(self.others.take()? + 1)
     }
 
     /// Puts a reply into its place and wakes who waits there; `message` gets another block for it. A reply that nobody waits
@@ -144,14 +160,15 @@ impl Drop for Slot<'_> {
         place.id.store(NOBODY, Ordering::Release);
         // Most calls read their own reply. One that is being delivered at this moment stays, for the next user to drop.
         if place.full.load(Ordering::Acquire) {
-            let late = place.delivered.lock().take();
-            place.full.store(false, Ordering::Relaxed);
-            drop(late);
+            place.drop_late();
         }
         self.slots.waiters.reset(self.index);
         match self.index.checked_sub(1) {
             None => self.slots.first.store(false, Ordering::Release),
-            Some(index) => self.slots.others.give(index),
+            Some(index) => {
+                cold_path();
+                self.slots.others.give(index);
+            }
         }
     }
 }

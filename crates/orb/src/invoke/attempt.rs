@@ -1,7 +1,8 @@
 //! One attempt of a call: one request, and the message that answers it.
 
-use super::reply::{Failure, Outcome, copy_body, copy_to_scope, lost, take_message};
-use crate::connection::{Arrived, Connection, SendError};
+use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
+use super::unsent::{Unsent, endless, no_slot, wide_text};
+use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
@@ -21,6 +22,7 @@ use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
 use std::cell::Cell;
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -100,10 +102,19 @@ impl<'a> Call<'_, 'a> {
             Place::There(peer) if !self.object.needs_plan(target) => {
                 self.there(target, peer, scope, policies, Own::default())
             }
-            Place::There(peer) => self.planned(target, peer, scope, policies),
-            Place::Here => self.collocated(target, scope),
+            Place::There(peer) => {
+                cold_path();
+                self.planned(target, peer, scope, policies)
+            }
+            Place::Here => {
+                cold_path();
+                self.collocated(target, scope)
+            }
             #[cfg(feature = "miop")]
-            Place::Group(group) => self.to_group(target, group, scope, policies),
+            Place::Group(group) => {
+                cold_path();
+                self.to_group(target, group, scope, policies)
+            }
         }
     }
 
@@ -159,12 +170,19 @@ impl<'a> Call<'_, 'a> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { began, deadline, timeout, .. } = *self;
         let wish = Wish { began, deadline, timeout, reconnect, wary: self.wary.get() };
-        let connection = peer.lease(self.orb, wish).map_err(Failure::Unreachable)?;
+        let connection = match peer.lease(self.orb, wish) {
+            Ok(connection) => connection,
+            Err(exception) => {
+                cold_path();
+                return Err(Failure::Unreachable(exception));
+            }
+        };
         // Less than all the time is left where some was spent on the way here.
         let timeout = if connection.waited || self.late.get() { Timeout::until(deadline) } else { timeout };
         if let Some(band) = peer.setup().band
             && !connection.band_agreed.load(Ordering::Acquire)
         {
+            cold_path();
             self.bind_band(target, &connection, band)?;
         }
         self.over(target, &connection, scope, timeout, contexts)
@@ -185,13 +203,14 @@ impl<'a> Call<'_, 'a> {
         if connection.is_unsure() && self.response != Response::None && timeout == Timeout::NONE {
             return Err(Failure::Final(endless(connection.peer())));
         }
-        let Some(slot) = connection.claim() else {
-            return Err(SystemException::from(Kind::ImpLimit).minor(minor::IMP_LIMIT_PENDING).into());
-        };
+        let Some(slot) = connection.claim() else { return Err(no_slot()) };
         with_work(connection.pool(), |work| {
             let announce = target.code_sets.filter(|_| lossy || connection.code_sets().is_none());
             let text = match announce {
-                Some((narrow, wide)) => Text { version: target.version, narrow, wide },
+                Some((narrow, wide)) => {
+                    cold_path();
+                    Text { version: target.version, narrow, wide }
+                }
                 None => connection.text(target.version),
             };
             let listen_points = match target.version {
@@ -202,36 +221,43 @@ impl<'a> Call<'_, 'a> {
             let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
             let beginning = Beginning::request(target.number, self.operation, contexts.priority.is_some());
-            let (buffer, begun) =
-                if plain { work.encode.take_for(beginning) } else { (work.encode.take(), 0) };
+            let (buffer, begun) = if plain {
+                work.encode.take_for(beginning)
+            } else {
+                cold_path();
+                (work.encode.take(), 0)
+            };
             let mut e = Encoder::resume(buffer, begun, text);
             let mut head = 0;
             let encoded = if plain {
                 match &contexts.priority {
                     None => self.encode(&mut e, target, slot.id(), &[], &mut head),
-                    Some(data) => self.prioritise(&mut e, target, slot.id(), data, &mut head),
+                    Some(data) => {
+                        cold_path();
+                        self.prioritise(&mut e, target, slot.id(), data, &mut head)
+                    }
                 }
             } else {
+                cold_path();
                 let code_sets = announce.map(|_| CodeSets::of(text));
                 self.introduce(&mut e, target, slot.id(), (code_sets, listen_points, contexts), scope)
             };
-            let outcome = encoded.map(|message| connection.send_by(message, deadline, timeout));
+            let sent = match encoded {
+                Ok(message) => connection.send_by(message, deadline, timeout).map_err(Unsent::Send),
+                Err(exception) => {
+                    cold_path();
+                    Err(Unsent::Made(exception))
+                }
+            };
             work.encode.put_back(e.into_buffer());
             if head != 0 {
                 work.encode.begins(beginning, head);
             }
-            match outcome? {
-                Ok(()) => {}
-                Err(SendError::NotSent) => {
-                    return Err(Failure::Final(self.timed_out(connection.peer()).completed(Completion::No)));
-                }
-                Err(SendError::TooLong) => return Err(Failure::Final(too_long(connection))),
-                Err(SendError::TimedOut) => {
-                    return Err(Failure::Final(self.timed_out(connection.peer())));
-                }
-                Err(_) => return Err(Failure::NotProcessed(lost(connection.peer(), Completion::No))),
+            if let Err(why) = sent {
+                return Err(self.not_sent(why, connection));
             }
             if announce.is_some() {
+                cold_path();
                 connection.set_code_sets(text.narrow, text.wide);
             }
             if self.response == Response::None {
@@ -244,6 +270,7 @@ impl<'a> Call<'_, 'a> {
             let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
                 Err(begun) => {
+                    cold_path();
                     match connection.await_reply(&slot, deadline, timeout, block, begun, &mut other) {
                         Ok(arrived) => arrived,
                         Err(error) => return Err(self.read_failure(error, connection, slot.id(), target)),
@@ -259,6 +286,7 @@ impl<'a> Call<'_, 'a> {
             {
                 return Ok(Some(Answer::Results(body, arrived.header.order, text)));
             }
+            cold_path();
             // Contexts of a reply are for interceptors.
             if contexts.priority.is_some()
                 && self.exchange.is_none()
@@ -388,17 +416,27 @@ impl<'a> Call<'_, 'a> {
                 head_ends = e.position();
             }
             (0, Some(head)) => {
+                cold_path();
                 head.write(e, id, self.response, self.operation, contexts);
                 head_ends = e.position();
             }
-            (0, None) => message::write_request(e, id, self.response, &target.key, self.operation, contexts),
+            (0, None) => {
+                cold_path();
+                message::write_request(e, id, self.response, &target.key, self.operation, contexts);
+            }
             (way, _) => self.address_otherwise(e, target, id, way, contexts),
         }
         let body = message::begin_body(e);
         (self.arguments)(e);
         message::end_body(e, body);
-        let message = e.finished().map_err(|error| wide_text(error, target))?;
-        message::finish_header(message)?;
+        let message = match e.finished() {
+            Ok(message) => message,
+            Err(error) => return Err(wide_text(error, target)),
+        };
+        if let Err(error) = message::finish_header(message) {
+            cold_path();
+            return Err(error.into());
+        }
         *beginning = head_ends;
         Ok(message)
     }
@@ -423,33 +461,4 @@ impl<'a> Call<'_, 'a> {
         };
         message::write_request_to(e, id, self.response, address, self.operation, contexts);
     }
-}
-
-/// Wide text that the server named no code set for is the reference's fault (clause 7.10.2.6); in GIOP 1.0 there is none.
-#[cold]
-fn wide_text(error: isorb_cdr::Error, target: &Target) -> SystemException {
-    if error.kind == isorb_cdr::ErrorKind::NoWideCodeSet && target.version > Version::V1_0 {
-        return SystemException::from(Kind::InvObjref)
-            .minor(minor::INV_OBJREF_WCHAR)
-            .detail("the server's reference names no code set for wide text");
-    }
-    error.into()
-}
-
-#[cold]
-fn too_long(connection: &Connection) -> SystemException {
-    let longest = connection.stream().longest_message().unwrap_or_default();
-    SystemException::new(Kind::ImpLimit, 0, Completion::No).detail(format!(
-        "the request is longer than a message to {} may be ({longest} octets); use another protocol for it",
-        connection.peer()
-    ))
-}
-
-/// A reply that got lost, or of a peer that died unnoticed, would be waited for in vain, for ever.
-#[cold]
-fn endless(peer: &str) -> SystemException {
-    SystemException::new(Kind::InvPolicy, 0, Completion::No).detail(format!(
-        "messages to {peer} may get lost, or its death go unnoticed: a request that is answered needs a time-out \
-         (round_trip_timeout_ms, or a policy)"
-    ))
 }

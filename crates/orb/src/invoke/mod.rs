@@ -3,6 +3,7 @@
 mod attempt;
 mod bands;
 mod reply;
+mod unsent;
 
 pub use reply::Reply;
 pub(crate) use reply::{Failure, Outcome};

@@ -9,6 +9,7 @@ use isorb_giop::message::{self, OrdinaryReply, ReplyStatus};
 use isorb_giop::{Completion, Ior, Kind, minor};
 use isorb_scope::{Buffer, BufferPool, Scope};
 use std::any::Any;
+use std::hint::cold_path;
 use std::sync::Arc;
 
 /// Replies up to this length are copied into the caller's scope; longer ones are kept there as blocks.
@@ -43,18 +44,29 @@ impl<'s> Reply<'s> {
     ) -> Result<T, E> {
         let in_reply = |error| SystemException::from(error).completed(Completion::Yes);
         match self {
-            Reply::Results(mut d) => read(&mut d).map_err(|error| in_reply(error).into()),
-            Reply::Exception(id, mut d) => match known(id, &mut d) {
-                Ok(Some(exception)) => Err(exception),
-                Ok(None) => {
-                    Err(SystemException::new(Kind::Unknown, minor::UNKNOWN_USER_EXCEPTION, Completion::Maybe)
-                        .detail(format!("the peer raised {id}, which the operation does not list"))
-                        .into())
+            Reply::Results(mut d) => match read(&mut d) {
+                Ok(results) => Ok(results),
+                Err(error) => {
+                    cold_path();
+                    Err(in_reply(error).into())
                 }
-                Err(error) => Err(in_reply(error).into()),
             },
+            Reply::Exception(id, mut d) => {
+                cold_path();
+                match known(id, &mut d) {
+                    Ok(Some(exception)) => Err(exception),
+                    Ok(None) => Err(unlisted(id).into()),
+                    Err(error) => Err(in_reply(error).into()),
+                }
+            }
         }
     }
+}
+
+#[cold]
+fn unlisted(id: &str) -> SystemException {
+    SystemException::new(Kind::Unknown, minor::UNKNOWN_USER_EXCEPTION, Completion::Maybe)
+        .detail(format!("the peer raised {id}, which the operation does not list"))
 }
 
 /// What one attempt gave.

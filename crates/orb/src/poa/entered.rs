@@ -8,12 +8,14 @@ use super::managers::{Cookie, ServantLocator};
 use super::patience;
 use super::poa::Poa;
 use super::registry::Registry;
+use crate::hot::hot;
 use crate::rt::Adapter;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use std::cell::RefCell;
+use std::hint::cold_path;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
@@ -41,6 +43,7 @@ impl Visit {
     #[inline(always)]
     pub fn at_once(poa: Poa) -> Option<Visit> {
         if poa.gate().enter() != 0 {
+            cold_path();
             poa.leave_gate();
             return None;
         }
@@ -120,13 +123,20 @@ impl Trace {
     /// Neither allocates nor waits, and takes no lock.
     #[inline(always)]
     pub fn find(&self, registry: &Registry) -> Option<Found> {
-        let active = self.0.upgrade()?;
+        let active = hot(self.0.upgrade())?;
         if active.poa.orb_number() != registry.number() {
-            return None;
+            return none(active);
         }
-        let visit = Visit::at_once(active.poa.clone())?;
-        active.enter_unless_leaving().then_some(Found { visit, active })
+        let Some(visit) = Visit::at_once(active.poa.clone()) else { return none(active) };
+        if active.enter_unless_leaving() { Some(Found { visit, active }) } else { none((visit, active)) }
     }
+}
+
+/// Nothing was found; what was held for it goes.
+#[cold]
+fn none<T>(held: impl Sized) -> Option<T> {
+    drop(held);
+    None
 }
 
 /// A request that has its servant. Dropping it ends the request: `postinvoke` if it was not called, etherealisation of an
@@ -218,8 +228,18 @@ impl<'k> Entered<'k> {
     #[inline(always)]
     pub fn upcall<'e, T>(&'e self, upcall: impl FnOnce(&'e Servant) -> T) -> Result<T> {
         let poa = self.poa();
-        let _permit = if poa.needs_permit() { Some(poa.permit(patience::deadline())?) } else { None };
-        Ok(upcall(self.servant()))
+        let permit = if poa.needs_permit() {
+            cold_path();
+            Some(poa.permit(patience::deadline())?)
+        } else {
+            None
+        };
+        let result = upcall(self.servant());
+        if let Some(permit) = permit {
+            cold_path();
+            drop(permit);
+        }
+        Ok(result)
     }
 
     /// Whether a servant manager or a default servant stands behind it, so that [`postinvoke`](Self::postinvoke) may do something.
@@ -260,6 +280,7 @@ impl Drop for Entered<'_> {
                 current::pop_active();
             }
             Subject::Servant(..) => {
+                cold_path();
                 // After a panic of the servant: nobody is left to tell what it raises.
                 _ = self.postinvoke();
                 current::pop();

@@ -12,6 +12,7 @@ use super::managers::ServantManager;
 use super::poa::{Life, Pending, Poa};
 use crate::Result;
 use isorb_rt::time::Deadline;
+use std::hint::cold_path;
 use std::sync::Arc;
 
 impl Poa {
@@ -81,6 +82,7 @@ impl Poa {
     #[inline]
     pub(super) fn leave_gate(&self) {
         if self.0.gate.leave() {
+            cold_path();
             self.settle();
         }
     }
@@ -89,6 +91,7 @@ impl Poa {
     #[inline]
     pub(super) fn leave_object(&self, active: &Arc<Active>) {
         if active.leave() {
+            cold_path();
             self.finish(active.clone());
         }
     }

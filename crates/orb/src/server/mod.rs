@@ -35,6 +35,7 @@ use isorb_cdr::Message;
 use isorb_giop::{Answer, MessageKind, ProtocolError, message};
 use isorb_rt::time::Deadline;
 use isorb_scope::Buffer;
+use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -59,6 +60,33 @@ fn on_message(
 ) -> Next {
     let handled = match arrived.header.kind {
         MessageKind::Request => request(orb, Some(connection), arrived, work, send),
+        _ => match other_message(orb, connection, arrived, work, send) {
+            Some(handled) => handled,
+            None => return Next::Close,
+        },
+    };
+    match handled {
+        Ok(()) if connection.takes_replies() => Next::Continue,
+        Ok(()) => Next::Close,
+        Err(error) => {
+            cold_path();
+            refuse(connection, error);
+            Next::Close
+        }
+    }
+}
+
+/// Handles a message that is no request; `None` when it is the last.
+#[cold]
+fn other_message(
+    orb: &Orb,
+    connection: &Arc<Connection>,
+    arrived: Arrived,
+    work: &mut Work,
+    send: &mut Send<'_>,
+) -> Option<Result<(), ProtocolError>> {
+    Some(match arrived.header.kind {
+        MessageKind::Request => Ok(()),
         MessageKind::LocateRequest => {
             connection.hear();
             dispatch::locate(orb, arrived, work, send)
@@ -69,19 +97,11 @@ fn on_message(
         MessageKind::CancelRequest => Ok(()),
         MessageKind::CloseConnection => {
             connection.close_in_order();
-            return Next::Close;
+            return None;
         }
-        MessageKind::MessageError => return Next::Close,
+        MessageKind::MessageError => return None,
         MessageKind::Fragment => Err(ProtocolError::FragmentOrder),
-    };
-    match handled {
-        Ok(()) if connection.takes_replies() => Next::Continue,
-        Ok(()) => Next::Close,
-        Err(error) => {
-            refuse(connection, error);
-            Next::Close
-        }
-    }
+    })
 }
 
 /// Ends the connection, and not the thread that serves it, when user code panics where it is not called as such: the destructor of

@@ -6,6 +6,7 @@ use crate::poa::{Found, Trace};
 use isorb_giop::Header;
 use isorb_giop::context;
 use isorb_giop::message::{KnownHead, OperationName, OrdinaryRequest, RequestPlace, Response};
+use std::hint::cold_path;
 use std::sync::Arc;
 
 /// Requests by the length of their message, which mostly differs between the operations that one client calls in turn.
@@ -50,6 +51,7 @@ impl Seen {
         {
             return Some(Ordinary { place: known, found, operation: place.operation });
         }
+        cold_path();
         place.look_up(orb, message, header, passes)
     }
 }

@@ -1,6 +1,7 @@
 //! The lock by itself: the protocol of a priority-inheritance futex.
 
 use core::fmt;
+use core::hint::cold_path;
 
 use rustix::io::Errno;
 
@@ -115,8 +116,10 @@ impl PiLock {
         let me = thread_id();
         match self.word.value.compare_exchange(0, me, Acquire, Relaxed) {
             Ok(_) => Ok(()),
-            Err(held) if held & OWNER == me => Err(LockError::Deadlock),
-            Err(_) => Err(LockError::WouldBlock),
+            Err(held) => {
+                cold_path();
+                Err(if held & OWNER == me { LockError::Deadlock } else { LockError::WouldBlock })
+            }
         }
     }
 

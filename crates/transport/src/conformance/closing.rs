@@ -131,7 +131,7 @@ pub fn nobody_accepts(make: Make<'_>) {
     match transport.connect(listener.address(), Some(Duration::from_millis(100))) {
         Ok(in_line) => {
             in_line.set_recv_timeout(Some(Duration::from_millis(10))).unwrap();
-            assert!(would_block(&in_line.recv(&mut [0; 1], Wait::Block).unwrap_err()));
+            assert!(would_block(&receive(&*in_line, 1, 1).unwrap_err()));
         }
         // Where the listener greets by itself, a greeting may be cut off in the middle.
         Err(error) => {

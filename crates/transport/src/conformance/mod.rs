@@ -98,24 +98,28 @@ pub fn connect(transport: &dyn Transport, listener: &dyn Listener) -> (Box<dyn S
     })
 }
 
-/// Sends everything, waiting.
+/// Sends everything, waiting, whatever signals come.
 pub fn send_all(stream: &dyn Stream, bytes: &[u8]) -> io::Result<()> {
     let mut sent = 0;
     while sent < bytes.len() {
-        sent += stream.send(&[IoSlice::new(&bytes[sent..])], Wait::Block)?;
+        match stream.send(&[IoSlice::new(&bytes[sent..])], Wait::Block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            took => sent += took?,
+        }
     }
     Ok(())
 }
 
-/// Receives exactly so many bytes, in pieces of at most `piece`.
+/// Receives exactly so many bytes, in pieces of at most `piece`, whatever signals come.
 pub fn receive(stream: &dyn Stream, n: usize, piece: usize) -> io::Result<Vec<u8>> {
     let mut all = vec![0; n];
     let mut filled = 0;
     while filled < n {
         let end = n.min(filled + piece);
-        match stream.recv(&mut all[filled..end], Wait::Block)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            got => filled += got,
+        match stream.recv(&mut all[filled..end], Wait::Block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            got => filled += got?,
         }
     }
     Ok(all)

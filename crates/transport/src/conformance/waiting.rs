@@ -27,7 +27,7 @@ pub fn a_receive_times_out(make: Make<'_>) {
             let timeout = Duration::from_millis(ms);
             stream.set_recv_timeout(Some(timeout)).unwrap();
             let start = Instant::now();
-            assert!(would_block(&stream.recv(&mut [0; 1], Wait::Block).unwrap_err()));
+            assert!(would_block(&receive(&**stream, 1, 1).unwrap_err()));
             // A kernel that counts in ticks may be a tick early.
             assert!(start.elapsed() + Duration::from_millis(10) >= timeout);
         }
@@ -76,6 +76,7 @@ pub fn a_send_times_out(make: Make<'_>) {
         assert!(sent < all.len(), "64 MiB on the way, and no end");
         match a.send(&[IoSlice::new(&all[sent..])], Wait::Block) {
             Ok(n) => sent += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => break error,
         }
     };

@@ -11,6 +11,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
+use std::hint::cold_path;
 use std::io;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, OwnedFd};
@@ -152,9 +153,11 @@ impl Inward for Arc<Own> {
     }
 
     fn sleep(&self, word: Word, seen: u32, deadline: Deadline) {
-        let at = deadline
-            .as_ns()
-            .map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 });
+        let at = deadline.as_ns().map(|ns| {
+            // The warden keeps the time of nearly all sleeps.
+            cold_path();
+            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+        });
         // Not private: the peer wakes through its own mapping. All outcomes mean: look again.
         let _ = futex::wait_bitset(self.0.word(word), Flags::empty(), seen, at.as_ref(), NonZeroU32::MAX);
     }
@@ -246,7 +249,21 @@ unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
                 }
                 copy_sixteen(from, to, n - 16);
             }
-            8..16 => {
+            _ => copy_few(from, to, n),
+        }
+    }
+}
+
+/// As [`copy`], less than sixteen octets: hardly a message is so short.
+///
+/// # Safety
+/// As [`copy`].
+#[cold]
+unsafe fn copy_few(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: all accesses lie within `n` octets from each pointer, and none needs alignment.
+    unsafe {
+        match n {
+            8.. => {
                 copy_one::<u64>(from, to, 0);
                 copy_one::<u64>(from, to, n - 8);
             }

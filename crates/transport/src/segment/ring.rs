@@ -15,6 +15,7 @@ use super::medium::{Inward, Outward, Sleep, Word};
 use isorb_rt::sync::atomic::AtomicU32;
 use isorb_rt::sync::atomic::Ordering::Relaxed;
 use isorb_rt::time::Deadline;
+use std::hint::cold_path;
 use std::io::IoSlice;
 
 /// A long message is published in pieces of this many octets, so that the peer copies while this side does.
@@ -108,7 +109,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     ///
     /// # Errors
     /// [`Broken::Head`].
-    #[inline]
+    #[inline(always)]
     pub fn take(&self, into: &mut [u8]) -> Result<usize, Broken> {
         let n = self.available()?.min(u32::try_from(into.len()).unwrap_or(u32::MAX));
         if n == 0 {
@@ -118,21 +119,23 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         let taken = self.rx.taken.load(Relaxed);
         let at = taken & (capacity - 1);
         let first = n.min(capacity - at);
-        let (front, rest) = into[..n as usize].split_at_mut(first as usize);
-        self.inward.read(at, front);
-        if !rest.is_empty() {
-            self.inward.read(0, rest);
+        self.inward.read(at, &mut into[..first as usize]);
+        if first < n {
+            cold_path();
+            self.inward.read(0, &mut into[first as usize..n as usize]);
         }
         let taken = taken.wrapping_add(n);
         self.rx.taken.store(taken, Relaxed);
         // Room goes back by the quarter. A writer that finds none at all has more than that outstanding, so it does not wait
         // for what is held back here.
         if taken.wrapping_sub(self.rx.credited.load(Relaxed)) >= capacity / 4 {
+            cold_path();
             self.return_room(taken);
         }
         Ok(n as usize)
     }
 
+    #[inline(never)]
     fn return_room(&self, taken: u32) {
         self.rx.credited.store(taken, Relaxed);
         self.outward.store(Word::Credit, taken);
@@ -144,6 +147,7 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     #[inline]
     fn signal(&self, says: Word, sleeps_on: Word, rung: &AtomicU32) {
         if !self.outward.settle() {
+            cold_path();
             // It may be about to sleep, and its saying so on the way.
             self.outward.wake(sleeps_on);
             return self.outward.ring();
@@ -152,11 +156,16 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         match sleep & 3 {
             OFF => {}
             ON_WORD => self.outward.wake(sleeps_on),
-            _ if sleep == rung.load(Relaxed) => {}
-            _ => {
-                rung.store(sleep, Relaxed);
-                self.outward.ring();
-            }
+            _ => self.ring_once(sleep, rung),
+        }
+    }
+
+    /// Rings the bell for a sleep that it was not rung for yet.
+    #[cold]
+    fn ring_once(&self, sleep: u32, rung: &AtomicU32) {
+        if sleep != rung.load(Relaxed) {
+            rung.store(sleep, Relaxed);
+            self.outward.ring();
         }
     }
 
@@ -166,9 +175,12 @@ impl<I: Inward, O: Outward> Ring<I, O> {
         let capacity = self.outward.capacity();
         let sent = self.tx.sent.load(Relaxed);
         let room = capacity.saturating_sub(sent.wrapping_sub(self.tx.credit.load(Relaxed)));
-        if room >= wanted {
-            return Ok(room);
-        }
+        if room >= wanted { Ok(room) } else { self.room_by_credit(sent, capacity) }
+    }
+
+    /// What room the peer's last credit makes.
+    #[inline(never)]
+    fn room_by_credit(&self, sent: u32, capacity: u32) -> Result<u32, Broken> {
         let credit = self.inward.load(Word::Credit);
         let used = sent.wrapping_sub(credit);
         if used > capacity {
@@ -183,12 +195,17 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     /// # Errors
     /// [`Broken::Credit`].
     #[inline]
-    pub fn put(&self, pieces: &[IoSlice<'_>], mut skip: usize) -> Result<usize, Broken> {
+    pub fn put(&self, pieces: &[IoSlice<'_>], skip: usize) -> Result<usize, Broken> {
         if let ([piece], 0) = (pieces, skip)
             && self.put_whole(piece)?
         {
             return Ok(piece.len());
         }
+        self.put_pieces(pieces, skip)
+    }
+
+    #[inline(never)]
+    fn put_pieces(&self, pieces: &[IoSlice<'_>], mut skip: usize) -> Result<usize, Broken> {
         let mut all = 0;
         for piece in pieces {
             let bytes = piece.get(skip..).unwrap_or(&[]);
@@ -209,8 +226,11 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     }
 
     /// Puts in and publishes a short message that fits in one stretch; `false` leaves everything as it was.
-    #[inline]
-    fn put_whole(&self, bytes: &[u8]) -> Result<bool, Broken> {
+    ///
+    /// # Errors
+    /// [`Broken::Credit`].
+    #[inline(always)]
+    pub fn put_whole(&self, bytes: &[u8]) -> Result<bool, Broken> {
         let sent = self.tx.sent.load(Relaxed);
         let capacity = self.outward.capacity();
         let at = sent & (capacity - 1);
@@ -219,11 +239,13 @@ impl<I: Inward, O: Outward> Ring<I, O> {
             || bytes.len() > most as usize
             || self.room(bytes.len() as u32)? < bytes.len() as u32
         {
+            cold_path();
             return Ok(false);
         }
         self.outward.write(at, bytes);
-        self.tx.sent.store(sent.wrapping_add(bytes.len() as u32), Relaxed);
-        self.publish();
+        let sent = sent.wrapping_add(bytes.len() as u32);
+        self.tx.sent.store(sent, Relaxed);
+        self.publish_up_to(sent);
         Ok(true)
     }
 
@@ -249,9 +271,13 @@ impl<I: Inward, O: Outward> Ring<I, O> {
     #[inline]
     fn publish(&self) {
         let sent = self.tx.sent.load(Relaxed);
-        if sent == self.tx.published.load(Relaxed) {
-            return;
+        if sent != self.tx.published.load(Relaxed) {
+            self.publish_up_to(sent);
         }
+    }
+
+    #[inline]
+    fn publish_up_to(&self, sent: u32) {
         self.tx.published.store(sent, Relaxed);
         self.outward.store(Word::Head, sent);
         self.signal(Word::Reader, Word::Head, &self.tx.rung);

@@ -4,17 +4,19 @@
 //! the least to wake from. That the peer's process has ended, and that the time is nearly up, says the [warden](crate::warden). Where
 //! a poller watches the socket, its reader neither looks nor sleeps on the word, but waits on the socket.
 
+mod receiving;
+
 use super::greeting::{self, Shared, Terms};
 use super::medium::{Inward, Outward, Sleep, Word};
 use super::ring::Broken;
 use super::watch::Watch;
-use crate::warden::{self, NEAR};
 use crate::{Stream, Wait};
-use isorb_rt::net::{Interest, recv_into, wait_ready};
+use isorb_rt::net::{Interest, wait_ready};
 use isorb_rt::time::{Deadline, now_ns};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
+use std::hint::cold_path;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,8 +30,6 @@ const GLANCE: Duration = if cfg!(test) { Duration::from_secs(3600) } else { Dura
 const SHARES: u32 = 7;
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 64;
-/// Rings that are taken off the bell at a time; an honest peer has at most two under way.
-const RINGS: usize = 8;
 /// 'For ever', as a time-out in nanoseconds.
 const EVER: u64 = u64::MAX;
 
@@ -154,71 +154,21 @@ impl SegmentStream {
         Ok(true)
     }
 
-    /// Receives when nothing was there: where two ends take turns, always.
+    /// The ring, once both sides have greeted; none when the peer has left.
+    #[cold]
+    fn first_ring(&self, wait: Wait) -> io::Result<Option<&Shared>> {
+        if self.closed.load(Acquire) || !self.greet(wait)? {
+            return Ok(None);
+        }
+        Ok(self.ring.get())
+    }
+
+    /// Sends what is no short message.
     #[inline(never)]
-    fn recv_later(&self, ring: &Shared, into: &mut [u8], wait: Wait) -> io::Result<usize> {
-        let watched = self.watched.load(Acquire);
-        if wait == Wait::No {
-            return self.recv_no_wait(ring, into, watched);
-        }
-        let timeout = self.recv_timeout.load(Relaxed);
-        let deadline = after(timeout);
-        let mut near = timeout <= NEAR;
-        if !watched {
-            self.look(ring, &self.reader, || ring.available() != Ok(0) || self.ended(ring));
-        }
-        loop {
-            match self.watch.get() {
-                Some(watch) if !watched => self.sleep(ring, watch, deadline, near)?,
-                _ if self.wait_on_the_socket(ring, deadline)? => {}
-                _ => return Ok(ring.take(into)?),
-            }
-            match ring.take(into)? {
-                // What came before the end goes first.
-                0 if self.ended(ring) => return Ok(ring.take(into)?),
-                0 if deadline.is_past() => return Err(io::ErrorKind::WouldBlock.into()),
-                0 => near = deadline.remaining().is_some_and(|left| left <= warden::AHEAD),
-                n => return Ok(n),
-            }
-        }
-    }
-
-    /// Sleeps on the word until something comes, the peer ends or the deadline is near; when it is `near` already, until then. (The
-    /// announcement has the fence that the watch needs.)
-    #[inline]
-    fn sleep(&self, ring: &Shared, watch: &Watch, deadline: Deadline, near: bool) -> io::Result<()> {
-        let (warned, timer) = if near { (Deadline::NONE, deadline) } else { (deadline, Deadline::NONE) };
-        watch.about_to_sleep(warned);
-        let may = ring.about_to_read(Sleep::OnWord);
-        if may == Ok(true) && !self.closed.load(Acquire) && watch.may_sleep() {
-            ring.sleep_to_read(timer);
-        }
-        watch.is_awake();
-        may?;
-        Ok(())
-    }
-
-    /// Waits on the descriptor until something comes; `false` when the peer is gone.
-    fn wait_on_the_socket(&self, ring: &Shared, deadline: Deadline) -> io::Result<bool> {
-        let lives = self.hear()?;
-        if ring.about_to_read(Sleep::OnDescriptor)? && lives && !self.closed.load(Acquire) {
-            wait_ready(&*self.socket, Interest::READ, deadline)?;
-        }
-        Ok(lives)
-    }
-
-    /// Receives without waiting when nothing was there, and sees to it that what comes rings where somebody watches.
-    fn recv_no_wait(&self, ring: &Shared, into: &mut [u8], watched: bool) -> io::Result<usize> {
-        // Old rings first: one that comes after the announcement is for what comes after it.
-        let lives = self.hear()?;
-        if watched {
-            ring.about_to_read(Sleep::OnDescriptor)?;
-        }
-        let ended = !lives || self.ended(ring);
-        match ring.take(into)? {
-            0 if !ended => Err(io::ErrorKind::WouldBlock.into()),
-            n => Ok(n),
-        }
+    fn send_pieces(&self, ring: &Shared, pieces: &[IoSlice<'_>], wait: Wait) -> io::Result<usize> {
+        let total = pieces.iter().map(|piece| piece.len()).sum();
+        let sent = ring.put(pieces, 0)?;
+        if sent == total { Ok(sent) } else { self.send_later(ring, pieces, sent, total, wait) }
     }
 
     /// Sends what did not fit in.
@@ -286,6 +236,13 @@ impl SegmentStream {
             looking.shares.store(shares - 1, Relaxed);
             return false;
         }
+        cold_path();
+        self.look_closely(ring, looking, ready)
+    }
+
+    /// As [`look`](Self::look), when it is to be found out anew where the two run.
+    #[inline(never)]
+    fn look_closely(&self, ring: &Shared, looking: &Looking, ready: impl Fn() -> bool) -> bool {
         let processor = here();
         // One thread at a time waits on a side.
         if looking.processor.load(Relaxed) != processor {
@@ -326,20 +283,6 @@ impl SegmentStream {
         }
     }
 
-    /// Takes the rings off the bell; `false` when the peer is gone.
-    fn hear(&self) -> io::Result<bool> {
-        for _ in 0..RINGS {
-            match recv_into(&*self.socket, &mut [0; 8], isorb_rt::net::Wait::Never) {
-                Ok(0) => return Ok(false),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(Errno::CONNRESET) => return Ok(false),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(true)
-    }
-
     /// Whether the peer still holds its end, without taking anything off the bell.
     fn lives(&self) -> io::Result<bool> {
         let mut watched = [PollFd::new(&*self.socket, PollFlags::RDHUP)];
@@ -362,6 +305,7 @@ fn partly(sent: usize) -> io::Result<usize> {
     if sent > 0 { Ok(sent) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 
+#[inline(always)]
 fn after(timeout: u64) -> Deadline {
     Deadline::from_now(timeout).1
 }
@@ -380,16 +324,15 @@ impl Stream for SegmentStream {
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
         let ring = match self.ring.get() {
             Some(ring) => ring,
-            None if self.closed.load(Acquire) || !self.greet(wait)? => return Ok(0),
-            None => match self.ring.get() {
+            None => match self.first_ring(wait)? {
                 Some(ring) => ring,
                 None => return Ok(0),
             },
         };
-        match ring.take(into)? {
-            0 => self.recv_later(ring, into, wait),
-            n => Ok(n),
+        if ring.available()? == 0 {
+            return self.recv_later(ring, into, wait);
         }
+        receiving::take(ring, into)
     }
 
     #[inline]
@@ -398,9 +341,12 @@ impl Stream for SegmentStream {
         if self.ended(ring) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let total = pieces.iter().map(|piece| piece.len()).sum();
-        let sent = ring.put(pieces, 0)?;
-        if sent == total { Ok(sent) } else { self.send_later(ring, pieces, sent, total, wait) }
+        if let [piece] = pieces
+            && ring.put_whole(piece)?
+        {
+            return Ok(piece.len());
+        }
+        self.send_pieces(ring, pieces, wait)
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

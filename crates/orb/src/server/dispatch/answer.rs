@@ -121,6 +121,11 @@ pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
     });
     match finished {
         Ok(message) => send(message),
-        Err(error) => crate::log::note(format_args!("a reply could not be written: {error}")),
+        Err(error) => not_written(error),
     }
+}
+
+#[cold]
+fn not_written(error: isorb_cdr::Error) {
+    crate::log::note(format_args!("a reply could not be written: {error}"));
 }

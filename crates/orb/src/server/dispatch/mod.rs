@@ -10,6 +10,7 @@ pub(crate) use find::locate;
 
 use super::seen::Ordinary;
 use crate::connection::{self, Arrived, Connection};
+use crate::hot::hot;
 use crate::interceptor::{Places, Serving};
 use crate::upcall::Request as UpcallRequest;
 use crate::workspace::{Beginning, Work};
@@ -21,6 +22,7 @@ use isorb_giop::message::{self, OperationName, OrdinaryReply, ReplyStatus, Reque
 use isorb_giop::{ProtocolError, context};
 use isorb_rt::priority::Priority;
 use servant::{call_servant, call_urgently, look_up, take_on, urgency};
+use std::hint::cold_path;
 use std::sync::Arc;
 
 /// Serves the request that lies in `work.block` and hands its reply, if one is expected, to `send` while what it borrows
@@ -43,6 +45,7 @@ pub(crate) fn request(
     if let Some(connection) = connection {
         serving = connection.serving();
         if serving.is_none() {
+            cold_path();
             return Ok(());
         }
     }
@@ -50,6 +53,7 @@ pub(crate) fn request(
     if at_once(orb, origin, arrived, work, &mut serving, send) {
         return Ok(());
     }
+    cold_path();
     any_request(orb, origin, arrived, work, serving, send)
 }
 
@@ -93,11 +97,12 @@ fn at_once(
     send: &mut dyn FnMut(&Message<'_>),
 ) -> bool {
     if orb.interceptors().server().is_some() {
+        cold_path();
         return false;
     }
     let Work { region, encode, block, seen } = work;
     let bytes = &mut block.bytes_mut()[..arrived.len];
-    let Some(request) = seen.find(orb, connection, bytes, &arrived.header) else { return false };
+    let Some(request) = hot(seen.find(orb, connection, bytes, &arrived.header)) else { return false };
     let Ordinary { place, found, operation } = request;
     let RequestPlace { id, response, contexts, body_at } = place;
     let scope = region.enter();
@@ -111,6 +116,7 @@ fn at_once(
     let mut e = Encoder::resume(buffer, begun, text);
     e.set_limit(orb.config().message_limit);
     if begun == 0 {
+        cold_path();
         message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
     } else {
         message::renew_reply(&mut e, id, ReplyStatus::NoException);
@@ -128,6 +134,7 @@ fn at_once(
     if entered.rt().is_none() {
         call_servant(&entered, Some(operation), &upcall, d, &mut e, places, |_| Ok(()));
     } else {
+        cold_path();
         call_urgently(&entered, Some(operation), &upcall, d, &mut e, &mut places, id);
     }
     if response == Response::Target {

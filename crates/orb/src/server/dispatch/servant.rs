@@ -10,6 +10,7 @@ use crate::{Interface, Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Encoder};
 use isorb_giop::message::{self, ReplyStatus, Request, ServiceContext, ServiceContexts};
 use isorb_giop::{Completion, Ior, Kind, context, minor};
+use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An operation of the servant's interface: its number and name.
@@ -44,6 +45,7 @@ pub(super) fn call_servant<'u, G>(
     {
         return message::end_body(e, body);
     }
+    cold_path();
     // What postinvoke raises takes the place of what the servant gave.
     match entered.postinvoke().and(outcome.flatten()) {
         Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
@@ -77,10 +79,16 @@ pub(super) fn run<'u>(
 ) -> Result<Outcome> {
     let Some(index) = operation else { return pseudo(servant.interface(), upcall, d, e) };
     let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
-    called.unwrap_or_else(|_| {
-        Err(SystemException::new(Kind::Unknown, 0, Completion::Maybe)
-            .detail(format!("the servant panicked in {}", upcall.operation)))
-    })
+    match called {
+        Ok(outcome) => outcome,
+        Err(_) => Err(panicked(upcall.operation)),
+    }
+}
+
+#[cold]
+fn panicked(operation: &str) -> SystemException {
+    SystemException::new(Kind::Unknown, 0, Completion::Maybe)
+        .detail(format!("the servant panicked in {operation}"))
 }
 
 /// Operations that every object has (clause 9.4.2.1).
