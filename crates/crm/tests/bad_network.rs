@@ -175,3 +175,29 @@ fn what_is_pushed_while_a_node_hears_nothing_is_counted() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Nothing that the node of a destroyed area says comes to its readers' node.
+#[test]
+fn readers_learn_of_an_area_that_was_destroyed_while_their_node_heard_nothing() {
+    let (world, relay) = world(Plan::default(), SHORT);
+    let (near, far) = (world.library(0), world.library(1));
+    let areas = ["stays", "goes"];
+    let mut both = areas.map(|name| {
+        near.create_area(&area(name, 100)).unwrap();
+        let mut writer = near.map_writer(name, QOS).unwrap();
+        let mut reader = far.attach_reader(name, on_write()).unwrap();
+        writer.write(b"x").unwrap();
+        until(&mut reader, 1);
+        (writer, reader)
+    });
+    relay.set(Way::Cut);
+    near.destroy_area("goes").unwrap();
+    let [(_stays, stays), (_goes, goes)] = &mut both;
+    until_state(goes, State::Destroyed);
+    until_state(stays, State::WriterGone);
+    // It is said for good.
+    assert_eq!(goes.state(), Some(State::Destroyed));
+    relay.set(Way::Good);
+    until_state(stays, State::Open);
+    assert_eq!(goes.state(), Some(State::Destroyed));
+}

@@ -3,7 +3,9 @@
 use super::Shared;
 use super::tables::{Replica, What};
 use super::ways::Ways;
+use crate::Error;
 use crate::idl::{CRM_CommRef, Path};
+use crate::memory::State;
 use isorb::Reference;
 use isorb_rt::time::now_ns;
 use std::collections::HashMap;
@@ -71,10 +73,31 @@ impl Shared {
         self.close_unused(replica);
     }
 
+    /// Tells the readers of an area that was destroyed, where what would have said so did not come. A node that was restarted has not all of its
+    /// areas back, and a coordinator knows those only that it was told of since: what counts is the word of the server that had it.
+    fn tell_destroyed(&self, name: &str, before: &Replica) {
+        let had_it = before.server.call(|server| server.describe(name, 0));
+        if matches!(had_it, Err(Error::UnknownArea(_))) {
+            self.forget(before);
+            let _ = before.segment.set_state(State::Destroyed);
+        }
+    }
+
     fn reopen(&self, name: &str, before: &Replica) -> Option<Replica> {
         // Its server must answer first: only then the memory is taken from the agent that fills it, and given to another.
-        let server = self.locate(name).ok()?;
-        server.call(|server| server.describe(name, 0)).ok()?;
+        let described =
+            self.locate(name).and_then(|server| match server.call(|server| server.describe(name, 0)) {
+                Ok(_) => Ok(server),
+                Err(error) => Err(error),
+            });
+        let server = match described {
+            Ok(server) => server,
+            Err(Error::UnknownArea(_)) => {
+                self.tell_destroyed(name, before);
+                return None;
+            }
+            Err(_) => return None,
+        };
         self.forget(before);
         before.unseen.get_or_init(|| unseen(before, &server));
         // A group has one path. When it falls silent each node asks for itself, which has two, and for the group again if that does.
