@@ -201,3 +201,31 @@ fn readers_learn_of_an_area_that_was_destroyed_while_their_node_heard_nothing() 
     until_state(stays, State::Open);
     assert_eq!(goes.state(), Some(State::Destroyed));
 }
+
+/// A channel that its reader stopped is opened anew, since its node heard nothing for a while, and stays stopped.
+#[test]
+fn what_was_stopped_stays_stopped_when_it_is_opened_anew() {
+    let (world, relay) = world(Plan::default(), SHORT);
+    let (near, far) = (world.library(0), world.library(1));
+    near.create_area(&area("line", 100)).unwrap();
+    let mut writer = near.map_writer("line", QOS).unwrap();
+    let mut reader = far.attach_reader("line", on_write()).unwrap();
+    writer.write(b"seen").unwrap();
+    until(&mut reader, 1);
+    reader.set_running(false).unwrap();
+    until_state(&mut reader, State::Stopped);
+    let handle = || world.far.as_ref().unwrap().status(1).0.replicas[0].handle;
+    let before = handle();
+    relay.set(Way::Cut);
+    writer.write(b"unseen").unwrap();
+    let deadline = Deadline::after(PATIENCE);
+    while handle() == before {
+        assert!(!deadline.is_past(), "it is not opened anew");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    relay.set(Way::Good);
+    until_state(&mut reader, State::Stopped);
+    assert_eq!(reader.latest(&mut [0; 100]).unwrap().source, 1);
+    reader.set_running(true).unwrap();
+    assert_eq!(until(&mut reader, 2), b"unseen");
+}

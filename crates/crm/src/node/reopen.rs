@@ -69,7 +69,13 @@ impl Shared {
             ticket.what = What::Replica(replica.clone());
         }
         replica.entering.fetch_sub(1, Ordering::AcqRel);
+        // Its readers may have stopped the other meanwhile, or had it run again.
+        let stopped = before.stopped.load(Ordering::Acquire);
+        let changed = replica.stopped.swap(stopped, Ordering::AcqRel) != stopped;
         drop(tables);
+        if changed {
+            let _ = self.run(&replica, !stopped);
+        }
         self.close_unused(replica);
     }
 

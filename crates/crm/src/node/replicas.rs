@@ -91,7 +91,8 @@ impl Shared {
                 let Opened { dispatcher, datagrams, channel, group, handle } = opened;
                 let (closed, entering) = (AtomicBool::new(false), AtomicUsize::new(1));
                 let earlier = before.and_then(all_counted);
-                Ok(Replica {
+                let stopped = before.is_some_and(|before| before.stopped.load(Ordering::Acquire));
+                let replica = Replica {
                     qos,
                     segment,
                     identity: first.identity,
@@ -102,19 +103,35 @@ impl Shared {
                     server,
                     handle,
                     grant,
+                    stopped: AtomicBool::new(stopped),
                     closed,
                     earlier,
                     ended: OnceLock::new(),
                     unseen: OnceLock::new(),
                     entering,
                     trials: Trials::after(before.map(|before| &before.trials), now_ns()),
-                })
+                };
+                if stopped {
+                    // A new channel runs. Where the call is lost, so is the channel, most likely, and the next one is stopped.
+                    let _ = self.run(&replica, false);
+                }
+                Ok(replica)
             }
             Err(error) => {
                 self.give_back(grant.as_ref());
                 Err(error)
             }
         }
+    }
+
+    /// Stops a channel, or has it run again.
+    pub(super) fn run(&self, replica: &Replica, running: bool) -> Result<(), Error> {
+        if replica.group.is_some() {
+            // The others of the group go on.
+            self.dispatchers[replica.dispatcher].set_receiving(replica.channel, running);
+            return Ok(());
+        }
+        replica.server.call(|server| server.set_running(replica.handle, running))
     }
 
     fn open_datagrams(&self, opening: Opening<'_>) -> Result<Opened, Error> {

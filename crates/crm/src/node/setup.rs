@@ -257,21 +257,19 @@ impl Shared {
     }
 
     pub fn set_running(&self, session: u64, ticket: u64, running: bool) -> Result<(), Error> {
-        let (server, handle) = {
+        let replica = {
             let tables = self.tables.lock();
             self.check(&tables, session, ticket)?;
             match tables.tickets.get(&ticket).map(|ticket| &ticket.what) {
-                Some(What::Replica(replica)) if replica.group.is_some() => {
-                    // The others of the group go on.
-                    self.dispatchers[replica.dispatcher].set_receiving(replica.channel, running);
-                    return Ok(());
+                Some(What::Replica(replica)) => {
+                    replica.stopped.store(!running, Ordering::Release);
+                    replica.clone()
                 }
-                Some(What::Replica(replica)) => (replica.server.clone(), replica.handle),
                 Some(_) => return Err(Error::unavailable("this is no channel from another node")),
                 None => return Err(Error::unknown_handle(ticket)),
             }
         };
-        server.call(|server| server.set_running(handle, running))
+        self.run(&replica, running)
     }
 
     pub fn statistics(&self, session: u64, ticket: u64) -> Result<Statistics, Error> {

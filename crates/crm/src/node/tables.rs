@@ -101,6 +101,8 @@ pub(super) struct Replica {
     /// What the writer's node calls it.
     pub handle: u64,
     pub grant: Option<Grant>,
+    /// Its readers stopped it. Changed under the tables' lock.
+    pub stopped: AtomicBool,
     /// Its channel's number may be another's by now.
     pub closed: AtomicBool,
     /// What was counted for the same readers before this was opened.
