@@ -1,10 +1,9 @@
 //! Consumers that forfeited and are frozen hold up nobody who connects.
 
-use crate::common::{Log, event, wants};
+use crate::common::{Log, event, until, wants};
 use isorb_event::{Channel, Config, Event, Failure, Filter, Limits, PushConsumer, Quality};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
 
 const FROZEN: usize = 3;
 
@@ -32,14 +31,6 @@ impl PushConsumer for Frozen {
         let thawed = self.thawed.lock().unwrap();
         drop(self.thaws.wait_while(thawed, |thawed| !*thawed).unwrap());
         self.told.fetch_add(1, SeqCst);
-    }
-}
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -1,12 +1,11 @@
 //! A neighbour that is frozen when it is told something holds up no events on their way to others.
 
-use crate::common::{Log, event};
+use crate::common::{Log, event, until};
 use isorb_event::federation::{
     Federation, Gateways, Interest, Link, LinkDown, LinkId, Membership, NotForwarded, Notice, Passed,
 };
 use isorb_event::{Channel, Config, ConsumerQos, Filter, Priority, Quality};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
-use std::time::{Duration, Instant};
 
 /// A link inside the process, whose far end can be frozen.
 #[derive(Default)]
@@ -57,14 +56,6 @@ fn join(a: &Federation, b: &Federation) -> (Arc<Wire>, LinkId) {
     let (at_a, at_b) = (a.join(ab.clone()), b.join(ba.clone()));
     assert!(ab.far.set((b.clone(), at_b)).is_ok() && ba.far.set((a.clone(), at_a)).is_ok());
     (ab, at_a)
-}
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

@@ -7,19 +7,10 @@ use isorb_event::{
     Strategy, ThreadSetup,
 };
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
 
 const STRATEGIES: [Strategy; 4] =
     [Strategy::Direct, Strategy::SingleThreaded, Strategy::Threads { per_level: 1 }, Strategy::Upcalls];
 const EVENTS: u64 = 50;
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// A gate that a consumer stands at.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use isorb_event::{Channel, Config, Configuration, Event, Filter, Overflow, Prior
 use isorb_rt::time::now_ns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const SWAPS: usize = 36;
@@ -30,14 +30,6 @@ const ALL: [(Configuration, Strategy); 6] = [
     (Configuration::Full, Strategy::Upcalls),
     (Configuration::Full, Strategy::SingleThreaded),
 ];
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let patience = Instant::now() + PATIENCE;
-    while !so() {
-        assert!(Instant::now() < patience, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 fn patient(priority: i16) -> Quality {
     let priority = Priority::new(priority).unwrap();
