@@ -2,12 +2,10 @@
 // that both processes map and out of it again, both ways, as by isorb's segments; everybody sleeps on a word of it.
 // `bands server FIFO LOWS`, `bands client FIFO FILE`; FIFO is the urgent ones' native priority, 0 where there is none to be had. The
 // client obeys the orders of crates/bench/src/contention/order.rs: the first role is the urgent client.
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -23,6 +21,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "mapped.h"
 
 namespace {
 
@@ -46,21 +46,6 @@ struct Shared {
   } clients[kClients];
 };
 
-[[noreturn]] void fail(const char* what) {
-  perror(what);
-  exit(1);
-}
-
-Shared* map(const char* file) {
-  int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) fail(file);
-  if (ftruncate(fd, sizeof(Shared)) != 0) fail("ftruncate");
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-  if (at == MAP_FAILED) fail("mmap");
-  close(fd);
-  return static_cast<Shared*>(at);
-}
-
 void give(Way& way, uint32_t count, const char* octets, uint32_t length) {
   memcpy(way.octets, octets, length);
   way.length = length;
@@ -79,12 +64,6 @@ uint32_t take(Way& way, uint32_t seen, char* octets, uint32_t& length) {
     }
     syscall(SYS_futex, &way.count, FUTEX_WAIT, seen, nullptr, nullptr, 0);
   }
-}
-
-uint64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return uint64_t(t.tv_sec) * kSecond + uint64_t(t.tv_nsec);
 }
 
 void sleep_until(uint64_t ns) {
@@ -106,7 +85,7 @@ void take_priority(size_t client, int fifo) {
 [[noreturn]] void serve(int fifo, size_t lows) {
   const char* folder = getenv("TMPDIR");
   std::string file = std::string(folder ? folder : "/tmp") + "/isorb-bench-bands-" + std::to_string(getpid());
-  Shared* shared = map(file.c_str());
+  Shared* shared = map<Shared>(file.c_str());
   for (size_t i = 0; i <= lows; i++) {
     std::thread([=] {
       take_priority(i, fifo);
@@ -177,7 +156,7 @@ void play(Shared* shared, size_t i, Role role, int fifo, uint64_t start, uint64_
 }
 
 void obey(int fifo, const char* file) {
-  Shared* shared = map(file);
+  Shared* shared = map<Shared>(file);
   // Nobody else opens it.
   unlink(file);
   printf("ready\n");

@@ -1,9 +1,7 @@
 // Two processes that hand a word of shared memory to and fro and sleep on it: what any transport whose ends sleep has to pay.
 // `peer server`, `peer client FILE`; obeys the lines of the protocol in crates/bench/src/protocol.rs, void calls only.
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "mapped.h"
+
 namespace {
 
 // A word each way, on lines of their own.
@@ -27,21 +27,6 @@ struct Shared {
   alignas(128) std::atomic<uint32_t> request;
   alignas(128) std::atomic<uint32_t> reply;
 };
-
-[[noreturn]] void fail(const char* what) {
-  perror(what);
-  exit(1);
-}
-
-Shared* map(const char* file) {
-  int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) fail(file);
-  if (ftruncate(fd, sizeof(Shared)) != 0) fail("ftruncate");
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-  if (at == MAP_FAILED) fail("mmap");
-  close(fd);
-  return static_cast<Shared*>(at);
-}
 
 void give(std::atomic<uint32_t>& word, uint32_t value) {
   word.store(value, std::memory_order_release);
@@ -57,16 +42,10 @@ uint32_t take(std::atomic<uint32_t>& word, uint32_t seen) {
   }
 }
 
-uint64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
-}
-
 void serve() {
   const char* folder = getenv("TMPDIR");
   std::string file = std::string(folder ? folder : "/tmp") + "/isorb-bench-futex-" + std::to_string(getpid());
-  Shared* shared = map(file.c_str());
+  Shared* shared = map<Shared>(file.c_str());
   std::thread([file] {
     char rest[64];
     while (read(0, rest, sizeof rest) > 0) {
@@ -83,7 +62,7 @@ void serve() {
 }
 
 void call(const char* file) {
-  Shared* shared = map(file);
+  Shared* shared = map<Shared>(file);
   // Nobody else opens it.
   unlink(file);
   uint32_t count = shared->request.load();

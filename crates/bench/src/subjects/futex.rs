@@ -8,8 +8,9 @@ use super::build::{cached, installed, step};
 use super::{Missing, Programs};
 
 type Built = OnceLock<Result<PathBuf, Missing>>;
-const PEER: [(&str, &str); 1] = [("peer.cc", include_str!("../../peers/futex/peer.cc"))];
-const BANDS: [(&str, &str); 1] = [("bands.cc", include_str!("../../peers/futex/bands.cc"))];
+const MAPPED: (&str, &str) = ("mapped.h", include_str!("../../peers/futex/mapped.h"));
+const PEER: [(&str, &str); 2] = [("peer.cc", include_str!("../../peers/futex/peer.cc")), MAPPED];
+const BANDS: [(&str, &str); 2] = [("bands.cc", include_str!("../../peers/futex/bands.cc")), MAPPED];
 
 /// A word there and back. Built unless they are in the cache.
 ///
@@ -41,12 +42,12 @@ fn pair(program: &PathBuf, server: &[&str], client: &[&str]) -> Programs {
     Programs { server: with("server", server), client: with("client", client) }
 }
 
-/// The program of a source.
-fn build(name: &str, sources: &[(&str, &str); 1]) -> Result<PathBuf, Missing> {
+/// The program of a source and what it includes.
+fn build(name: &str, sources: &[(&str, &str); 2]) -> Result<PathBuf, Missing> {
     if !installed("g++") {
         return Err(Missing::NotInstalled("g++"));
     }
-    let [(source, _)] = *sources;
+    let [(source, _), _] = *sources;
     let arguments = ["-std=c++14", "-O2", "-DNDEBUG", "-Wall", "-o", "peer", source, "-lpthread"];
     let folder = cached(name, sources, "", |folder| step(folder, "g++", &arguments)).map_err(|error| {
         eprintln!("{name}: {error}");
