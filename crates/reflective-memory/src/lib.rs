@@ -12,7 +12,7 @@
 //! ```
 //!
 //! [`memory`], [`wire`], [`plane`] and [`admission`] know no socket, thread or clock and can be used alone. The service uses nothing of the
-//! ORB that is not public. `docs/reflective-memory.md` teaches it.
+//! ORB that is not public. `docs/reference/reflective-memory.md` teaches it.
 #![forbid(unsafe_code)]
 
 pub mod admission;
