@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     println!(
         "\nTwo processes over loopback TCP, ordinary scheduling; `isorb bench two-way` measures properly."
     );
-    println!("Next: docs/first-steps.md takes you from an IDL file to a served object.");
+    println!("Next: docs/tutorials/first-steps.md takes you from an IDL file to a served object.");
     Ok(())
 }
 
