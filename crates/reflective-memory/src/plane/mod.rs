@@ -243,7 +243,7 @@ impl Plane {
     pub fn remove_push(&mut self, key: PushKey) -> Option<PushStats> {
         let push = take(&mut self.pushes, key.index, key.generation)?;
         for timer in push.timers().into_iter().flatten() {
-            self.timers.cancel(timer);
+            self.timers.remove(timer);
         }
         self.queue.remove(key.index as usize);
         let channel = push.spec.channel;
@@ -315,7 +315,7 @@ impl Plane {
         self.groups.retain(|_, index| *index != channel);
         self.choices.retain(|choice| choice.receive != channel);
         if let Some(timer) = receive.watch {
-            self.timers.cancel(timer);
+            self.timers.remove(timer);
         }
         receive.end();
         Some(receive.stats())

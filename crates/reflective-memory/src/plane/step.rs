@@ -43,7 +43,7 @@ impl Plane {
                     return Step::Send { to, via, len, push: key, band };
                 }
                 Advance::WaitUntil(at) => {
-                    let handle = self.timers.insert(at, Timer::Pace(index as u32)).ok();
+                    let handle = self.timers.push(at, Timer::Pace(index as u32)).ok();
                     if let Some(push) = &mut self.pushes[index].agent {
                         push.pace = handle;
                     }
@@ -171,7 +171,7 @@ impl Plane {
         let Some(push) = self.agent(index) else { return };
         let again = push.finished(now_ns);
         if let Some(timer) = push.promote.take() {
-            self.timers.cancel(timer);
+            self.timers.remove(timer);
         }
         if again {
             self.release(index, now_ns);
@@ -180,7 +180,7 @@ impl Plane {
 
     pub(super) fn set(&mut self, timer: Timer, at: u64) {
         // There is room: four a push agent, one a receive agent, and each is set once at a time.
-        let Ok(handle) = self.timers.insert(at, timer) else { return };
+        let Ok(handle) = self.timers.push(at, timer) else { return };
         let keep = |slot: Option<&mut Option<TimerHandle>>| {
             if let Some(slot) = slot {
                 *slot = Some(handle);
@@ -208,7 +208,7 @@ impl Plane {
         match receive.watch {
             Some(timer) if at < receive.watch_at => {
                 receive.watch_at = at;
-                self.timers.reschedule(timer, at);
+                self.timers.change_key(timer, at);
             }
             Some(_) => {}
             None => {
