@@ -272,7 +272,7 @@ fn the_address_that_is_published_is_what_others_are_told() {
     let _b = system.server(1, "b", &[]);
     let url = system.coordinator.url.clone();
     let nodes = system.net.host(1).run(|| {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         orb.resolve::<Glob_CommRef>(&url).unwrap().list_nodes().unwrap()
     });
     let told = |name: &str| {

@@ -32,7 +32,7 @@ const WISH: ReaderQoS = ReaderQoS {
 fn main() -> Result<(), Box<dyn Error>> {
     let values: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_000);
     let orb = || -> isorb::Result<Orb> {
-        let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+        let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
         orb.root_poa()?;
         let background = orb.clone();
         std::thread::spawn(move || background.run());

@@ -31,7 +31,7 @@ pub(crate) struct Running(pub Orb, Option<std::thread::JoinHandle<()>>);
 impl Running {
     pub(crate) fn at(port: u16) -> Running {
         let config = Config { endpoints: vec![format!("127.0.0.1:{port}")], ..Config::default() };
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         orb.root_poa().unwrap();
         let background = orb.clone();
         Running(orb, Some(std::thread::spawn(move || background.run())))

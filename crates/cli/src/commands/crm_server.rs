@@ -196,7 +196,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
     let socket = args.socket.clone().unwrap_or_else(default_socket);
-    let library = Library::connect(&Orb::with_config(config), &socket)?;
+    let library = Library::connect(&Orb::with_config(config)?, &socket)?;
     let mut holder = Holder::new(&library);
     ready(&holder.look()?, "")?;
     loop {
@@ -239,7 +239,7 @@ fn orb(
         }
         config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
     }
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     // Opens the endpoints.
     orb.root_poa()?;
     Ok(orb)

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_gets_no_answer_by_one_address_is_tried_by_the_next() {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         let url = "corbaloc::1.2@10.1.2.3:7,:1.2@10.1.2.4:8,:1.2@10.1.2.3:7/node";
         let reference: CRM_CommRef = orb.string_to_object(url).unwrap().unchecked_narrow();
         let ways = FailoverRef::of(&reference, Duration::from_secs(1), Arc::default());

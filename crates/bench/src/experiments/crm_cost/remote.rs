@@ -81,7 +81,7 @@ impl Nodes {
 }
 
 fn orb() -> Result<Orb, BenchError> {
-    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
     orb.root_poa()?;
     let background = orb.clone();
     std::thread::spawn(move || background.run());
