@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Folder, Served, client, name, object};
-use isorb::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
+use isorb_naming::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
 use isorb_naming::{Limits, MemoryStore};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;

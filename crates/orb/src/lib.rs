@@ -24,7 +24,6 @@ pub mod interceptor;
 mod interface;
 mod invoke;
 mod log;
-mod naming;
 mod object;
 mod orb;
 mod peer;
@@ -40,8 +39,6 @@ mod upcall;
 mod value;
 mod workspace;
 
-include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
-
 pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
 pub use invoke::Reply;
@@ -52,7 +49,6 @@ pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
 #[doc(hidden)]
 pub use log::note;
-pub use naming::Naming;
 pub use object::Object;
 pub use orb::{Orb, OrbBuilder, ServedConnection};
 pub use poa::Poa;
