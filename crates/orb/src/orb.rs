@@ -102,9 +102,6 @@ impl Orb {
     /// An ORB with a configuration made by the program.
     pub fn with_config(config: Config) -> Orb {
         let (config, arguments, initial) = OrbInitInfo::new(config, Vec::new()).finish();
-        if let Err(sentence) = config.transport.decide_interrupts() {
-            crate::note(format_args!("{sentence}"));
-        }
         Orb::new(config, arguments, initial)
     }
 
@@ -141,8 +138,6 @@ impl Orb {
         register(&mut info)?;
         info.check().map_err(|sentence| SystemException::from(Kind::BadParam).detail(sentence))?;
         let (config, arguments, initial) = info.finish();
-        let wrong = |sentence| SystemException::from(Kind::BadParam).detail(sentence);
-        config.transport.decide_interrupts().map_err(wrong)?;
         let require = config.real_time.mode == isorb_rt::sched::RealTime::Require;
         let orb = Orb::new(config, arguments, initial);
         if require {
