@@ -1,10 +1,10 @@
-//! What the agents of a plane did, in time, recorded as event channels record it, so that `isorb timeline` draws it.
+//! What the agents of a scheduler did, in time, recorded as event channels record it, so that `isorb timeline` draws it.
 //!
 //! An agent has a row for its releases and one for each band: a run there is a datagram that was sent in it. So a promotion is seen as the
 //! place where an agent's runs go on in the row of the upper band; a mark says when it was.
 
 use super::push::Push;
-use super::{Band, Plane, PushKey};
+use super::{AgentScheduler, Band, PushKey};
 use isorb_event::trace::{Record, Track, What};
 
 /// A ring of records; the newest overwrite the oldest.
@@ -93,7 +93,7 @@ impl Recorded {
     }
 }
 
-impl Plane {
+impl AgentScheduler {
     /// From now on keeps the last so many records of what push agents do; 0 for none. Allocates.
     pub fn record(&mut self, records: usize) {
         self.trace = Trace::new(records);
@@ -134,7 +134,7 @@ mod tests {
         for at in 0..5 {
             trace.add(Record { at, what: What::Push, level: 0, who: 0, a: 0, b: 0 });
         }
-        let track = trace.track("crm-0");
+        let track = trace.track("memory-disp-0");
         let times: Vec<u64> = track.records.iter().map(|record| record.at).collect();
         assert_eq!((times, track.overwritten), (vec![2, 3, 4], 2));
         let mut none = Trace::default();
