@@ -29,7 +29,7 @@ impl RunningOrb {
     /// # Panics
     /// Where an endpoint cannot be opened.
     pub fn with_config(config: Config) -> RunningOrb {
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).expect("the configuration is valid");
         let root = orb.root_poa().expect("the endpoint opens");
         root.manager().activate().expect("the manager is new");
         let background = orb.clone();

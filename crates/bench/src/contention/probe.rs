@@ -25,7 +25,7 @@ pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) 
     let orb = orb.clone();
     let thread = ThreadSpec::new("probe").class(SchedClass::Other).spawn(move || {
         if let Err(error) = orb.rt_current().set_the_priority(priority) {
-            eprintln!("isorb bench: probe: {error}");
+            eprintln!("isorb-bench: probe: {error}");
         }
         // One client at a time. That it has gone is an error, and no reason to end.
         for stream in listener.incoming().flatten() {
@@ -119,7 +119,7 @@ mod tests {
     fn one_client_after_the_other_gets_its_answers() {
         let mut config = Config::default();
         config.real_time.mode = RealTime::Off;
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         let address = serve(&orb, "127.0.0.1", 30_000, true, false).unwrap();
         for payload in [0, 10 << 10] {
             let mut probe = Probe::connect(&address, payload, Some(30_000)).unwrap();

@@ -38,7 +38,7 @@ impl Served {
 }
 
 pub fn client() -> Orb {
-    Orb::with_config(Config::default())
+    Orb::with_config(Config::default()).unwrap()
 }
 
 /// A name from its text.

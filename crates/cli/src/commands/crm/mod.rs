@@ -9,10 +9,10 @@ mod write;
 use crate::typed::TypeArgs;
 use dump::Form;
 use isorb::{Config, Kind, Orb};
-use isorb_crm::idl::Glob_CommRef;
-use isorb_crm::memory::{ReadError, Sample};
-use isorb_crm::node::default_socket;
-use isorb_crm::{AreaReader, Library};
+use isorb_reflective_memory::idl::Glob_CommRef;
+use isorb_reflective_memory::memory::{ReadError, Sample};
+use isorb_reflective_memory::node::default_socket;
+use isorb_reflective_memory::{AreaReader, Library};
 use qos::{ReaderArgs, WriterArgs};
 use std::error::Error;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ enum What {
 /// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let library = || Library::connect(&orb, args.socket.clone().unwrap_or_else(default_socket));
     match &args.what {
         What::Ls { over, limit } => {

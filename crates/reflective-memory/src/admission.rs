@@ -1,0 +1,441 @@
+//! May one more channel come in? Processor and link of one node, asked together.
+//!
+//! A reader's deadline holds from the write to the moment at which the value can be read in its own memory:
+//! R(push agent) + R(network) + R(receive agent) <= D. The writer's node answers for the first two, the reader's node for the third, and
+//! neither may change its answer later. So each gets a fixed part of the deadline: an eighth, six and one, because a value takes a
+//! link of 100 Mbit/s several times as long as a processor. A stage begins when the one before may have ended at the latest; that is its
+//! release jitter.
+//!
+//! What the push agent has left of its part it may wait in the lower band ([`NodeAdmission::promotion`]); that gets less as others are
+//! admitted. On the link, datagrams are paced at [`link_rate`] and leave the most urgent first; what is under way already, one datagram and
+//! what the pacer lets out ahead of the rate, blocks all others.
+//!
+//! At both ends the dispatching thread serves guaranteed channels by the same order, a datagram at a time: pushes of the upper band, and what has
+//! come in at the sockets of receive agents. A stage is blocked by what is under way when it becomes ready: a piece that is less urgent,
+//! and those that the thread does before it looks again.
+//!
+//! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
+//! ([`crate::agents`]), so a wrong number hurts the channel that it belongs to.
+
+mod costs;
+pub use costs::{Costs, CostsError, MAX_COST};
+
+use crate::agents::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
+use crate::wire::{Channel, HEADER};
+use core::fmt;
+use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};
+
+/// What a node may give away.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NodeConfig {
+    /// What agents cost.
+    pub costs: Costs,
+    /// Bits a second of the link.
+    pub link_bits_per_s: u64,
+    /// The part of the dispatching processor for guaranteed channels, 0 to 1.
+    pub cpu_share: f64,
+    /// The part of the link for guaranteed channels, 0 to 1.
+    pub link_share: f64,
+    /// At most so many guaranteed channels in each direction.
+    pub capacity: usize,
+}
+
+impl Default for NodeConfig {
+    /// 100 Mbit/s; seven tenths of the processor and eight of the link; 4,096 channels.
+    fn default() -> NodeConfig {
+        NodeConfig {
+            costs: Costs::default(),
+            link_bits_per_s: 100_000_000,
+            cpu_share: 0.7,
+            link_share: 0.8,
+            capacity: 4096,
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish {
+    /// Values, at most this often.
+    pub period_ns: u64,
+    /// From write to visible.
+    pub deadline_ns: u64,
+}
+
+/// A channel that was admitted at one end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// What the push agent is held to; at the reader's end, what the receive agent costs.
+    pub guarantee: Guarantee,
+    /// Bytes of the largest value that it was admitted with.
+    pub size: usize,
+    cpu: TaskId,
+    link: Option<TaskId>,
+}
+
+/// What a channel was refused for, and what would be admitted instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Which resource is short.
+    pub resource: Resource,
+    /// The numbers.
+    pub refusal: Box<Refusal>,
+    /// The shortest period that would be admitted at this end, all else as asked.
+    pub nearest_period_ns: Option<u64>,
+    /// The shortest deadline that would be admitted at this end, all else as asked.
+    pub nearest_deadline_ns: Option<u64>,
+}
+
+/// What may be short.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Resource {
+    /// The dispatching processor.
+    Cpu,
+    /// The link.
+    Link,
+}
+
+/// Which end of a channel a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Push,
+    Receive,
+}
+
+/// Admission at one node.
+///
+/// # Real-time
+/// A control path: allocates and computes, bounded by the effort of [`AdmissionConfig`].
+#[derive(Debug)]
+pub struct NodeAdmission {
+    cpu: Admission,
+    link: Admission,
+    model: Model,
+}
+
+/// What channels ask for.
+#[derive(Clone, Copy, Debug)]
+struct Model {
+    costs: Costs,
+    wire: Link,
+    /// Bytes that the pacer lets out ahead of the rate.
+    burst: u64,
+}
+
+/// Eighths of the deadline at which the stages must have ended.
+const PUSHED: u64 = 1;
+const CARRIED: u64 = 7;
+const WHOLE: u64 = 8;
+
+/// Bytes a second at which a node lets datagrams go to a link: a little less than it carries, so that the queue behind stays short.
+pub fn link_rate(bits_per_s: u64) -> u64 {
+    bits_per_s / 8 / 100 * 95
+}
+
+impl NodeAdmission {
+    /// A node without guaranteed channels.
+    pub fn new(config: &NodeConfig) -> NodeAdmission {
+        let of = |share| AdmissionConfig {
+            // Pre-emption is between datagrams. Each task is blocked by one at most, which is what it declares; with that the analysis of
+            // full pre-emption bounds its response (the work of a busy period is the same), and an admission looks at far less.
+            preemption: Preemption::Full,
+            capacity: config.capacity * 2,
+            share: Utilisation::from_fraction(share),
+            ..AdmissionConfig::default()
+        };
+        let rate = link_rate(config.link_bits_per_s);
+        // Messages are given as they are on the wire, with what surrounds each packet.
+        let wire = Link { bits_per_second: rate.saturating_mul(8), packet_octets: 1538, overhead_octets: 0 };
+        NodeAdmission {
+            cpu: Admission::new(of(config.cpu_share)),
+            link: Admission::new(of(config.link_share)),
+            model: Model { costs: config.costs, wire, burst: link_burst(rate) as u64 },
+        }
+    }
+
+    /// Admits the writer's end of a channel: its push agent, and its datagrams on the link.
+    ///
+    /// # Errors
+    /// Which resource is short, the numbers, and what would be admitted.
+    pub fn admit_push(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        self.admit(End::Push, name, channel, wish)
+    }
+
+    /// Admits the reader's end of a channel: its receive agent.
+    ///
+    /// # Errors
+    /// As [`admit_push`](Self::admit_push).
+    pub fn admit_receive(&mut self, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        self.admit(End::Receive, name, channel, wish)
+    }
+
+    /// Gives back what a channel had.
+    pub fn release(&mut self, grant: &Grant) {
+        self.cpu.remove(grant.cpu);
+        if let Some(link) = grant.link {
+            self.link.remove(link);
+        }
+    }
+
+    /// How long a push of an admitted channel may stay in the lower band, with all that are admitted now. Zero where the channel was
+    /// released.
+    pub fn promotion(&self, grant: &Grant) -> u64 {
+        self.cpu.promotion(grant.cpu).map_or(0, Nanos::ns)
+    }
+
+    /// Guaranteed channels.
+    pub fn len(&self) -> usize {
+        self.cpu.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.cpu.is_empty()
+    }
+
+    /// What is given away of the processor and of the link.
+    pub fn utilisation(&self) -> (Utilisation, Utilisation) {
+        (self.cpu.utilisation(), self.link.utilisation())
+    }
+
+    fn admit(&mut self, end: End, name: &str, channel: &Channel, wish: Wish) -> Result<Grant, Refused> {
+        let (resource, refusal) = match self.try_admit(end, name, channel, wish) {
+            Ok(grant) => return Ok(grant),
+            Err(refused) => refused,
+        };
+        let nearest_deadline_ns =
+            self.nearest(end, name, channel, wish.deadline_ns, |deadline_ns| Wish { deadline_ns, ..wish });
+        let nearest_period_ns =
+            self.nearest(end, name, channel, wish.period_ns, |period_ns| Wish { period_ns, ..wish });
+        Err(Refused { resource, refusal, nearest_period_ns, nearest_deadline_ns })
+    }
+
+    fn try_admit(
+        &mut self,
+        end: End,
+        name: &str,
+        channel: &Channel,
+        wish: Wish,
+    ) -> Result<Grant, (Resource, Box<Refusal>)> {
+        let agent = self.model.agent(end, name, channel, wish);
+        let cost_ns = self.model.costs.of(channel);
+        let cpu = self.cpu.try_admit(agent).map_err(|refusal| (Resource::Cpu, refusal))?;
+        let mut grant = Grant {
+            guarantee: Guarantee {
+                period_ns: wish.period_ns,
+                deadline_ns: part(wish.deadline_ns, CARRIED).ns(),
+                promotion_ns: cpu.promotion.ns(),
+                cost_ns,
+            },
+            size: channel.size,
+            cpu: cpu.id,
+            link: None,
+        };
+        if end == End::Push {
+            match self.link.try_admit(self.model.message(name, channel, wish)) {
+                Ok(link) => grant.link = Some(link.id),
+                Err(refusal) => {
+                    self.cpu.remove(cpu.id);
+                    return Err((Resource::Link, refusal));
+                }
+            }
+        }
+        Ok(grant)
+    }
+
+    /// The smallest value from `asked` on that is admitted, to within a hundredth, as far as the search goes. It was tried.
+    fn nearest(
+        &mut self,
+        end: End,
+        name: &str,
+        channel: &Channel,
+        asked: u64,
+        wish: impl Fn(u64) -> Wish,
+    ) -> Option<u64> {
+        let (asked, model) = (Nanos::new(asked), self.model);
+        let agent = |value: Nanos| model.agent(end, name, channel, wish(value.ns()));
+        let message = |value: Nanos| model.message(name, channel, wish(value.ns()));
+        // The resources are asked apart: each search has an effort of its own, so that a refusal takes a bounded time.
+        let mut found = self.cpu.nearest(asked, agent)?;
+        if end == End::Push {
+            found = found.max(self.link.nearest(asked, message)?);
+        }
+        let fits = self.cpu.fits(&agent(found)) && (end == End::Receive || self.link.fits(&message(found)));
+        fits.then_some(found.ns())
+    }
+}
+
+impl Model {
+    /// What a channel asks of the processor at this end.
+    fn agent(&self, end: End, name: &str, channel: &Channel, wish: Wish) -> Task {
+        let part = |eighths| part(wish.deadline_ns, eighths);
+        let kib = (datagram(channel) as u64).div_ceil(1024);
+        let one = self.costs.datagram_ns.saturating_add(kib.saturating_mul(self.costs.kib_ns));
+        let cost = self.costs.of(channel);
+        // What is sent before the thread looks again, and what it then takes in.
+        let blocking = Nanos::new(one * (AT_ONCE + INTAKE) as u64);
+        let task = |cost| Task::new(name, Nanos::new(cost), Nanos::new(wish.period_ns)).blocking(blocking);
+        match end {
+            // Between two of its datagrams, one is taken in.
+            End::Push => {
+                let between = one.saturating_mul(channel.datagrams(channel.size) as u64);
+                task(cost.saturating_add(between)).deadline(part(PUSHED))
+            }
+            // Of a push and a receive agent with the same deadline, the latter goes first.
+            End::Receive => task(cost).deadline(part(WHOLE).minus(Nanos::new(1))).jitter(part(CARRIED)),
+        }
+    }
+
+    /// What it asks of the link.
+    fn message(&self, name: &str, channel: &Channel, wish: Wish) -> Task {
+        let part = |eighths| part(wish.deadline_ns, eighths);
+        let octets = channel.wire_bytes(channel.size) as u64;
+        let ahead = (datagram(channel) + HEADER + WIRE_OVERHEAD) as u64 + self.burst;
+        self.wire
+            .message(name, octets, Nanos::new(wish.period_ns))
+            .deadline(part(CARRIED))
+            .jitter(part(PUSHED))
+            .blocking(self.wire.time_of(ahead))
+    }
+}
+
+/// Octets of the largest piece that anybody's datagram carries: all channels of a node have fragments of one size, or smaller ones.
+fn datagram(channel: &Channel) -> usize {
+    channel.fragment.max(crate::wire::ETHERNET_FRAGMENT)
+}
+
+/// So many eighths of a deadline.
+fn part(deadline_ns: u64, eighths: u64) -> Nanos {
+    Nanos::new((u128::from(deadline_ns) * u128::from(eighths) / u128::from(WHOLE)) as u64)
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Resource::Cpu => "processor",
+            Resource::Link => "link",
+        })
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.resource, self.refusal)?;
+        let text = |ns: Option<u64>| ns.map_or("none".into(), |ns| Nanos::new(ns).to_string());
+        write!(
+            f,
+            "; end to end, this node would admit a period of {} or a deadline of {}",
+            text(self.nearest_period_ns),
+            text(self.nearest_deadline_ns)
+        )
+    }
+}
+
+impl core::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn channel(size: usize) -> Channel {
+        Channel { id: 0, epoch: 1, token: 1, size, fragment: 1384, parity: 0 }
+    }
+
+    #[test]
+    fn channels_are_admitted_until_the_link_is_full_and_not_beyond() {
+        let mut node = NodeAdmission::new(&NodeConfig::default());
+        let wish = Wish { period_ns: 10 * MS, deadline_ns: 10 * MS };
+        let mut grants = Vec::new();
+        let refused = loop {
+            match node.admit_push("radar", &channel(8192), wish) {
+                Ok(grant) => grants.push(grant),
+                Err(refused) => break refused,
+            }
+            assert!(grants.len() < 100, "there is an end");
+        };
+        // 8 KiB take about 0.76 ms of this link, and a push must have left after 8.75.
+        assert!((4..=11).contains(&grants.len()), "{}", grants.len());
+        let text = refused.to_string();
+        assert!(
+            text.contains("radar cannot be admitted") && text.contains("would admit a period of"),
+            "{text}"
+        );
+        let deadline_ns = refused.nearest_deadline_ns.unwrap();
+        let again = node.admit_push("radar", &channel(8192), Wish { deadline_ns, ..wish });
+        node.release(&again.expect("what is called admissible is"));
+        // All of them at once take longer than the deadline, however seldom that is.
+        assert_eq!(refused.nearest_period_ns, None);
+        // Giving back makes room.
+        for grant in grants.drain(..) {
+            node.release(&grant);
+        }
+        assert!(node.admit_push("radar", &channel(8192), wish).is_ok());
+    }
+
+    #[test]
+    fn the_readers_end_counts_its_processor_only() {
+        let config = NodeConfig { link_bits_per_s: 1, ..NodeConfig::default() };
+        let mut node = NodeAdmission::new(&config);
+        let wish = Wish { period_ns: 10 * MS, deadline_ns: 10 * MS };
+        assert!(node.admit_receive("display", &channel(8192), wish).is_ok());
+        let refused = node.admit_push("display", &channel(8192), wish).unwrap_err();
+        assert_eq!(refused.resource, Resource::Link);
+        assert_eq!(node.len(), 1, "a refusal leaves nothing behind");
+        let hopeless = Wish { period_ns: MS, deadline_ns: 1000 };
+        assert_eq!(
+            node.admit_receive("display", &channel(1 << 20), hopeless).unwrap_err().resource,
+            Resource::Cpu
+        );
+    }
+
+    #[test]
+    fn the_period_that_is_called_admissible_is_and_a_shorter_one_is_not() {
+        // Two of three 8 KiB values every 2 ms are more than the link carries; its processor could.
+        // More than a link of 100 Mbit/s carries; more than a slow processor can send, on a link that carries everything.
+        let costs = Costs { datagram_ns: 60_000, ..Costs::default() };
+        let slow = NodeConfig { costs, link_bits_per_s: 100_000_000_000, ..NodeConfig::default() };
+        let cases = [
+            (NodeConfig::default(), Resource::Link, 20_000, Wish { period_ns: 2 * MS, deadline_ns: 40 * MS }),
+            (slow, Resource::Cpu, 2_500, Wish { period_ns: MS / 4, deadline_ns: 40 * MS }),
+        ];
+        for (config, resource, size, wish) in cases {
+            let mut node = NodeAdmission::new(&config);
+            let seldom = Wish { period_ns: 100 * MS, deadline_ns: 100 * MS };
+            node.admit_push("first", &channel(1000), seldom).unwrap();
+            let refused = node.admit_push("radar", &channel(size), wish).unwrap_err();
+            assert_eq!(refused.resource, resource, "{refused}");
+            let period_ns = refused.nearest_period_ns.unwrap_or_else(|| panic!("{refused}"));
+            assert!(period_ns > wish.period_ns, "{refused}");
+            let shorter = Wish { period_ns: period_ns / 10 * 9, ..wish };
+            assert!(node.admit_push("radar", &channel(size), shorter).is_err(), "{refused}");
+            assert!(
+                node.admit_push("radar", &channel(size), Wish { period_ns, ..wish }).is_ok(),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_guarantee_leaves_time_to_wait() {
+        let mut node = NodeAdmission::new(&NodeConfig::default());
+        let wish = Wish { period_ns: 100 * MS, deadline_ns: 80 * MS };
+        let grant = node.admit_push("slow", &channel(1000), wish).unwrap();
+        let Guarantee { period_ns, deadline_ns, promotion_ns, cost_ns } = grant.guarantee;
+        assert_eq!((period_ns, deadline_ns), (100 * MS, 70 * MS));
+        assert!(promotion_ns > 9 * MS && promotion_ns < 10 * MS, "an eighth of 80 ms less the response");
+        // Another that is more urgent makes it less.
+        let urgent = Wish { period_ns: 100 * MS, deadline_ns: 40 * MS };
+        let other = node.admit_push("urgent", &channel(100_000), urgent).unwrap();
+        assert!(node.promotion(&grant) <= promotion_ns - other.guarantee.cost_ns);
+        node.release(&other);
+        assert_eq!((node.promotion(&grant), node.promotion(&other)), (promotion_ns, 0));
+        assert_eq!(cost_ns, Costs::default().of(&channel(1000)));
+        // A deadline that is too short by itself: what is called admissible is.
+        let wish = Wish { deadline_ns: MS / 10, ..wish };
+        let refused = node.admit_push("fast", &channel(8192), wish).unwrap_err();
+        let deadline_ns = refused.nearest_deadline_ns.unwrap();
+        assert!(node.admit_push("fast", &channel(8192), Wish { deadline_ns, ..wish }).is_ok());
+    }
+}

@@ -1,0 +1,238 @@
+//! The coordinator: which areas there are, on which node, and how its server is reached.
+//!
+//! Nobody needs it while values flow: it is asked when an area is made or attached. What it knows is on disk before it answers, and
+//! servers tell a coordinator that does not know them who they are and what they hold, so an empty store fills itself again.
+
+mod store;
+
+pub use store::{CoordinatorStore, FileStore, MemoryStore, StoreError};
+
+use crate::fail_points::{FailPoint, fail_point};
+use crate::idl::{
+    Area, AreaExists, AreaView, AreasView, CRM_CommRef, Glob_Comm, Glob_CommRef, NamesView, NodeView,
+    NodesView, PlacementView, PlacementsView, Unavailable, UnknownArea, UnknownNode, glob_comm,
+};
+use crate::node::{area_view, owned_area};
+use isorb::poa::PoaPolicies;
+use isorb::poa::policies::{IdAssignment, Lifespan};
+use isorb::{Kind, Orb, Reference, Result, SystemException, Upcall};
+use isorb_rt::sync::PiMutex;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The key in `corbaloc::host:port/ReflectiveMemory`.
+pub const KEY: &str = "ReflectiveMemory";
+
+/// How long a server may take to say that it lives.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// What is known about a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// Another number each time its server starts.
+    pub incarnation: u64,
+    /// The stringified reference of its server.
+    pub server: String,
+}
+
+/// What is known about an area.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AreaPlace {
+    /// Name, size and histories.
+    pub what: Area,
+    /// The node that holds it.
+    pub node: String,
+}
+
+/// A coordinator in an ORB.
+#[derive(Debug)]
+pub struct Coordinator {
+    object: Glob_CommRef,
+}
+
+impl Coordinator {
+    /// Starts a coordinator in an ORB, reachable as `corbaloc::host:port/ReflectiveMemory`.
+    ///
+    /// # Errors
+    /// What making its POA ends in.
+    pub fn start(orb: &Orb, store: Arc<dyn CoordinatorStore>) -> Result<Coordinator> {
+        let policies = PoaPolicies::new().lifespan(Lifespan::Persistent).id_assignment(IdAssignment::User);
+        let root = orb.root_poa()?;
+        let internal =
+            |error: &dyn fmt::Display| SystemException::from(Kind::Internal).detail(error.to_string());
+        let poa = root
+            .create_poa("crm-coordinator", Some(&root.manager()), policies)
+            .map_err(|error| internal(&error))?;
+        let servant = Arc::new(Service { store, changing: PiMutex::new(()) });
+        let object: Glob_CommRef =
+            poa.activate_with_id(KEY.as_bytes(), servant).map_err(|error| internal(&error))?;
+        orb.register_corbaloc_key(KEY, object.object());
+        root.manager().activate().map_err(|error| internal(&error))?;
+        Ok(Coordinator { object })
+    }
+
+    /// What node servers call.
+    pub fn object(&self) -> &Glob_CommRef {
+        &self.object
+    }
+}
+
+struct Service {
+    store: Arc<dyn CoordinatorStore>,
+    /// Held over a look and the change that follows from it.
+    changing: PiMutex<()>,
+}
+
+impl Service {
+    fn server(&self, cx: Upcall<'_>, entry: &NodeEntry) -> Result<CRM_CommRef> {
+        Ok(cx.orb().string_to_object(&entry.server)?.unchecked_narrow())
+    }
+
+    /// Two servers of one name would take it, and each other's areas, from each other for ever: the second is refused while the first answers.
+    fn has_no_other(
+        &self,
+        cx: Upcall<'_>,
+        what: &NodeView<'_>,
+        server: &str,
+    ) -> Result<(), glob_comm::RegisterNodeError> {
+        let nodes = self.store.nodes().map_err(SystemException::from)?;
+        let named = nodes.iter().find(|node| node.name == what.name);
+        let other = named.filter(|node| node.incarnation != what.incarnation && node.server != server);
+        let Some(other) = other else { return Ok(()) };
+        let asked = crate::node::timed(&self.server(cx, other)?, ANSWER);
+        match asked.ping() {
+            Ok(()) => Err(Unavailable {
+                reason: format!(
+                    "there is a node {} already, and its server answers; each needs a name of its own",
+                    what.name
+                ),
+            }
+            .into()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn known(&self, node: &str) -> Result<bool> {
+        Ok(self.store.nodes()?.iter().any(|entry| entry.name == node))
+    }
+}
+
+impl From<StoreError> for SystemException {
+    fn from(error: StoreError) -> SystemException {
+        SystemException::from(Kind::PersistStore).detail(error.to_string())
+    }
+}
+
+impl Glob_Comm for Service {
+    fn register_node<'u>(
+        &'u self,
+        cx: Upcall<'u>,
+        what: NodeView<'u>,
+        held: AreasView<'u>,
+    ) -> Result<NamesView<'u>, glob_comm::RegisterNodeError> {
+        let server = what.server.ok_or(SystemException::from(Kind::BadParam))?.object().to_string();
+        // Without the lock: others go on while it takes its time.
+        self.has_no_other(cx, &what, &server)?;
+        let _changing = self.changing.lock();
+        let node = NodeEntry { name: what.name.into(), incarnation: what.incarnation, server };
+        let mut places = self.store.areas().map_err(SystemException::from)?;
+        // What another node holds is that node's.
+        let (lost, kept): (Vec<&AreaView<'u>>, Vec<&AreaView<'u>>) = held.iter().partition(|area| {
+            places.iter().any(|place| place.what.name == area.name && place.node != node.name)
+        });
+        places
+            .retain(|place| place.node == node.name && !kept.iter().any(|area| area.name == place.what.name));
+        let kept = kept.iter().map(|area| owned_area(area)).collect::<Vec<_>>();
+        let forgotten = places.into_iter().map(|place| place.what.name).collect::<Vec<_>>();
+        fail_point(FailPoint::NodeCame);
+        self.store.set_node(&node, &kept, &forgotten).map_err(SystemException::from)?;
+        fail_point(FailPoint::NodeStored);
+        let lost: Vec<&'u str> = lost.iter().map(|area| area.name).collect();
+        Ok(cx.slice(&lost)?)
+    }
+
+    fn alive(&self, _: Upcall<'_>, name: &str, incarnation: u64) -> Result<(), glob_comm::AliveError> {
+        let nodes = self.store.nodes().map_err(SystemException::from)?;
+        match nodes.iter().any(|node| node.name == name && node.incarnation == incarnation) {
+            true => Ok(()),
+            false => Err(UnknownNode { name: name.into() }.into()),
+        }
+    }
+
+    fn unregister_node(&self, _: Upcall<'_>, name: &str, incarnation: u64) -> Result<()> {
+        let _changing = self.changing.lock();
+        if self.store.nodes()?.iter().any(|node| node.name == name && node.incarnation == incarnation) {
+            self.store.remove_node(name)?;
+        }
+        Ok(())
+    }
+
+    fn register_area(
+        &self,
+        _: Upcall<'_>,
+        node: &str,
+        what: AreaView<'_>,
+    ) -> Result<(), glob_comm::RegisterAreaError> {
+        let _changing = self.changing.lock();
+        if !self.known(node)? {
+            return Err(UnknownNode { name: node.into() }.into());
+        }
+        let what = owned_area(&what);
+        if let Some(place) = self.store.area(&what.name).map_err(SystemException::from)? {
+            // The same area of the same node: the node did not hear our answer.
+            if place.node != node || place.what != what {
+                return Err(AreaExists { what: place.what }.into());
+            }
+        }
+        let place = AreaPlace { what, node: node.into() };
+        fail_point(FailPoint::AreaCame);
+        self.store.set_area(&place).map_err(SystemException::from)?;
+        fail_point(FailPoint::AreaStored);
+        Ok(())
+    }
+
+    fn unregister_area(&self, _: Upcall<'_>, node: &str, name: &str) -> Result<()> {
+        let _changing = self.changing.lock();
+        if self.store.area(name)?.is_some_and(|place| place.node == node) {
+            fail_point(FailPoint::AreaLeaves);
+            self.store.remove_area(name)?;
+            fail_point(FailPoint::AreaForgotten);
+        }
+        Ok(())
+    }
+
+    fn locate<'u>(&'u self, cx: Upcall<'u>, name: &'u str) -> Result<NodeView<'u>, glob_comm::LocateError> {
+        let unknown = || glob_comm::LocateError::from(UnknownArea { name: name.into() });
+        let place = self.store.area(name).map_err(SystemException::from)?.ok_or_else(unknown)?;
+        let nodes = self.store.nodes().map_err(SystemException::from)?;
+        let node = nodes.into_iter().find(|node| node.name == place.node).ok_or_else(unknown)?;
+        fail_point(FailPoint::Located);
+        let server = cx.keep(self.server(cx, &node)?)?;
+        Ok(NodeView { name: cx.str(&node.name)?, incarnation: node.incarnation, server: Some(server) })
+    }
+
+    fn list_nodes<'u>(&'u self, cx: Upcall<'u>) -> Result<NodesView<'u>> {
+        let mut views = Vec::new();
+        for node in self.store.nodes()? {
+            let server = cx.keep(self.server(cx, &node)?)?;
+            views.push(NodeView {
+                name: cx.str(&node.name)?,
+                incarnation: node.incarnation,
+                server: Some(server),
+            });
+        }
+        cx.slice(&views)
+    }
+
+    fn list_areas<'u>(&'u self, cx: Upcall<'u>) -> Result<PlacementsView<'u>> {
+        let places = cx.keep(self.store.areas()?)?;
+        let views: Vec<PlacementView<'u>> = places
+            .iter()
+            .map(|place| PlacementView { what: area_view(&place.what), node: &place.node })
+            .collect();
+        cx.slice(&views)
+    }
+}

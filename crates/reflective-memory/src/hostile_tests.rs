@@ -1,0 +1,407 @@
+//! Processes that do with their session, their doorbell and the memory that they may write whatever they like. The server lives, and what is
+//! not theirs goes on: every value of another area arrives, and whoever asks gets an answer.
+
+use crate::coordinator::{Coordinator, MemoryStore};
+use crate::idl::{Area, Lib_CommRef, Path, ReaderQoS, WriterQoS};
+use crate::kill_tests::{Folder, PATIENCE, Running, SIZE, Victim, by, sooner_or_later};
+use crate::memory::Segment;
+use crate::node::{NodeServer, ServerConfig};
+use crate::session_socket::{self, Kind, Message};
+use crate::{AreaReader, AreaWriter, Error, Library};
+use isorb::{Orb, Reference};
+use isorb_rt::time::Deadline;
+use rustix::fd::{AsFd, OwnedFd};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PATHS: [Path; 3] = [Path::PathUdp, Path::PathOrb, Path::PathOneway];
+/// What the scribbler's values consist of; an area that nobody has written consists of zeros.
+const OCTET: u8 = 0x5a;
+const PERIOD_NS: u64 = 20_000_000;
+
+/// A session as the protocol has it, without a library that means well.
+struct RawSession {
+    socket: OwnedFd,
+    number: u64,
+    server: Lib_CommRef,
+}
+
+impl RawSession {
+    fn open(orb: &Orb, socket: &FilePath) -> Option<RawSession> {
+        let socket = session_socket::connect_to(socket).ok()?;
+        match session_socket::receive(&socket).ok()?? {
+            Message { kind: Kind::Hello, number, text, .. } => {
+                let server = orb.resolve::<Lib_CommRef>(&text).ok()?;
+                Some(RawSession { socket, number, server })
+            }
+            _ => None,
+        }
+    }
+
+    /// An area that this session writes.
+    fn area(&self, name: &str) -> Wilderness {
+        let what = Area { name: name.into(), size: SIZE as u32, histories: 2 };
+        self.server.create_area(self.number, &what).unwrap();
+        self.writes(name).unwrap()
+    }
+
+    /// The same, where it is there.
+    fn writes(&self, name: &str) -> Option<Wilderness> {
+        let qos = WriterQoS { period: PERIOD_NS, size: 0 };
+        let ticket = self.server.map_writer(self.number, name, qos).ok()?;
+        let message = session_socket::receive(&self.socket).unwrap().unwrap();
+        assert_eq!((message.kind, message.number), (Kind::Segment, ticket));
+        Some(Wilderness { file: message.descriptor.unwrap(), doorbell: message.doorbell.unwrap() })
+    }
+}
+
+/// What a writer has in its hands.
+struct Wilderness {
+    file: OwnedFd,
+    doorbell: OwnedFd,
+}
+
+impl Wilderness {
+    fn ring(&self, count: u64) {
+        let _ = rustix::io::write(&self.doorbell, &count.to_ne_bytes());
+    }
+}
+
+/// In a process of its own, which lives until it is killed.
+pub(crate) fn begin(how: &str, orb: &Orb, socket: &FilePath) {
+    let session = RawSession::open(orb, socket).unwrap();
+    let area = session.area("wild");
+    match how {
+        "scribbles" => drop(std::thread::spawn(move || scribble(session, area))),
+        "rings" => drop(std::thread::spawn(move || ring(session, area))),
+        "babbles" => {
+            let (orb, socket) = (orb.clone(), socket.to_owned());
+            std::thread::spawn(move || babble(&orb, &socket, session, area));
+        }
+        _ => panic!("{how}"),
+    }
+}
+
+/// Writes values, and between them over whatever says where they are, how long they are and what their numbers are.
+fn scribble(_session: RawSession, area: Wilderness) {
+    /// Of the head: epoch, state and doorbell, period, latest, signal.
+    const HEAD: [u64; 5] = [24, 32, 40, 64, 72];
+    let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
+    let file = File::from(segment.writable_fd().unwrap());
+    let geometry = segment.geometry();
+    let slots = geometry.buffers() as u64;
+    // The first buffer follows the head; each begins with mark, length, time, epoch and the number at the source.
+    let slot_bytes = (geometry.total_bytes() as u64 - 256) / slots;
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0_u64.. {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        if round % 64 == 0 {
+            // As one who just came: it finds whatever it finds.
+            let Ok(mut writer) = segment.writer() else { continue };
+            let _ = writer.write(&[OCTET; SIZE]);
+        }
+        let at = match random % 2 {
+            0 => HEAD[(random >> 8) as usize % HEAD.len()],
+            _ => 256 + (random >> 8) % slots * slot_bytes + (random >> 16) % 5 * 8,
+        };
+        let what = match (random >> 32) % 5 {
+            0 => u64::MAX,
+            1 => random,
+            2 => (1 << 61) - 1,
+            3 => SIZE as u64 + 1,
+            _ => (random >> 40) % 16,
+        };
+        file.write_all_at(&what.to_ne_bytes(), at).unwrap();
+        if round % 16 == 0 {
+            // A value that all who look at it must believe, and whose numbers can be none: mark, length, time, epoch and number.
+            let n = [1, (1 << 61) - 1, (1 << 60) + random % 8][(random >> 44) as usize % 3];
+            let lie =
+                [2 * n, random % SIZE as u64, what, random, [u64::MAX, what][(random >> 50) as usize % 2]];
+            let octets: Vec<u8> = lie.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            file.write_all_at(&octets, 256 + n % slots * slot_bytes).unwrap();
+            file.write_all_at(&n.to_ne_bytes(), 64).unwrap();
+        }
+        area.ring(1);
+        if round == 100_000 {
+            // Whoever maps it from now on finds neither size nor number of buffers.
+            file.write_all_at(&[0xff; 16], 8).unwrap();
+        }
+    }
+}
+
+/// Rings without end; once in a while so often that the doorbell takes no more.
+fn ring(_session: RawSession, area: Wilderness) {
+    let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
+    let mut writer = segment.writer().unwrap();
+    for round in 0_u64.. {
+        area.ring(1);
+        if round % 1000 == 0 {
+            area.ring(u64::MAX - 1);
+            let _ = writer.write(&[OCTET; SIZE]);
+            let _ = rustix::io::read(&area.doorbell, &mut [0; 8]);
+        }
+    }
+}
+
+/// Sends messages without end and reads no answer. The server ends the session for what makes no sense; then it comes again and keeps the doorbells.
+fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
+    let null = File::open("/dev/null").unwrap();
+    let (mut session, mut doorbells) = (first, VecDeque::from([area]));
+    loop {
+        for number in 0..1000 {
+            let descriptor = (number % 2 == 0).then(|| null.as_fd());
+            let descriptor = descriptor.as_slice();
+            let _ =
+                session_socket::send(&session.socket, Kind::HandBack, number, "4096 somebody's", descriptor);
+            doorbells.iter().for_each(|area| area.ring(1));
+        }
+        while session_socket::send(&session.socket, Kind::Hello, 0, "", &[]).is_ok() {}
+        let Some(next) = RawSession::open(orb, socket) else { continue };
+        session = next;
+        doorbells.extend(session.writes("wild"));
+        if doorbells.len() > 100 {
+            doorbells.pop_front();
+        }
+    }
+}
+
+#[test]
+fn a_process_that_hands_back_what_nobody_made_does_not_fill_the_node() {
+    let folder = Folder::new("hands back");
+    let (server, app) = (Running::at(0), Running::at(0));
+    let mut config = ServerConfig::new("near", folder.file("near"));
+    config.limits.areas = 20;
+    config.limits.handed_back = 5;
+    let node = NodeServer::start(&server.0, config, None).unwrap();
+    let hand_back = |session: &RawSession, name: &str| {
+        let segment = Segment::create(name, crate::memory::Geometry::new(64, 1).unwrap()).unwrap();
+        let file = segment.writable_fd().unwrap();
+        session_socket::send(
+            &session.socket,
+            Kind::HandBack,
+            PERIOD_NS,
+            &format!("64 {name}"),
+            &[file.as_fd()],
+        )
+        .unwrap();
+        let answer = session_socket::receive(&session.socket).unwrap().unwrap();
+        assert_eq!(answer.kind, Kind::Adopted);
+        answer.number != 0
+    };
+    // Under another session it is the same process.
+    let sessions = [(); 2].map(|()| RawSession::open(&app.0, &folder.file("near")).unwrap());
+    let taken = (0..30).filter(|n| hand_back(&sessions[n % 2], &format!("nobody's/{n}"))).count();
+    assert_eq!(taken, 5);
+    assert_eq!(node.status(0).0.refused_back, 25);
+    assert_eq!(node.counts().0, 5);
+    // Others find room, and what is gone makes room.
+    let library = Library::connect(&app.0, folder.file("near")).unwrap();
+    library.create_area(&Area { name: "sound".into(), size: 64, histories: 1 }).unwrap();
+    library.destroy_area("nobody's/0").unwrap();
+    assert!(hand_back(&sessions[0], "one more") && !hand_back(&sessions[1], "too many"));
+}
+
+/// A node with a server in a process of its own, one that reads, and an area that has nothing to do with what goes on.
+struct Scene {
+    server: Victim,
+    socket: PathBuf,
+    near: Library,
+    far: Library,
+    writer: AreaWriter,
+    readers: Vec<AreaReader>,
+    last: u64,
+    // In this order they end.
+    _far_server: NodeServer,
+    _app: Running,
+    _orbs: [Running; 2],
+    _folder: Folder,
+}
+
+impl Scene {
+    fn new(name: &str) -> Scene {
+        let folder = Folder::new(name);
+        let orbs = [Running::at(0), Running::at(0)];
+        let glob = Coordinator::start(&orbs[0].0, Arc::new(MemoryStore::default())).unwrap();
+        let glob = glob.object().object().to_string();
+        let (socket, far_socket) = (folder.file("near"), folder.file("far"));
+        let config = ServerConfig::new("far", &far_socket);
+        let far_server =
+            NodeServer::start(&orbs[1].0, config, Some(orbs[1].0.resolve(&glob).unwrap())).unwrap();
+        let server = Victim::start(&format!("node near {} {glob} -1", socket.display()));
+        let app = Running::at(0);
+        let near = sooner_or_later("the node", || Library::connect(&app.0, &socket));
+        let far = Library::connect(&app.0, &far_socket).unwrap();
+        near.create_area(&Area { name: "sound".into(), size: 64, histories: 2 }).unwrap();
+        let writer = near.map_writer("sound", WriterQoS { period: PERIOD_NS, size: 0 }).unwrap();
+        let mut readers: Vec<AreaReader> =
+            PATHS.map(|path| far.attach_reader("sound", by(path)).unwrap()).into();
+        let sure = ReaderQoS { guaranteed: true, deadline: PERIOD_NS, ..by(Path::PathUdp) };
+        readers.push(far.attach_reader("sound", sure).unwrap());
+        let (_far_server, _app, _orbs, _folder) = (far_server, app, orbs, folder);
+        Scene { server, socket, near, far, writer, readers, last: 0, _far_server, _app, _orbs, _folder }
+    }
+
+    /// Each of so many values arrives on all paths before the next is written.
+    fn goes_on(&mut self, what: &str, values: u64, mut meanwhile: impl FnMut()) {
+        for _ in 0..values {
+            self.last = self.writer.write(&[self.last as u8; 64]).unwrap();
+            for (path, reader) in self.readers.iter_mut().enumerate() {
+                let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
+                while reader.latest(&mut out).map_or(0, |sample| sample.source) < self.last {
+                    assert!(
+                        !deadline.is_past(),
+                        "{what}: value {} did not come by path {path}, {:?}",
+                        self.last,
+                        reader.state()
+                    );
+                    let _ = reader.wait(Duration::from_millis(50));
+                }
+                assert_eq!(out, [(self.last - 1) as u8; 64], "{what}");
+            }
+            meanwhile();
+            assert!(self.server.lives(), "{what}: the server ended");
+        }
+    }
+
+    /// Set-up goes on as well: an area that comes, is read on all paths, and goes.
+    fn answers(&self, what: &str, name: &str) {
+        let area = Area { name: name.into(), size: SIZE as u32, histories: 2 };
+        // Whoever asks again, because the answer was late, is told that it has been done.
+        sooner_or_later(what, || match self.near.create_area(&area) {
+            Err(Error::AreaExists(exists)) if exists.what == area => Ok(()),
+            other => other,
+        });
+        let qos = WriterQoS { period: 0, size: 0 };
+        let mut writer = sooner_or_later(what, || self.near.map_writer(name, qos));
+        for path in PATHS {
+            let mut reader = sooner_or_later(what, || self.far.attach_reader(name, by(path)));
+            let last = writer.write(&[7; SIZE]).unwrap();
+            let (deadline, mut out) = (Deadline::after(PATIENCE), [0; SIZE]);
+            while reader.latest(&mut out).map_or(0, |sample| sample.source) < last {
+                assert!(!deadline.is_past(), "{what}: {name} by {path:?}, {:?}", reader.state());
+                let _ = reader.wait(Duration::from_millis(50));
+            }
+        }
+        drop(writer);
+        sooner_or_later(what, || match self.near.destroy_area(name) {
+            Err(Error::UnknownArea(_)) => Ok(()),
+            other => other,
+        });
+    }
+
+    fn hostile(&self, how: &str) -> Victim {
+        Victim::start(&format!("hostile {how} {}", self.socket.display()))
+    }
+
+    /// What the server's pollers watch.
+    fn watched(&self) -> usize {
+        let folder = format!("/proc/{}/fdinfo", self.server.0.id());
+        let of = |file: std::io::Result<std::fs::DirEntry>| {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
+            text.lines().filter(|line| line.starts_with("tfd:")).count()
+        };
+        std::fs::read_dir(folder).unwrap().map(of).sum()
+    }
+}
+
+/// What was seen of the area that is scribbled over.
+#[derive(Default, Debug)]
+struct Wild {
+    values: u64,
+    errors: u64,
+}
+
+impl Wild {
+    fn look(&mut self, reader: &mut AreaReader) {
+        let mut out = [0; SIZE];
+        match reader.latest(&mut out) {
+            Ok(sample) => {
+                assert!(out[..sample.len].iter().all(|octet| [0, OCTET].contains(octet)), "not its own");
+                self.values += 1;
+            }
+            Err(_) => self.errors += 1,
+        }
+    }
+}
+
+#[test]
+fn a_process_that_scribbles_over_its_area_harms_that_area_only() {
+    let mut scene = Scene::new("scribbles");
+    scene.goes_on("before", 3, || ());
+    let mut hostile = scene.hostile("scribbles");
+    let (mut here, mut there) = (Wild::default(), [(); 3].map(|()| Wild::default()));
+    let mut near = sooner_or_later("a reader", || scene.near.attach_reader("wild", by(Path::PathUdp)));
+    let mut far =
+        PATHS.map(|path| sooner_or_later("a reader elsewhere", || scene.far.attach_reader("wild", by(path))));
+    let mut look = || {
+        (0..100).for_each(|_| here.look(&mut near));
+        far.iter_mut().zip(&mut there).for_each(|(reader, seen)| seen.look(reader));
+    };
+    scene.goes_on("while one scribbles", 60, &mut look);
+    scene.answers("while one scribbles", "new");
+    scene.goes_on("while one scribbles", 60, &mut look);
+    assert!(hostile.lives(), "it scribbled until now");
+    assert!(here.errors > 0, "what it wrote was nonsense: {here:?}");
+    assert!(there.iter().all(|seen| seen.values > 0), "and it was pushed: {there:?}");
+    hostile.kill();
+    scene.goes_on("afterwards", 3, || ());
+    // The area itself is well again when it has been made anew.
+    drop((near, far));
+    sooner_or_later("destroying it", || scene.near.destroy_area("wild"));
+    scene.answers("afterwards", "wild");
+}
+
+#[test]
+fn a_process_that_rings_without_end_delays_nobody_for_good() {
+    let mut scene = Scene::new("rings");
+    scene.goes_on("before", 3, || ());
+    let mut hostile = scene.hostile("rings");
+    let _far = PATHS.map(|path| sooner_or_later("a reader", || scene.far.attach_reader("wild", by(path))));
+    scene.goes_on("while one rings", 60, || ());
+    scene.answers("while one rings", "new");
+    scene.goes_on("while one rings", 60, || ());
+    assert!(hostile.lives(), "it rang until now");
+    hostile.kill();
+    scene.goes_on("afterwards", 3, || ());
+}
+
+#[test]
+fn a_process_that_floods_its_session_stops_nobodys() {
+    let mut scene = Scene::new("babbles");
+    scene.goes_on("before", 3, || ());
+    let before = scene.watched();
+    let mut hostile = scene.hostile("babbles");
+    let _far = PATHS.map(|path| sooner_or_later("a reader", || scene.far.attach_reader("wild", by(path))));
+    scene.goes_on("while one babbles", 60, || ());
+    scene.answers("while one babbles", "new");
+    scene.goes_on("while one babbles", 60, || ());
+    assert!(hostile.lives(), "it sent until now");
+    // A hundred doorbells of writers that ended are in its hands; the one that it has is watched, and no others.
+    let most = before + 20;
+    assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
+    hostile.kill();
+    scene.goes_on("afterwards", 3, || ());
+}
+
+#[test]
+fn who_only_has_the_servers_reference_cannot_act_for_a_process() {
+    let mut scene = Scene::new("guesses");
+    scene.goes_on("before", 3, || ());
+    let orb = Running::at(0);
+    let own = RawSession::open(&orb.0, &scene.socket).unwrap();
+    let what = Area { name: "forged".into(), size: 64, histories: 2 };
+    let near = (1..200).chain((0..9).map(|bit| own.number ^ (1 << bit)));
+    for number in near {
+        assert!(own.server.create_area(number, &what).is_err(), "{number}");
+        assert!(own.server.destroy_area(number, "sound").is_err(), "{number}");
+        assert!(own.server.detach(number, number % 16).is_err(), "{number}");
+    }
+    own.server.create_area(own.number, &what).unwrap();
+    scene.goes_on("afterwards", 3, || ());
+}

@@ -1,0 +1,418 @@
+//! A writer and a reader, as an application holds them.
+
+use super::Library;
+use super::notify::{EventSink, Notifier};
+use super::place::Place;
+use super::session::Session;
+use crate::Error;
+use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
+use crate::memory::{Cells, ReadError, Reader, Sample, Segment, State, TooLarge, View, WaitError, Writer};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::Deadline;
+use rustix::fd::OwnedFd;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a process has at its server.
+pub(super) struct Attachment {
+    pub session: Arc<Session>,
+    pub name: String,
+    pub role: Role,
+    pub ticket: AtomicU64,
+    pub segment: PiMutex<Segment>,
+    /// How often the segment was exchanged for another one.
+    pub moves: AtomicU64,
+    /// The segment is the writer's own, not a replica.
+    pub local: bool,
+    /// What a writer rings when other nodes read what it wrote.
+    doorbell: PiMutex<Option<OwnedFd>>,
+    /// How often a reader of the writer's own segment found the value too old.
+    pub stale: AtomicU64,
+}
+
+/// What the server handed over, mapped.
+pub(super) struct Mapped {
+    pub segment: Segment,
+    pub doorbell: Option<OwnedFd>,
+    /// The writer's own, not a replica.
+    pub local: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    Writer { qos: WriterQoS },
+    Reader { qos: ReaderQoS },
+}
+
+impl Attachment {
+    pub fn new(session: Arc<Session>, name: &str, ticket: u64, memory: Mapped, role: Role) -> Attachment {
+        let Mapped { segment, doorbell, local } = memory;
+        Attachment {
+            session,
+            name: name.into(),
+            role,
+            ticket: AtomicU64::new(ticket),
+            segment: PiMutex::new(segment),
+            moves: AtomicU64::new(0),
+            local,
+            doorbell: PiMutex::new(doorbell),
+            stale: AtomicU64::new(0),
+        }
+    }
+
+    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another doorbell. That rings at once: for
+    /// what was written since the server took the area, there was none.
+    pub fn is_writer_of(&self, ticket: u64, doorbell: Option<OwnedFd>) {
+        self.ticket.store(ticket, Ordering::Release);
+        *self.doorbell.lock() = doorbell;
+        self.ring();
+    }
+
+    /// The server did not take the area back.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.role, Role::Writer { .. }) && self.ticket() == 0
+    }
+
+    /// Tells the server that something was written.
+    ///
+    /// # Real-time
+    /// Takes a lock that others hold while there is another server only; one system call.
+    fn ring(&self) {
+        if let Some(doorbell) = &*self.doorbell.lock() {
+            // The counter cannot be full: it takes 2^64 - 2 values.
+            let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn library(&self) -> Library {
+        Library { session: self.session.clone() }
+    }
+
+    fn ticket(&self) -> u64 {
+        self.ticket.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        // A server that is not there has forgotten us anyway.
+        if let Some((server, session)) = self.session.server_now() {
+            let _ = server.detach(session, self.ticket());
+        }
+    }
+}
+
+/// The writer of an area.
+pub struct AreaWriter {
+    writer: Writer,
+    /// Bytes of the largest value that it promised.
+    largest: usize,
+    attachment: Arc<Attachment>,
+}
+
+impl AreaWriter {
+    pub(super) fn new(writer: Writer, attachment: Arc<Attachment>) -> AreaWriter {
+        let size = writer.geometry().size();
+        let largest = match attachment.role {
+            Role::Writer { qos } => crate::node::largest(&qos, size),
+            Role::Reader { .. } => size,
+        };
+        AreaWriter { writer, largest, attachment }
+    }
+
+    /// Writes a value. Readers of this node can read it when this returns; agents push it to other nodes. Gives its number.
+    ///
+    /// # Errors
+    /// When it is larger than was promised, or than the area takes.
+    ///
+    /// # Real-time
+    /// Does not allocate, waits for nobody. A copy and a system call; another one where other nodes read the area.
+    #[inline]
+    pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
+        self.check(value.len())?;
+        let number = self.writer.write(value)?;
+        self.ring();
+        Ok(number)
+    }
+
+    /// Lets `fill` write a value of `len` bytes in place.
+    ///
+    /// # Errors
+    /// When it is larger than was promised, or than the area takes.
+    ///
+    /// # Real-time
+    /// As [`write`](Self::write), without the copy.
+    pub fn write_with(&mut self, len: usize, fill: impl FnOnce(&Cells<'_>)) -> Result<u64, TooLarge> {
+        self.check(len)?;
+        let number = self.writer.write_with(len, fill)?;
+        self.ring();
+        Ok(number)
+    }
+
+    /// Bytes of the largest value that it may write: what it promised, or the area's size.
+    pub fn size(&self) -> usize {
+        self.largest
+    }
+
+    #[inline]
+    fn check(&self, len: usize) -> Result<(), TooLarge> {
+        if len > self.largest { Err(TooLarge { len, limit: self.largest }) } else { Ok(()) }
+    }
+
+    /// Which writer of this area this is, from 1.
+    pub fn epoch(&self) -> u64 {
+        self.writer.epoch()
+    }
+
+    /// The number of the last value; 0 for none.
+    pub fn sequence(&self) -> u64 {
+        self.writer.sequence()
+    }
+
+    /// What the server counts.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        self.attachment.library().statistics(self.attachment.ticket())
+    }
+
+    /// Does a server know this writer? No while there is none, and where one that was started meanwhile refused to take the area back:
+    /// another has made one of that name, or the node has no room. What is written then reaches who has the area mapped, and no other node.
+    /// The area is offered again every second.
+    pub fn is_served(&self) -> bool {
+        !self.attachment.is_refused() && self.attachment.session.server_now().is_some()
+    }
+
+    /// Do other nodes get by datagrams what is written? Only then a write makes a system call for it.
+    pub fn rings(&self) -> bool {
+        self.writer.wants_doorbell()
+    }
+
+    #[inline]
+    fn ring(&self) {
+        if self.rings() {
+            self.attachment.ring();
+        }
+    }
+}
+
+/// A reader of an area.
+pub struct AreaReader {
+    place: Place,
+    attachment: Arc<Attachment>,
+    /// When the value was written that this reader was told is stale. In the writer's own memory nobody else looks whether a value is too old
+    /// for this reader; in a replica the server does.
+    told_stale: Option<u64>,
+}
+
+impl AreaReader {
+    pub(super) fn new(attachment: Arc<Attachment>) -> Result<AreaReader, Error> {
+        let segment = attachment.segment.lock();
+        let moves = attachment.moves.load(Ordering::Acquire);
+        let place = Place::new(segment.reader()?, moves);
+        drop(segment);
+        Ok(AreaReader { place, attachment, told_stale: None })
+    }
+
+    /// Another reader of the same attachment, which has read nothing yet.
+    pub(super) fn again(&self) -> Result<AreaReader, Error> {
+        self.handle().reader()
+    }
+
+    /// What can be done with it while somebody else reads.
+    pub(super) fn handle(&self) -> ReaderHandle {
+        ReaderHandle(self.attachment.clone())
+    }
+
+    /// The area's name.
+    pub fn name(&self) -> &str {
+        &self.attachment.name
+    }
+
+    /// Is there a value that this reader has not read?
+    ///
+    /// # Real-time
+    /// Two loads.
+    #[inline]
+    pub fn has_new(&mut self) -> bool {
+        self.reader().has_new()
+    }
+
+    /// Waits for a value that this reader has not read.
+    ///
+    /// # Errors
+    /// [`WaitError`]; a change of the area's state ends the wait once.
+    ///
+    /// # Real-time
+    /// Does not allocate; sleeps on the memory itself.
+    pub fn wait(&mut self, patience: Duration) -> Result<(), WaitError> {
+        let end = Deadline::after(patience);
+        if !self.watches_age() {
+            return self.place.wait(&self.attachment, end);
+        }
+        if self.told_stale.is_some() && !self.is_stale() {
+            self.told_stale = None;
+            if !self.reader().has_new() {
+                return Err(WaitError::Changed(State::Open));
+            }
+        }
+        // Each value's staleness is told once, also that of one that came and aged since the last look.
+        let written_ns = self.reader().written_ns();
+        let is_told = self.told_stale.is_some() && self.told_stale == written_ns;
+        let stale_at = if is_told { None } else { self.stale_at() };
+        let until = stale_at.map_or(end, |at| Deadline::at_ns(at).min(end));
+        match self.place.wait(&self.attachment, until) {
+            Err(WaitError::TimedOut) if !is_told && self.is_stale() => {
+                self.told_stale = self.reader().written_ns();
+                self.attachment.stale.fetch_add(1, Ordering::Relaxed);
+                Err(WaitError::Changed(State::Stale))
+            }
+            other => other,
+        }
+    }
+
+    /// Is it for this reader to see that a value is too old?
+    fn watches_age(&self) -> bool {
+        self.attachment.local && matches!(self.attachment.role, Role::Reader { qos } if qos.deadline > 0)
+    }
+
+    /// When the latest value will be too old.
+    fn stale_at(&mut self) -> Option<u64> {
+        let Role::Reader { qos } = self.attachment.role else { return None };
+        let interval = crate::node::interval(&qos, self.reader().period_ns());
+        Some(self.reader().written_ns()?.saturating_add(qos.deadline).saturating_add(interval))
+    }
+
+    fn is_stale(&mut self) -> bool {
+        self.stale_at().is_some_and(|at| Deadline::at_ns(at).is_past())
+    }
+
+    /// Copies the latest value, new or not.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    ///
+    /// # Real-time
+    /// As [`Reader::latest`].
+    #[inline]
+    pub fn latest(&mut self, out: &mut [u8]) -> Result<Sample, ReadError> {
+        self.place.latest(&self.attachment, out)
+    }
+
+    /// Looks at the latest value in place; see [`Reader::read_with`].
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read_with<T>(&mut self, look: impl FnMut(View<'_>) -> T) -> Result<(T, Sample), ReadError> {
+        self.place.read_with(&self.attachment, look)
+    }
+
+    /// Copies the oldest value that was not read and is still kept.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn next(&mut self, out: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        self.place.next(&self.attachment, out)
+    }
+
+    /// Copies the value that came `back` values before the latest.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn history(&mut self, back: usize, out: &mut [u8]) -> Result<Sample, ReadError> {
+        self.reader().history(back, out)
+    }
+
+    /// What is known about the area; `None` when its memory cannot be trusted. It is [`State::Stale`] when the latest value is older than
+    /// this reader's deadline and the values' period together.
+    pub fn state(&mut self) -> Option<State> {
+        match self.place.state(&self.attachment) {
+            Some(State::Open) if self.watches_age() && self.is_stale() => Some(State::Stale),
+            state => state,
+        }
+    }
+
+    /// From now on changes of the area are events, pushed by a thread of ordinary priority until the notifier is dropped. This reader may
+    /// be dropped before.
+    ///
+    /// # Errors
+    /// `WrongSize` where this library has as many notifiers as it may; `Unavailable`.
+    pub fn notify(&self, sink: impl EventSink, what: EventQoS) -> Result<Notifier, Error> {
+        self.handle().notify(sink, what)
+    }
+
+    /// Bytes of the largest value.
+    pub fn size(&self) -> usize {
+        self.place.size()
+    }
+
+    /// Starts or stops the channel from another node.
+    ///
+    /// # Errors
+    /// `Unavailable`, also where the area is of this node.
+    pub fn set_running(&self, running: bool) -> Result<(), Error> {
+        self.handle().set_running(running)
+    }
+
+    /// What the server counts.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        self.handle().statistics()
+    }
+
+    #[inline]
+    fn reader(&mut self) -> &mut Reader {
+        self.place.follow(&self.attachment)
+    }
+}
+
+/// A reader's attachment, without its place in the memory.
+pub(super) struct ReaderHandle(Arc<Attachment>);
+
+impl ReaderHandle {
+    /// Another reader of the attachment, which has read nothing yet.
+    fn reader(&self) -> Result<AreaReader, Error> {
+        AreaReader::new(self.0.clone())
+    }
+
+    /// See [`AreaReader::notify`].
+    pub fn notify(&self, sink: impl EventSink, what: EventQoS) -> Result<Notifier, Error> {
+        Notifier::start(self.reader()?, Box::new(sink), what, self.0.session.notifiers())
+    }
+
+    /// See [`AreaReader::set_running`].
+    pub fn set_running(&self, running: bool) -> Result<(), Error> {
+        let (server, session) = self.0.session.server()?;
+        Ok(server.set_running(session, self.0.ticket(), running)?)
+    }
+
+    /// See [`AreaReader::statistics`].
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        let mut statistics = self.0.library().statistics(self.0.ticket())?;
+        statistics.stale += self.0.stale.load(Ordering::Relaxed);
+        Ok(statistics)
+    }
+}
+
+impl fmt::Debug for ReaderHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReaderHandle").field(&self.0.name).finish()
+    }
+}
+
+impl fmt::Debug for AreaWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaWriter").field("name", &self.attachment.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AreaReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaReader").field("name", &self.attachment.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,450 @@
+//! The session with the node's server, and what happens when there is another server.
+
+use super::PATIENCE;
+use super::attached::{Attachment, Role};
+use crate::Error;
+use crate::fail_points::{FailPoint, fail_point};
+use crate::idl::Lib_CommRef;
+use crate::memory::{Segment, State as AreaState};
+use crate::session_socket::{self, Kind, Message};
+use isorb::Orb;
+use isorb_rt::Errno;
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long to wait before looking for a server again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Of so many pauses one brings an offer.
+const OFFERS: usize = 10;
+
+pub(super) struct Session {
+    orb: Orb,
+    path: PathBuf,
+    state: PiMutex<State>,
+    changed: PiCondvar,
+    stop: Arc<AtomicBool>,
+    notifiers: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct State {
+    link: Option<Link>,
+    /// What came and was not asked for yet, by ticket.
+    arrived: HashMap<u64, Memory>,
+    attachments: Vec<Weak<Attachment>>,
+    /// The last one that reads each area.
+    readers: HashMap<String, Weak<Attachment>>,
+    /// A writer whose area was offered to the server once more: who refused it before may have room now.
+    offered: Option<Weak<Attachment>>,
+    /// Writers whose areas the server does not serve.
+    refused: Vec<Weak<Attachment>>,
+    /// The session in which a thread offers them again; 0 for none.
+    offering: u64,
+}
+
+/// Memory that the server handed over.
+pub(super) struct Memory {
+    pub file: OwnedFd,
+    /// What its writer rings.
+    pub doorbell: Option<OwnedFd>,
+    /// The writer's own, not a replica.
+    pub local: bool,
+}
+
+/// A server that is there.
+#[derive(Clone)]
+struct Link {
+    socket: Arc<OwnedFd>,
+    number: u64,
+    server: Lib_CommRef,
+}
+
+impl Session {
+    pub fn connect(orb: &Orb, path: PathBuf) -> Result<Arc<Session>, Error> {
+        let session = Arc::new(Session {
+            orb: orb.clone(),
+            path,
+            state: PiMutex::new(State::default()),
+            changed: PiCondvar::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            notifiers: Arc::default(),
+        });
+        let link = session.greet()?;
+        session.state.lock().link = Some(link.clone());
+        let (weak, stop) = (Arc::downgrade(&session), session.stop.clone());
+        std::thread::Builder::new()
+            .name("memory-session".into())
+            .spawn(move || keep_session(&weak, &stop, link))?;
+        Ok(session)
+    }
+
+    /// The server, waiting for it while it is being restarted.
+    pub fn server(&self) -> Result<(Lib_CommRef, u64), Error> {
+        let deadline = Deadline::after(PATIENCE);
+        let mut state = self.state.lock();
+        loop {
+            if let Some(link) = &state.link {
+                return Ok((link.server.clone(), link.number));
+            }
+            if !self.changed.wait_until(&mut state, deadline) && deadline.is_past() {
+                return Err(Error::unavailable(format_args!("no server at {}", self.path.display())));
+            }
+        }
+    }
+
+    /// The server, if there is one.
+    pub fn server_now(&self) -> Option<(Lib_CommRef, u64)> {
+        self.state.lock().link.as_ref().map(|link| (link.server.clone(), link.number))
+    }
+
+    /// The descriptor for a ticket, which was sent before the ticket was given.
+    pub fn descriptor(&self, ticket: u64) -> Result<Memory, Error> {
+        let deadline = Deadline::after(PATIENCE);
+        let mut state = self.state.lock();
+        loop {
+            if let Some(memory) = state.arrived.remove(&ticket) {
+                return Ok(memory);
+            }
+            if !self.changed.wait_until(&mut state, deadline) && deadline.is_past() {
+                return Err(Error::unavailable("the server did not hand the memory over"));
+            }
+        }
+    }
+
+    pub fn keep(&self, attachment: &Arc<Attachment>) {
+        let mut state = self.state.lock();
+        state.attachments.retain(|other| other.strong_count() > 0);
+        state.attachments.push(Arc::downgrade(attachment));
+        if matches!(attachment.role, Role::Reader { .. }) {
+            state.readers.retain(|_, other| other.strong_count() > 0);
+            state.readers.insert(attachment.name.clone(), Arc::downgrade(attachment));
+        }
+    }
+
+    /// Memory that another reader of this process has mapped already is that one's: thousands of readers take no more descriptors and mappings than
+    /// there are areas.
+    pub fn share(&self, name: &str, segment: Segment) -> Segment {
+        // Let go of after the lock.
+        let other = self.state.lock().readers.get(name).and_then(Weak::upgrade);
+        let known = other.map(|other| other.segment.lock().clone());
+        known.filter(|known| known.same_file(&segment)).unwrap_or(segment)
+    }
+
+    /// Threads of this library that push events.
+    pub fn notifiers(&self) -> Arc<AtomicUsize> {
+        self.notifiers.clone()
+    }
+
+    fn greet(&self) -> Result<Link, Error> {
+        let socket = session_socket::connect_to(&self.path).map_err(|error| {
+            Error::unavailable(format_args!(
+                "no node server listens at {}: {error}; is `isorb crm-server` running on this node, and is that its socket?",
+                self.path.display()
+            ))
+        })?;
+        // A server that hangs takes connections still.
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        let greeting = session_socket::receive(&socket).map_err(|error| match error {
+            Errno::AGAIN => Error::unavailable(format_args!(
+                "the node server at {} did not answer within {PATIENCE:?}; does it hang?",
+                self.path.display()
+            )),
+            other => other.into(),
+        })?;
+        set_socket_timeout(&socket, Timeout::Recv, None)?;
+        match greeting {
+            Some(Message { kind: Kind::Hello, number, text, .. }) => {
+                let server = self.orb.resolve::<Lib_CommRef>(&text)?;
+                Ok(Link { socket: Arc::new(socket), number, server })
+            }
+            _ => Err(Error::unavailable("the server refused the session")),
+        }
+    }
+
+    fn arrived(self: &Arc<Self>, message: Message) {
+        let number = message.number;
+        if message.kind == Kind::Adopted {
+            let offered = self.state.lock().offered.take();
+            if let Some(writer) = offered.and_then(|writer| writer.upgrade()) {
+                writer.is_writer_of(number, message.descriptor);
+            }
+            return;
+        }
+        if message.kind == Kind::Withdrawn {
+            return self.withdrawn(&message.text);
+        }
+        if let Some(memory) = handed_over(message) {
+            self.state.lock().arrived.insert(number, memory);
+            self.changed.notify_all(&self.state);
+        }
+    }
+
+    /// Another node has an area of this name, which became known only now. Its writer can see that, and it is offered again.
+    fn withdrawn(self: &Arc<Self>, name: &str) {
+        let writers = self.writers_of(name);
+        writers.iter().for_each(|writer| writer.is_writer_of(0, None));
+        let mut state = self.state.lock();
+        let is_other = |known: &Weak<Attachment>| {
+            known.strong_count() > 0 && !writers.iter().any(|writer| Arc::as_ptr(writer) == known.as_ptr())
+        };
+        state.refused.retain(is_other);
+        state.refused.extend(writers.iter().map(Arc::downgrade));
+        // While the areas are being handed back there is no link yet, and then all of them are looked at.
+        let Some(link) = state.link.clone().filter(|link| link.number != state.offering) else { return };
+        state.offering = link.number;
+        drop(state);
+        // Without a thread it is offered when there is another server.
+        let _ = self.go_on_asking(&link, Vec::new());
+    }
+
+    fn writers_of(&self, name: &str) -> Vec<Arc<Attachment>> {
+        let all: Vec<Arc<Attachment>> =
+            self.state.lock().attachments.iter().filter_map(Weak::upgrade).collect();
+        let is_one =
+            |other: &Arc<Attachment>| other.name == name && matches!(other.role, Role::Writer { .. });
+        all.into_iter().filter(is_one).collect()
+    }
+
+    fn lost(&self) {
+        let mut state = self.state.lock();
+        state.link = None;
+        state.arrived.clear();
+        state.offered = None;
+    }
+
+    /// There is a server again: hands back the segments of its areas, then lets set-up go on and asks for readers' anew.
+    fn resume(self: &Arc<Self>, link: &Link) -> Result<(), Error> {
+        let attachments: Vec<Arc<Attachment>> =
+            self.state.lock().attachments.iter().filter_map(Weak::upgrade).collect();
+        let (writers, readers): (Vec<_>, Vec<_>) =
+            attachments.iter().partition(|attachment| matches!(attachment.role, Role::Writer { .. }));
+        for attachment in writers {
+            let Role::Writer { qos } = attachment.role else { continue };
+            let segment = attachment.segment.lock().clone();
+            // A fresh description of the file: the lock that makes us the writer stays with the old one.
+            let (ticket, doorbell) =
+                self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
+            attachment.is_writer_of(ticket, doorbell);
+        }
+        // An area whose writer is gone lives on in those who read it.
+        let mut handed: Vec<&str> = Vec::new();
+        for attachment in readers.iter().filter(|attachment| attachment.local) {
+            if !handed.contains(&&*attachment.name) {
+                let segment = attachment.segment.lock().clone();
+                self.hand_back(
+                    link,
+                    &attachment.name,
+                    (session_socket::ONLY_READ, 0),
+                    segment.read_only_fd()?,
+                )?;
+                handed.push(&attachment.name);
+            }
+        }
+        let readers: Vec<Weak<Attachment>> = readers.into_iter().map(Arc::downgrade).collect();
+        let refused = attachments.iter().filter(|attachment| attachment.is_refused());
+        {
+            let mut state = self.state.lock();
+            state.refused = refused.map(Arc::downgrade).collect();
+            state.offering = link.number;
+            state.link = Some(link.clone());
+        }
+        self.changed.notify_all(&self.state);
+        fail_point(FailPoint::Resumed);
+        self.go_on_asking(link, readers)
+    }
+
+    /// Apart, because a call to a node that hangs takes its time.
+    fn go_on_asking(self: &Arc<Self>, link: &Link, readers: Vec<Weak<Attachment>>) -> Result<(), Error> {
+        let (session, link) = (Arc::downgrade(self), link.clone());
+        std::thread::Builder::new()
+            .name("memory-reattach".into())
+            .spawn(move || reattach_all(&session, &link, readers))?;
+        Ok(())
+    }
+
+    /// Writers whose areas the server does not serve, and how many it was looked for among.
+    fn refused(&self) -> (Vec<Arc<Attachment>>, usize) {
+        let all = self.state.lock().refused.clone();
+        let refused = all.iter().filter_map(Weak::upgrade).filter(|writer| writer.is_refused());
+        (refused.collect(), all.len())
+    }
+
+    /// Nothing is to be offered any more, unless more came than were looked at: whoever comes later finds a thread of its own.
+    fn ends_offering(&self, link: &Link, looked_at: usize) -> bool {
+        let mut state = self.state.lock();
+        if state.offering != link.number {
+            return true;
+        }
+        let ends = state.refused.len() == looked_at;
+        if ends {
+            state.refused.clear();
+            state.offering = 0;
+        }
+        ends
+    }
+
+    /// Gives the writer's new ticket and doorbell; 0 for none.
+    fn hand_back(
+        self: &Arc<Self>,
+        link: &Link,
+        name: &str,
+        (number, size): (u64, u32),
+        file: OwnedFd,
+    ) -> Result<(u64, Option<OwnedFd>), Error> {
+        offer(link, name, (number, size), &file)?;
+        fail_point(FailPoint::HandBackSent);
+        let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
+        fail_point(FailPoint::HandedBack);
+        Ok((answer.number, answer.descriptor))
+    }
+
+    /// Offers an area again that the server refused, one after another; what it says comes to [`arrived`](Self::arrived).
+    fn offer_again(&self, link: &Link, attachment: &Arc<Attachment>) -> Result<(), Error> {
+        let Role::Writer { qos } = attachment.role else { return Ok(()) };
+        let file = attachment.segment.lock().writable_fd()?;
+        let mut state = self.state.lock();
+        if state.offered.is_none() {
+            offer(link, &attachment.name, (qos.period, qos.size), &file)?;
+            state.offered = Some(Arc::downgrade(attachment));
+        }
+        Ok(())
+    }
+
+    fn reattach(&self, link: &Link, attachment: &Attachment) -> Result<(), Error> {
+        let Role::Reader { qos } = attachment.role else { return Ok(()) };
+        let ticket = link.server.attach_reader(link.number, &attachment.name, qos)?;
+        let segment = self.share(&attachment.name, Segment::attach(self.descriptor(ticket)?.file)?);
+        attachment.ticket.store(ticket, Ordering::Release);
+        let mut current = attachment.segment.lock();
+        if !current.same_file(&segment) {
+            let before = std::mem::replace(&mut *current, segment);
+            attachment.moves.fetch_add(1, Ordering::Release);
+            drop(current);
+            if !attachment.local {
+                // Who sleeps on a replica that no server fills any more looks for the other one.
+                let _ = before.for_writing().map(|before| before.set_state(AreaState::Moved));
+            }
+        }
+        fail_point(FailPoint::Reattached);
+        Ok(())
+    }
+
+    fn is_current(&self, link: &Link) -> bool {
+        !self.stop.load(Ordering::Acquire)
+            && self
+                .state
+                .lock()
+                .link
+                .as_ref()
+                .is_some_and(|now| now.number == link.number && Arc::ptr_eq(&now.socket, &link.socket))
+    }
+
+    /// Receives until a message is the one; others are kept for who waits for them.
+    fn await_message(
+        self: &Arc<Self>,
+        link: &Link,
+        wanted: impl Fn(&Message) -> bool,
+    ) -> Result<Message, Error> {
+        loop {
+            match session_socket::receive(&*link.socket)? {
+                Some(message) if wanted(&message) => return Ok(message),
+                Some(message) => self.arrived(message),
+                None => return Err(Error::unavailable("the server ended")),
+            }
+        }
+    }
+}
+
+fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) -> Result<(), Error> {
+    Ok(session_socket::send(
+        &*link.socket,
+        Kind::HandBack,
+        number,
+        &format!("{size} {name}"),
+        &[file.as_fd()],
+    )?)
+}
+
+/// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later. And
+/// offers once a second what the server refused to take back.
+fn reattach_all(session: &Weak<Session>, link: &Link, mut readers: Vec<Weak<Attachment>>) {
+    for round in 0_usize.. {
+        let Some(session) = session.upgrade().filter(|session| session.is_current(link)) else { return };
+        readers.retain(|reader| {
+            let Some(attachment) = reader.upgrade() else { return false };
+            session.is_current(link) && session.reattach(link, &attachment).is_err()
+        });
+        let (refused, looked_at) = session.refused();
+        if round % OFFERS == 0 && !refused.is_empty() {
+            // Another one each time, so that none keeps the others waiting.
+            let _ = session.offer_again(link, &refused[round / OFFERS % refused.len()]);
+        }
+        if readers.is_empty() && refused.is_empty() && session.ends_offering(link, looked_at) {
+            return;
+        }
+        drop((refused, session));
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn handed_over(message: Message) -> Option<Memory> {
+    let local = match message.kind {
+        Kind::Segment => true,
+        Kind::Replica => false,
+        _ => return None,
+    };
+    let doorbell = message.doorbell;
+    message.descriptor.map(|file| Memory { file, doorbell, local })
+}
+
+/// Receives what the server sends; when it ends, waits for the next. Ends with the library.
+fn keep_session(session: &Weak<Session>, stop: &AtomicBool, first: Link) {
+    let mut link = first;
+    loop {
+        // Without holding the session: this must not keep it alive.
+        while let Ok(Some(message)) = session_socket::receive(&*link.socket) {
+            let Some(session) = session.upgrade() else { return };
+            session.arrived(message);
+        }
+        if let Some(session) = session.upgrade() {
+            session.lost();
+        }
+        link = loop {
+            if stop.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+            let Some(session) = session.upgrade() else { return };
+            if let Ok(link) = session.greet()
+                && session.resume(&link).is_ok()
+            {
+                break link;
+            }
+        };
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // The thread that receives notices the end of its socket.
+        if let Some(link) = &self.state.lock().link {
+            let _ = rustix::net::shutdown(&*link.socket, rustix::net::Shutdown::Both);
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("path", &self.path).finish_non_exhaustive()
+    }
+}

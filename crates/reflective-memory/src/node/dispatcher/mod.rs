@@ -1,0 +1,482 @@
+//! A thread that drives a scheduler: one socket, one poller, one lock.
+
+mod best_effort;
+mod intake;
+#[cfg(test)]
+mod tests;
+
+use super::doorbells::{Doorbell, Doorbells};
+use super::multicast::Groups;
+use super::receive_sockets::ReceiveSocket;
+use crate::Error;
+use crate::agents::{
+    AT_ONCE, Action, AgentScheduler, Band, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
+    SchedulerConfig, SchedulerError, Via,
+};
+use crate::fail_points::{FailPoint, fail_point};
+use crate::wire::{HEADER, MAX_FRAGMENT};
+use isorb_event::trace::Track;
+use isorb_rt::Errno;
+use isorb_rt::net::{Events, Interest, Poller, Trigger};
+use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
+use isorb_rt::sync::PiMutex;
+use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
+use std::fmt;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The tokens of the sockets; doorbells have theirs from 1 on, and never get that far.
+const SOCKET: u64 = 0;
+const SECOND: u64 = u64::MAX - 8;
+const GROUPS: u64 = u64::MAX - 9;
+
+/// Events that one wait reports.
+const ROOM: usize = 64;
+
+/// What each dispatching thread needs.
+#[derive(Clone, Debug)]
+pub struct DispatcherConfig {
+    /// Where datagrams come in and go out.
+    pub udp: SocketAddr,
+    /// The same on the second path, if the node has one.
+    pub second: Option<SocketAddr>,
+    /// The first group, and the port of all of them, for areas that are read on several nodes; in IPv6 its scope is the interface's number. None:
+    /// without multicast.
+    pub multicast: Option<SocketAddr>,
+    /// The scheduler's limits.
+    pub scheduler: SchedulerConfig,
+    /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time priority takes in what comes for best effort.
+    pub class: SchedClass,
+}
+
+/// A dispatching thread and its agents.
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    threads: PiMutex<Vec<Thread<()>>>,
+    address: SocketAddr,
+    second: Option<SocketAddr>,
+}
+
+struct Shared {
+    work: PiMutex<Work>,
+    poller: Poller,
+    /// Where the common sockets are watched, if not by the dispatching thread.
+    aside: Option<Poller>,
+    socket: UdpSocket,
+    second: Option<UdpSocket>,
+    groups: Option<Groups>,
+    stop: AtomicBool,
+    /// Was there ever a push with a guarantee?
+    accounts: AtomicBool,
+    /// Doorbells, and sockets of guaranteed channels.
+    watched: AtomicUsize,
+}
+
+struct Work {
+    scheduler: AgentScheduler,
+    doorbells: Doorbells,
+    /// By the receive agent's number; none for best effort.
+    receive_sockets: Vec<Option<ReceiveSocket>>,
+}
+
+impl Work {
+    /// The most urgent socket of a guaranteed channel, if it is its turn.
+    fn next_arrival(&mut self, now_ns: u64) -> Option<(Arc<UdpSocket>, u32, Via)> {
+        let (receive, via) = self.scheduler.next_arrival(now_ns)?;
+        let socket = self.socket_of(receive, via).cloned();
+        if socket.is_none() {
+            self.scheduler.emptied(receive, via);
+        }
+        Some((socket?, receive, via))
+    }
+
+    fn socket_of(&self, receive: u32, via: Via) -> Option<&Arc<UdpSocket>> {
+        self.receive_sockets.get(receive as usize)?.as_ref()?.socket(via)
+    }
+}
+
+impl Dispatcher {
+    pub fn start(config: &DispatcherConfig, number: usize) -> Result<Dispatcher, StartError> {
+        Dispatcher::start_with(config, number, best_effort::class(config.class))
+    }
+
+    /// With a thread of class `aside` that takes in best effort, if any.
+    fn start_with(
+        config: &DispatcherConfig,
+        number: usize,
+        aside: Option<SchedClass>,
+    ) -> Result<Dispatcher, StartError> {
+        let (socket, address) = bind(config.udp).map_err(StartError::Socket)?;
+        let second = config.second.map(bind).transpose().map_err(StartError::Socket)?;
+        let groups = config.multicast.map(|first| Groups::open(first, &socket, address));
+        let groups = groups.transpose().map_err(StartError::Socket)?;
+        let poller = Poller::new().map_err(StartError::System)?;
+        let watched_aside = aside.map(|_| Poller::new()).transpose().map_err(StartError::System)?;
+        let common = watched_aside.as_ref().unwrap_or(&poller);
+        let watch = |socket: &UdpSocket, token| {
+            common.add(socket, token, Interest::READ, Trigger::Level).map_err(StartError::System)
+        };
+        watch(&socket, SOCKET)?;
+        if let Some((second, _)) = &second {
+            watch(second, SECOND)?;
+        }
+        if let Some(groups) = &groups {
+            watch(groups.socket(), GROUPS)?;
+        }
+        let (second, second_address) = second.unzip();
+        let work = Work {
+            scheduler: AgentScheduler::new(config.scheduler),
+            doorbells: Doorbells::default(),
+            receive_sockets: Vec::with_capacity(config.scheduler.receives),
+        };
+        let shared = Arc::new(Shared {
+            work: PiMutex::new(work),
+            poller,
+            aside: watched_aside,
+            socket,
+            second,
+            groups,
+            stop: AtomicBool::new(false),
+            accounts: AtomicBool::new(false),
+            watched: AtomicUsize::new(0),
+        });
+        let threads = PiMutex::new(Vec::new());
+        let dispatcher = Dispatcher { shared, threads, address, second: second_address };
+        // One that was started ends with the dispatcher if the other cannot be.
+        dispatcher.spawn(format!("memory-disp-{number}"), config.class, Shared::run)?;
+        if let Some(class) = aside {
+            dispatcher.spawn(format!("memory-recv-{number}"), class, Shared::take_in_aside)?;
+        }
+        Ok(dispatcher)
+    }
+
+    fn spawn(&self, name: String, class: SchedClass, work: fn(&Shared)) -> Result<(), StartError> {
+        let shared = self.shared.clone();
+        let thread = ThreadSpec::new(name).class(class).spawn(move || work(&shared));
+        self.threads.lock().push(thread.map_err(StartError::Thread)?);
+        Ok(())
+    }
+
+    /// Where its datagrams come from.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sockets for a guaranteed channel, at the same addresses.
+    pub fn open_receive_socket(&self) -> std::io::Result<ReceiveSocket> {
+        ReceiveSocket::open(self.address.ip(), self.second.map(|second| second.ip()))
+    }
+
+    /// The same on the second path.
+    pub fn second_address(&self) -> Option<SocketAddr> {
+        self.second
+    }
+
+    /// The groups that it takes part in.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.shared.groups.as_ref()
+    }
+
+    /// Adds a receive agent that joins a group. Leaving is the caller's: [`Groups::leave`].
+    pub fn join(&self, agent: ReceiveAgent, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
+        let channel = self.shared.work.lock().scheduler.join(agent, now_ns()).map_err(Error::unavailable)?;
+        self.begin_receive(channel, receive_socket)
+    }
+
+    /// Shows what comes for one reader of a group, or not.
+    pub fn set_receiving(&self, channel: u32, receiving: bool) {
+        self.shared.work.lock().scheduler.set_receiving(channel, receiving, now_ns());
+        self.shared.poller.wake();
+    }
+
+    /// The latest value goes again.
+    pub fn repeat(&self, key: PushKey) {
+        self.shared.work.lock().scheduler.repeat(key);
+        self.shared.poller.wake();
+    }
+
+    /// Adds a push agent, which pushes the value that is there.
+    pub fn add_push(&self, agent: PushAgent) -> Result<PushKey, SchedulerError> {
+        if agent.is_guaranteed() {
+            self.shared.accounts.store(true, Ordering::Relaxed);
+        }
+        let key = self.shared.work.lock().scheduler.add_push(agent, now_ns())?;
+        self.shared.poller.wake();
+        Ok(key)
+    }
+
+    pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
+        let mut work = self.shared.work.lock();
+        if let Some(doorbell) = work.doorbells.remove(key) {
+            self.shared.unwatch(&doorbell);
+        }
+        work.scheduler.remove_push(key)
+    }
+
+    /// From now on this doorbell, and no other, rings for this agent, which looks at once: what was written before may have rung for nobody.
+    ///
+    /// # Errors
+    /// NOMEM, NOSPC: the poller cannot watch the doorbell. No doorbell rings for the agent then.
+    pub fn hear(&self, key: PushKey, doorbell: &Doorbell) -> Result<(), Errno> {
+        let mut work = self.shared.work.lock();
+        if let Some(before) = work.doorbells.remove(key) {
+            self.shared.unwatch(&before);
+        }
+        let is_guaranteed = work.scheduler.is_guaranteed(key);
+        if work.doorbells.add(doorbell, key, is_guaranteed) {
+            // By edge: nobody reads the doorbell, so that each dispatching thread hears each ring.
+            let watched = self.shared.poller.add(doorbell, doorbell.number(), Interest::READ, Trigger::Edge);
+            watched.inspect_err(|_| drop(work.doorbells.remove(key)))?;
+            self.shared.watched.fetch_add(1, Ordering::Relaxed);
+        }
+        work.scheduler.written_to(key, now_ns());
+        drop(work);
+        self.shared.poller.wake();
+        Ok(())
+    }
+
+    /// What was written may have rung for nobody.
+    pub fn look(&self, key: PushKey) {
+        self.shared.work.lock().scheduler.written_to(key, now_ns());
+        self.shared.poller.wake();
+    }
+
+    /// A doorbell that rings for nobody any more.
+    pub fn forget_doorbell(&self, number: u64) {
+        if let Some(doorbell) = self.shared.work.lock().doorbells.forget(number) {
+            self.shared.unwatch(&doorbell);
+        }
+    }
+
+    /// How often an agent looked because a doorbell rang.
+    pub fn looks(&self) -> u64 {
+        self.shared.work.lock().doorbells.looks()
+    }
+
+    /// A number for a channel that is being opened.
+    pub fn reserve(&self) -> Result<u32, SchedulerError> {
+        self.shared.work.lock().scheduler.reserve()
+    }
+
+    /// It will not be opened.
+    pub fn unreserve(&self, channel: u32) {
+        self.shared.work.lock().scheduler.unreserve(channel);
+    }
+
+    pub fn add_receive(
+        &self,
+        agent: ReceiveAgent,
+        receive_socket: Option<ReceiveSocket>,
+    ) -> Result<u32, Error> {
+        let channel =
+            self.shared.work.lock().scheduler.add_receive(agent, now_ns()).map_err(Error::unavailable)?;
+        self.begin_receive(channel, receive_socket)
+    }
+
+    fn begin_receive(&self, channel: u32, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
+        if let Some(receive_socket) = receive_socket {
+            let mut work = self.shared.work.lock();
+            let places = work.receive_sockets.len().max(channel as usize + 1);
+            work.receive_sockets.resize_with(places, || None);
+            work.receive_sockets[channel as usize] = Some(receive_socket.clone());
+            drop(work);
+            self.shared.watched.fetch_add(receive_socket.len(), Ordering::Relaxed);
+            if let Err(error) = receive_socket.watch(&self.shared.poller, channel) {
+                self.remove_receive(channel);
+                return Err(error.into());
+            }
+        }
+        self.shared.poller.wake();
+        Ok(channel)
+    }
+
+    pub fn remove_receive(&self, channel: u32) -> Option<ReceiveStats> {
+        let mut work = self.shared.work.lock();
+        let receive_socket = work.receive_sockets.get_mut(channel as usize).and_then(Option::take);
+        let stats = work.scheduler.remove_receive(channel);
+        drop(work);
+        if let Some(receive_socket) = receive_socket {
+            receive_socket.forget(&self.shared.poller);
+            self.shared.watched.fetch_sub(receive_socket.len(), Ordering::Relaxed);
+        }
+        stats
+    }
+
+    pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
+        self.shared.work.lock().scheduler.receive_stats(channel)
+    }
+
+    pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
+        self.shared.work.lock().scheduler.push_stats(key)
+    }
+
+    pub fn set_running(&self, key: PushKey, running: bool) -> bool {
+        let known = self.shared.work.lock().scheduler.set_running(key, running, now_ns());
+        self.shared.poller.wake();
+        known
+    }
+
+    /// From now on keeps so many records.
+    pub fn record(&self, records: usize) {
+        self.shared.work.lock().scheduler.record(records);
+    }
+
+    /// What was recorded.
+    pub fn recorded(&self, thread: &str) -> Track {
+        self.shared.work.lock().scheduler.recorded(thread)
+    }
+
+    /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
+    pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
+        for (key, promotion_ns) in pushes {
+            self.shared.work.lock().scheduler.set_promotion(key, promotion_ns);
+        }
+    }
+
+    /// Ends the threads and waits for them.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.poller.wake_for_good();
+        if let Some(aside) = &self.shared.aside {
+            aside.wake_for_good();
+        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// # Real-time
+    /// Allocates nothing. Takes the lock for one datagram at a time; set-up holds it while it enters an agent that was made before.
+    fn run(&self) {
+        let mut out = vec![0; HEADER + MAX_FRAGMENT];
+        let mut input = vec![0; HEADER + MAX_FRAGMENT];
+        let mut events = Events::<ROOM>::new();
+        let mut until = Deadline::PAST;
+        let (mut done_since_look, mut first) = (0, 0);
+        while !self.stop.load(Ordering::Acquire) {
+            if until != Deadline::PAST || done_since_look == AT_ONCE {
+                first = (first + 1) % 3;
+                self.look(&mut events, until, first, &mut input);
+                done_since_look = 0;
+            }
+            // Who has no guarantee owes nobody an account; reading the clock is a system call.
+            let before = self.accounts.load(Ordering::Relaxed).then(thread_cpu_ns);
+            let now = now_ns();
+            let (turn, arrival) = {
+                let mut work = self.work.lock();
+                match work.next_arrival(now) {
+                    Some(arrival) => (Action::Idle { until_ns: None }, Some(arrival)),
+                    None => (work.scheduler.next_action(now, &mut out), None),
+                }
+            };
+            if let Some((socket, receive, via)) = arrival {
+                self.take_from(&socket, receive, via, &mut input);
+                done_since_look += 1;
+                until = Deadline::PAST;
+                continue;
+            }
+            until = match turn {
+                Action::Send { to, via, len, push, band } => {
+                    fail_point(FailPoint::DatagramMade);
+                    let sent = self.socket_of(via).send_to(&out[..len], to);
+                    fail_point(FailPoint::DatagramSent);
+                    let mut work = self.work.lock();
+                    if sent.is_err() {
+                        work.scheduler.refused(push);
+                    }
+                    if work.scheduler.is_recording() {
+                        work.scheduler.sent(push, band, now, now_ns());
+                    }
+                    if let Some(before) = before.filter(|_| band != Band::Middle) {
+                        work.scheduler.charge(push, thread_cpu_ns().saturating_sub(before));
+                    }
+                    done_since_look += 1;
+                    Deadline::PAST
+                }
+                Action::Choose { receive, to, via, len } => {
+                    let own = self.work.lock().socket_of(receive, via).cloned();
+                    fail_point(FailPoint::ChoiceMade);
+                    // It is said again.
+                    let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
+                    fail_point(FailPoint::ChoiceSent);
+                    Deadline::PAST
+                }
+                Action::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
+            };
+        }
+    }
+
+    /// Says whether somebody who is admitted has a push now.
+    fn rung(&self, doorbell: u64) -> bool {
+        fail_point(FailPoint::Rung);
+        let mut work = self.work.lock();
+        let Work { scheduler, doorbells, .. } = &mut *work;
+        doorbells.rung(doorbell, scheduler, now_ns())
+    }
+
+    /// Called with the lock: a doorbell is heard again only after that.
+    fn unwatch(&self, doorbell: &Doorbell) {
+        // It was watched, so this cannot fail.
+        let _ = self.poller.delete(doorbell);
+        self.watched.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn settle(&self) -> bool {
+        let mut work = self.work.lock();
+        let Work { scheduler, doorbells, .. } = &mut *work;
+        doorbells.settle(scheduler, now_ns())
+    }
+
+    fn socket_of(&self, via: Via) -> &UdpSocket {
+        match (via, &self.second) {
+            (Via::Second, Some(second)) => second,
+            _ => &self.socket,
+        }
+    }
+}
+
+pub(super) fn bind(address: SocketAddr) -> std::io::Result<(UdpSocket, SocketAddr)> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    // Bursts of large values arrive faster than they are taken; what the system refuses is counted as loss.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20);
+    let address = socket.local_addr()?;
+    Ok((socket, address))
+}
+
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatcher").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Why a dispatching thread cannot be started.
+#[derive(Debug)]
+pub enum StartError {
+    /// The socket.
+    Socket(std::io::Error),
+    /// The poller.
+    System(Errno),
+    /// The thread.
+    Thread(SpawnError),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Socket(error) => write!(f, "the datagram socket: {error}"),
+            StartError::System(error) => write!(f, "the poller: {error}"),
+            StartError::Thread(error) => write!(f, "the dispatching thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

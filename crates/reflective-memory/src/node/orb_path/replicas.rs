@@ -1,0 +1,306 @@
+//! The reading end of channels on the ORB's paths.
+
+use crate::agents::{Health, ReceiveStats, Shown};
+use crate::fail_points::{FailPoint, fail_point};
+use crate::memory::{Source, State, Writer};
+use crate::wire::Counters;
+use isorb_rt::sync::PiMutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A node counts as dead after this at least: a beat comes each half second, by a call that may have to wait.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Replicas that are filled by calls.
+#[derive(Debug, Default)]
+pub(crate) struct Replicas {
+    table: PiMutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    replicas: HashMap<u32, Arc<PiMutex<Replica>>>,
+    last: u32,
+}
+
+/// A replica to be.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub token: u64,
+    pub writer: Writer,
+    /// A value that is older is stale.
+    pub fresh_ns: Option<u64>,
+    pub silence: Duration,
+    /// Each of the writer's values should come: what is missing is lost.
+    pub each: bool,
+    /// What it has of an earlier channel.
+    pub shown: Option<Shown>,
+}
+
+/// A value that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub channel: u32,
+    pub token: u64,
+    /// The number of the push.
+    pub number: u64,
+    pub source: u64,
+    pub epoch: u64,
+    pub age_ns: u64,
+    pub data: &'a [u8],
+}
+
+#[derive(Debug)]
+struct Replica {
+    token: u64,
+    writer: Writer,
+    each: bool,
+    shown: Option<(u64, u64)>,
+    /// The last push that was taken.
+    taken: u64,
+    health: Health,
+    counters: Counters,
+    values: u64,
+    worst_age_ns: u64,
+}
+
+impl Replicas {
+    /// Gives the number of the channel.
+    pub fn add(&self, target: Target, now_ns: u64) -> u32 {
+        let mut table = self.table.lock();
+        table.last = table.last.wrapping_add(1);
+        let number = table.last;
+        let silence_ns = target.silence.max(SILENCE).as_nanos() as u64;
+        let mut health = Health::new(target.fresh_ns, silence_ns, now_ns);
+        if let Some(shown) = target.shown {
+            health.shown(shown.written_ns);
+        }
+        let replica = Replica {
+            token: target.token,
+            writer: target.writer,
+            each: target.each,
+            shown: target.shown.map(|shown| (shown.sequence, shown.epoch)),
+            taken: 0,
+            health,
+            counters: Counters::default(),
+            values: 0,
+            worst_age_ns: 0,
+        };
+        table.replicas.insert(number, Arc::new(PiMutex::new(replica)));
+        number
+    }
+
+    /// Gives what became of what came.
+    pub fn remove(&self, number: u32) -> Option<ReceiveStats> {
+        let replica = self.table.lock().replicas.remove(&number)?;
+        let stats = replica.lock().stats();
+        Some(stats)
+    }
+
+    /// What became of what came.
+    pub fn stats(&self, number: u32) -> Option<ReceiveStats> {
+        let replica = self.find(number)?;
+        let stats = replica.lock().stats();
+        Some(stats)
+    }
+
+    /// Shows a value; false where it is not for us or not new.
+    pub fn push(&self, arrival: &Arrival<'_>, now_ns: u64) -> bool {
+        fail_point(FailPoint::CallCame);
+        let Some(replica) = self.find(arrival.channel) else { return false };
+        let mut replica = replica.lock();
+        let shown = replica.take(arrival, now_ns);
+        fail_point(FailPoint::CallShown);
+        shown
+    }
+
+    /// The writer's node lives. Gives the number of the last push that was taken; none where there is no such channel.
+    pub fn beat(&self, number: u32, token: u64, far: State, now_ns: u64) -> Option<u64> {
+        fail_point(FailPoint::BeatCame);
+        let replica = self.find(number)?;
+        let mut replica = replica.lock();
+        if replica.token != token {
+            replica.counters.forged += 1;
+            return None;
+        }
+        replica.health.heard(far, now_ns);
+        replica.look(now_ns);
+        Some(replica.taken)
+    }
+
+    /// Tells the readers of those that have fallen silent, or whose value is too old.
+    pub fn look(&self, now_ns: u64) {
+        let replicas: Vec<_> = self.table.lock().replicas.values().cloned().collect();
+        replicas.iter().for_each(|replica| replica.lock().look(now_ns));
+    }
+
+    fn find(&self, number: u32) -> Option<Arc<PiMutex<Replica>>> {
+        self.table.lock().replicas.get(&number).cloned()
+    }
+}
+
+impl Replica {
+    fn stats(&self) -> ReceiveStats {
+        ReceiveStats {
+            counters: self.counters,
+            shown: self.values,
+            stale: self.health.stale,
+            silent: self.health.silent,
+            worst_age_ns: self.worst_age_ns,
+            state: self.health.state(),
+            is_silent: self.health.is_silent,
+            switches: 0,
+            newest: None,
+        }
+    }
+
+    fn take(&mut self, arrival: &Arrival<'_>, now: u64) -> bool {
+        if arrival.token != self.token {
+            self.counters.forged += 1;
+            return false;
+        }
+        // One that came before, because its answer was lost or it was long under way; or before its turn, and that one comes again.
+        if arrival.number != self.taken + 1 {
+            let early = arrival.number > self.taken;
+            let counter = if early { &mut self.counters.late } else { &mut self.counters.repeated };
+            *counter += 1;
+            return false;
+        }
+        self.taken = arrival.number;
+        self.health.heard(State::Open, now);
+        let about = (arrival.source, arrival.epoch);
+        // The channel that was here before has shown it.
+        if self.shown == Some(about) {
+            self.counters.repeated += 1;
+            self.look(now);
+            return false;
+        }
+        if self.writer.draft().put(0, arrival.data).is_err() {
+            self.counters.malformed += 1;
+            return false;
+        }
+        let written_ns = now.saturating_sub(arrival.age_ns);
+        let source = Source { sequence: arrival.source, epoch: arrival.epoch };
+        if self.writer.publish_as(arrival.data.len(), written_ns, source).is_err() {
+            self.counters.malformed += 1;
+            return false;
+        }
+        if self.each {
+            self.counters.lost = self.counters.lost.saturating_add(gap(self.shown, about));
+        }
+        self.shown = Some(about);
+        self.counters.complete += 1;
+        self.values += 1;
+        self.worst_age_ns = self.worst_age_ns.max(arrival.age_ns);
+        self.health.shown(written_ns);
+        self.look(now);
+        true
+    }
+
+    fn look(&mut self, now_ns: u64) {
+        if let Some(state) = self.health.look(now_ns) {
+            self.writer.set_state(state);
+        }
+    }
+}
+
+/// Values that the writer's area did not keep until they could go. Numbers go on from writer to writer; whoever may write the area can write any.
+fn gap(before: Option<(u64, u64)>, now: (u64, u64)) -> u64 {
+    before.map_or(0, |before| now.0.saturating_sub(before.0.saturating_add(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Geometry, Segment};
+
+    fn target(segment: &Segment, fresh_ns: Option<u64>, silence: Duration) -> Target {
+        let writer = segment.writer().unwrap();
+        Target { token: 7, writer, fresh_ns, silence, each: true, shown: None }
+    }
+
+    fn arrival(channel: u32, number: u64, source: u64, data: &[u8]) -> Arrival<'_> {
+        Arrival { channel, token: 7, number, source, epoch: 1, age_ns: 5, data }
+    }
+
+    #[test]
+    fn oneway_pushes_are_taken_in_order_and_once() {
+        let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
+        let replicas = Replicas::default();
+        let channel = replicas.add(target(&segment, None, Duration::from_secs(60)), 0);
+        assert!(replicas.push(&arrival(channel, 1, 10, b"one"), 0));
+        assert!(!replicas.push(&arrival(channel, 3, 12, b"three"), 0), "before its turn");
+        assert!(!replicas.push(&arrival(channel, 1, 10, b"one"), 0), "again");
+        assert!(!replicas.push(&Arrival { token: 8, ..arrival(channel, 2, 11, b"lie") }, 0));
+        assert!(!replicas.push(&arrival(channel + 1, 2, 11, b"elsewhere"), 0));
+        assert_eq!(replicas.beat(channel, 7, State::Open, 0), Some(1));
+        assert_eq!(replicas.beat(channel, 8, State::Open, 0), None);
+        assert!(replicas.push(&arrival(channel, 2, 11, b"two"), 0));
+        // Three values never went.
+        assert!(replicas.push(&arrival(channel, 3, 15, b"six"), 0));
+        let counters = replicas.stats(channel).unwrap().counters;
+        assert_eq!((counters.complete, counters.lost, counters.repeated), (3, 3, 1));
+        assert_eq!((counters.late, counters.forged, counters.malformed), (1, 2, 0));
+        assert!(!replicas.push(&arrival(channel, 4, 16, &[0; 17]), 0), "larger than the area");
+        let mut out = [0; 16];
+        let sample = segment.reader().unwrap().latest(&mut out).unwrap();
+        assert_eq!((sample.source, &out[..sample.len]), (15, &b"six"[..]));
+        assert_eq!(replicas.beat(channel, 7, State::WriterGone, 0), Some(4));
+        assert_eq!(segment.state(), Some(State::WriterGone));
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_survived() {
+        let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
+        let replicas = Replicas::default();
+        let channel = replicas.add(target(&segment, Some(u64::MAX), Duration::from_secs(60)), 0);
+        for (number, source) in (1..).zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 1]) {
+            let arrival = Arrival { age_ns: u64::MAX, ..arrival(channel, number, source, b"lie") };
+            assert!(replicas.push(&arrival, 0), "{source}");
+        }
+        assert_eq!(replicas.stats(channel).unwrap().counters.lost, u64::MAX);
+    }
+
+    /// A writer's node that dies is told of within the bound, whichever of the paths it was on and whether it pushed or only lived.
+    #[test]
+    fn silence_is_told_within_its_bound_and_no_sooner() {
+        const MS: u64 = 1_000_000;
+        // What is configured, and what holds: a beat may have to wait.
+        for (configured, bound) in [(350 * MS, 2000 * MS), (5000 * MS, 5000 * MS)] {
+            let segment = Segment::create("replica", Geometry::new(16, 3).unwrap()).unwrap();
+            let mut reader = segment.reader().unwrap();
+            let replicas = Replicas::default();
+            let target = target(&segment, Some(20_000 * MS), Duration::from_nanos(configured));
+            let channel = replicas.add(target, 0);
+            let mut last = 0;
+            let mut now = 0;
+            // As the watch looks.
+            let mut run = |until: u64| {
+                while now < until {
+                    now += 50 * MS;
+                    replicas.look(now);
+                }
+                segment.state()
+            };
+            for round in 1..=20 {
+                last = round * (bound - 50 * MS);
+                assert_eq!(run(last), Some(State::Open), "{last}");
+                match round % 2 {
+                    0 => assert!(replicas.push(&arrival(channel, round / 2, round, b"value"), last)),
+                    _ => assert!(replicas.beat(channel, 7, State::Open, last).is_some()),
+                }
+            }
+            // What is made up, or comes again, is no sign of life.
+            assert!(!replicas.push(&Arrival { token: 8, ..arrival(channel, 11, 21, b"lie") }, last + MS));
+            assert!(!replicas.push(&arrival(channel, 10, 20, b"value"), last + MS));
+            assert_eq!(replicas.beat(channel, 8, State::Open, last + MS), None);
+            assert_eq!(run(last + bound - 1), Some(State::WriterGone), "at the look after the bound");
+            let stats = replicas.stats(channel).unwrap();
+            assert!(stats.is_silent && stats.silent == 1, "{stats:?}");
+            assert_eq!(reader.latest(&mut [0; 16]).unwrap().source, 20, "the last one stays");
+            replicas.beat(channel, 7, State::Open, last + 2 * bound);
+            assert_eq!(segment.state(), Some(State::Open));
+        }
+    }
+}
