@@ -41,8 +41,6 @@ mod limits;
 mod service;
 #[cfg(feature = "service")]
 pub mod store;
-#[cfg(all(test, feature = "service"))]
-mod testing;
 #[cfg(feature = "service")]
 pub mod tree;
 

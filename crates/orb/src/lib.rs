@@ -34,6 +34,7 @@ mod reference;
 pub mod rt;
 mod servant;
 mod server;
+mod settings;
 mod transports;
 mod upcall;
 mod value;
