@@ -18,6 +18,7 @@ pub(crate) trait Setting {
     fn set(&mut self, value: &str) -> Result<(), String>;
 
     /// The value as `isorb.toml` has it; empty for none.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the reference page"))]
     fn show(&self) -> String;
 }
 
@@ -241,10 +242,11 @@ mod tests {
     fn table(rows: &[Row]) -> String {
         let mut text = String::from("| key | argument | default | meaning |\n|---|---|---|---|\n");
         for Row { key, arguments, form, default, text: meaning } in rows {
-            let form = form.replace('|', "\\|");
+            let form = if *key == "endpoints" { "ENDPOINT".into() } else { form.replace('|', "\\|") };
             let arguments: Vec<String> = arguments.iter().map(|name| format!("`{name} {form}`")).collect();
             let default = if default.is_empty() { "none".into() } else { format!("`{default}`") };
-            writeln!(text, "| `{key}` | {} | {default} | {} |", arguments.join(", "), meaning.trim()).unwrap();
+            writeln!(text, "| `{key}` | {} | {default} | {} |", arguments.join(", "), meaning.trim())
+                .unwrap();
         }
         text
     }
@@ -261,14 +263,18 @@ mod tests {
             ("real_time", RealTimeConfig::rows()),
         ] {
             let (begin, end) = (format!("<!-- keys: {name} -->\n"), "<!-- end of keys -->");
-            let (before, rest) = wanted.split_once(&begin).unwrap_or_else(|| panic!("the page lacks {begin}"));
+            let (before, rest) =
+                wanted.split_once(&begin).unwrap_or_else(|| panic!("the page lacks {begin}"));
             let (_, after) = rest.split_once(end).expect("the page lacks an end of keys");
             wanted = format!("{before}{begin}{}{end}{after}", table(&rows));
         }
         if std::env::var_os("ISORB_BLESS").is_some() {
             std::fs::write(path, &wanted).unwrap();
         } else {
-            assert!(page == wanted, "the tables of {path} are not those of the source; ISORB_BLESS=1 writes them");
+            assert!(
+                page == wanted,
+                "the tables of {path} are not those of the source; ISORB_BLESS=1 writes them"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Distributable threads that cross ORBs: who they are, what schedules them, and what becomes of them there.
 #![cfg(feature = "dynamic-scheduling")]
+
 mod common;
 
 use common::{Echo, EchoRef, raw::Raw};
