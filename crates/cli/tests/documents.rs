@@ -14,7 +14,7 @@ fn text(path: impl AsRef<Path>) -> String {
 
 /// All documents of the repository, by their paths from its root.
 fn documents() -> Vec<PathBuf> {
-    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "interop/README.md"];
+    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "interop/README.md"];
     let mut found: Vec<PathBuf> = top.map(PathBuf::from).to_vec();
     let mut folders = vec![PathBuf::from("docs"), PathBuf::from("examples")];
     while let Some(folder) = folders.pop() {
