@@ -126,8 +126,8 @@ fn a_chain_is_admitted() -> Outcome {
 }
 
 fn write_recording(channel: Channel, gps: &ProxyPushConsumer) -> Outcome {
-    let recording = isorb_timeline::Recording::of("cockpit", &channel, &[(gps.id(), "gps")]);
-    std::fs::write("cockpit.trace", isorb_timeline::encode(&recording))?;
+    let recording = channel.recording("cockpit", &[(gps.id(), "gps")]);
+    std::fs::write("cockpit.trace", isorb_trace::encode(&recording))?;
     Ok(())
 }
 
@@ -140,7 +140,7 @@ fn a_recording_is_written() -> Outcome {
     let gps = channel.for_suppliers().connect()?;
     gps.push(&Event::new(POSITION, GPS));
     write_recording(channel, &gps)?;
-    let written = isorb_timeline::decode(&std::fs::read("cockpit.trace")?)?;
+    let written = isorb_trace::decode(&std::fs::read("cockpit.trace")?)?;
     assert_eq!(written.name, "cockpit");
     Ok(())
 }
