@@ -15,7 +15,7 @@ case $seconds in
     ;;
 esac
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- cdr crm giop ior miop segment greeting udp url idl
+[ $# -gt 0 ] || set -- cdr memory giop ior miop segment greeting udp url idl
 
 here=$(cd "$(dirname "$0")" && pwd)
 if ! cargo +nightly --version >/dev/null 2>&1; then

@@ -3,7 +3,7 @@
 use crate::Source;
 use crate::channel::json;
 use crate::rate::per_second;
-use isorb_crm::node::{AreaStatus, NodeServer, NodeStatus, ReplicaStatus, ValueStatus};
+use isorb_reflective_memory::node::{AreaStatus, NodeServer, NodeStatus, ReplicaStatus, ValueStatus};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -172,7 +172,7 @@ fn view<'s>(status: &'s NodeStatus, left_out: usize, before: &HashMap<String, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isorb_crm::memory::State;
+    use isorb_reflective_memory::memory::State;
 
     fn value(sequence: u64) -> ValueStatus {
         ValueStatus { sequence, age_ns: (sequence > 0).then_some(1_500), state: Some(State::Open) }

@@ -45,7 +45,7 @@ pub use cli::{BenchArgs, PeerArgs};
 pub use process::PEER;
 
 #[derive(Parser)]
-#[command(name = "isorb bench")]
+#[command(name = "isorb-bench")]
 struct Bench {
     #[command(flatten)]
     args: BenchArgs,
@@ -60,7 +60,7 @@ struct BenchPeer {
 
 /// Does what `args` say, which begin with the word after `bench`.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match Bench::try_parse_from([OsString::from("isorb bench")].into_iter().chain(args)) {
+    match Bench::try_parse_from([OsString::from("isorb-bench")].into_iter().chain(args)) {
         Ok(bench) => bench.args.run(),
         Err(e) => explain(&e),
     }

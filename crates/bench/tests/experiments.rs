@@ -309,7 +309,7 @@ fn an_experiment_that_cannot_run_here_ends_with_a_sentence() {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().last().unwrap_or_default();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(last.starts_with("isorb bench: no network lab: "), "{said}");
+        assert!(last.starts_with("isorb-bench: no network lab: "), "{said}");
         assert!(last.contains("only root") || last.contains("not installed"), "{said}");
         assert_eq!(output.stdout, b"", "no verdict");
     }

@@ -54,11 +54,12 @@ enum Command {
     Scheduler(commands::scheduler::Args),
     /// Draws what event channels recorded, as a page and for Perfetto.
     Timeline(commands::timeline::Args),
-    /// Measures calls beside raw sockets and omniORB, and runs the papers' experiments.
-    Bench(isorb_bench::BenchArgs),
-    /// A subject of the benchmark, in a process of its own.
-    #[command(hide = true, name = "bench-peer")]
-    BenchPeer(isorb_bench::PeerArgs),
+    /// Says where the benchmark is: a program of its own.
+    #[command(hide = true, disable_help_flag = true)]
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -81,9 +82,18 @@ fn main() -> ExitCode {
         Command::Sched(args) => commands::sched::run(&args),
         Command::Scheduler(args) => report(commands::scheduler::run(&args, orb)),
         Command::Timeline(args) => report(commands::timeline::run(&args)),
-        Command::Bench(args) => args.run(),
-        Command::BenchPeer(args) => args.run(),
+        Command::Bench { arguments } => bench_has_moved(&arguments),
     }
+}
+
+/// The benchmark left this tool; the exit code is that of a usage error.
+fn bench_has_moved(arguments: &[String]) -> ExitCode {
+    let name = arguments.first().map_or("NAME", String::as_str);
+    eprintln!(
+        "isorb: the benchmark is a program of its own now: run `cargo run --release -p isorb-bench -- {name}`, \
+         or `isorb-bench {name}` where it is installed"
+    );
+    ExitCode::from(2)
 }
 
 /// Takes the arguments of the ORB out, `-ORB…` with a value each, wherever they stand before `--`.

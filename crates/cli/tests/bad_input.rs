@@ -162,3 +162,12 @@ fn reflective_memory_says_who_is_not_there() {
         assert!(said, "{door:?}: {error}");
     }
 }
+
+#[test]
+fn the_benchmark_is_another_program() {
+    for arguments in [&["bench"][..], &["bench", "two-way", "--quick", "--json"], &["bench", "--help"]] {
+        let (code, out, error) = run(arguments);
+        assert_eq!((code, &*out, error.lines().count()), (Some(2), "", 1), "{error}");
+        assert!(error.contains("cargo run --release -p isorb-bench -- "), "{error}");
+    }
+}

@@ -7,8 +7,8 @@ mod common;
 
 use common::{Folder, ISORB, Process, Service, ended};
 use isorb::{Config, Orb, Reference};
-use isorb_crm::idl::Glob_CommRef;
 use isorb_netlab::{Host, Net, tool_place};
+use isorb_reflective_memory::idl::Glob_CommRef;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! docs/events.md and docs/scheduling.md followed by hand: their files are written, their commands run in order, in a folder of their own.
+//! docs/reference/events.md and docs/reference/scheduling.md followed by hand: their files are written, their commands run in order, in a folder of their own.
 //!
 //! Ports and what other programs would leave behind are the only things that differ.
 
@@ -8,8 +8,8 @@ use common::{Folder, ISORB, Service, ended};
 use std::path::Path;
 use std::process::Command;
 
-const EVENTS: &str = include_str!("../../../docs/events.md");
-const SCHEDULING: &str = include_str!("../../../docs/scheduling.md");
+const EVENTS: &str = include_str!("../../../docs/reference/events.md");
+const SCHEDULING: &str = include_str!("../../../docs/reference/scheduling.md");
 
 /// The blocks of a page in this language, in order.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {

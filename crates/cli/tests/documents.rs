@@ -14,10 +14,21 @@ fn text(path: impl AsRef<Path>) -> String {
 
 /// All documents of the repository, by their paths from its root.
 fn documents() -> Vec<PathBuf> {
-    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "interop/README.md"].map(PathBuf::from);
-    let docs = std::fs::read_dir(root().join("docs")).unwrap();
-    let docs = docs.map(|entry| Path::new("docs").join(entry.unwrap().file_name()));
-    top.into_iter().chain(docs.filter(|path| path.extension().is_some_and(|kind| kind == "md"))).collect()
+    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "interop/README.md"];
+    let mut found: Vec<PathBuf> = top.map(PathBuf::from).to_vec();
+    let mut folders = vec![PathBuf::from("docs"), PathBuf::from("examples")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// What stands between backquotes, or in a fenced block.
@@ -55,7 +66,7 @@ fn every_command_of_the_tool_stands_in_the_readme() {
 fn every_key_and_argument_of_an_orb_stands_in_its_document() {
     let source = text("crates/orb/src/config.rs");
     let source = source.split("#[cfg(test)]").next().unwrap();
-    let document = code(&text("docs/configuration.md"));
+    let document = code(&text("docs/reference/configuration.md"));
     let fields = source.split("pub struct Config {").nth(1).unwrap().split("\n}").next().unwrap();
     let keys = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next());
     let arguments = source.split('"').filter(|word| word.starts_with("-ORB") && !word.contains(' '));
@@ -65,7 +76,7 @@ fn every_key_and_argument_of_an_orb_stands_in_its_document() {
     let words: HashSet<&str> = document.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).collect();
     let mut missing: Vec<&&str> = wanted.iter().filter(|name| !words.contains(**name)).collect();
     missing.sort();
-    assert!(missing.is_empty(), "docs/configuration.md does not name {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/configuration.md does not name {missing:?}");
 }
 
 /// As GitHub makes it from a heading.

@@ -1,4 +1,4 @@
-//! The Rust of docs/events.md and docs/scheduling.md: compiled and run here, each piece among what it takes for granted, and held against the documents
+//! The Rust of docs/reference/events.md and docs/reference/scheduling.md: compiled and run here, each piece among what it takes for granted, and held against the documents
 //! word by word.
 
 mod common;
@@ -16,8 +16,8 @@ use std::time::Duration;
 type Outcome = Result<(), Box<dyn Error>>;
 
 const DOCUMENTS: [(&str, &str); 2] = [
-    ("docs/events.md", include_str!("../../../docs/events.md")),
-    ("docs/scheduling.md", include_str!("../../../docs/scheduling.md")),
+    ("docs/reference/events.md", include_str!("../../../docs/reference/events.md")),
+    ("docs/reference/scheduling.md", include_str!("../../../docs/reference/scheduling.md")),
 ];
 
 /// Rust without what a formatter or a reader may add: spaces, comments, commas before the end of a list.

@@ -77,7 +77,7 @@ impl Timers {
         let mut set = registration.timers.lock();
         for (leaf, timer) in registration.timer_leaves() {
             let entry = Entry { registration: registration.clone(), leaf };
-            if let Ok(handle) = heap.insert(now.saturating_add(timer.period_ns), entry) {
+            if let Ok(handle) = heap.push(now.saturating_add(timer.period_ns), entry) {
                 set.push((number, handle));
             }
         }
@@ -100,7 +100,7 @@ impl Timers {
             let mut entries = Vec::new();
             set.retain(|(of, handle)| {
                 if *of == number {
-                    entries.extend(heap.cancel(*handle));
+                    entries.extend(heap.remove(*handle));
                 }
                 *of != number
             });
@@ -136,8 +136,8 @@ impl Timers {
             if fires && timer.deadline {
                 registration.set_satisfied(now);
             }
-            let handle = heap.insert(next, entry);
-            set.retain(|(of, old)| *of != band || heap.is_set(*old));
+            let handle = heap.push(next, entry);
+            set.retain(|(of, old)| *of != band || heap.contains(*old));
             if let Ok(handle) = handle {
                 set.push((band, handle));
             }

@@ -1,6 +1,6 @@
 //! The Rust back end of the IDL compiler: from the checked model to Rust source.
 //!
-//! `docs/idl-to-rust.md` says what becomes of each piece of IDL. This crate does not read IDL (that is `isorb-idl`) and
+//! `docs/reference/idl-to-rust.md` says what becomes of each piece of IDL. This crate does not read IDL (that is `isorb-idl`) and
 //! does not run generated code (that is `isorb`, the run-time that generated code names as `::isorb`).
 //!
 //! ```text

@@ -221,7 +221,7 @@ impl Config {
             "-ORBNativeCharCodeSet" => self.char_code_set = value,
             "-ORBGiop" => self.giop = value,
             "-ORBId" | "-ORBServerId" => {}
-            _ => return Err(bad(format!("{name} is not known; see docs/configuration.md"))),
+            _ => return Err(bad(format!("{name} is not known; see docs/reference/configuration.md"))),
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What code made by the IDL compiler uses: one place that re-exports it all.
 //!
-//! Programs need little of this by name; `docs/idl-to-rust.md` shows how the pieces fit.
+//! Programs need little of this by name; `docs/reference/idl-to-rust.md` shows how the pieces fit.
 
 pub use crate::interface::{Interface, Operation, Operations, operation_hash};
 pub use crate::invoke::{Reply, call_scope};

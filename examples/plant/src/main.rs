@@ -6,11 +6,11 @@ mod room;
 
 use image::{Image, SIZE};
 use isorb::{Config, Orb, Reference};
-use isorb_crm::Library;
-use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
-use isorb_crm::memory::{ReadError, State, WaitError};
-use isorb_crm::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::Library;
+use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
+use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::memory::{ReadError, State, WaitError};
+use isorb_reflective_memory::node::{NodeServer, ServerConfig};
 use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;

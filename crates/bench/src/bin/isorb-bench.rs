@@ -1,4 +1,4 @@
-//! The benchmark without the rest of the command-line tool: `isorb-bench two-way` is `isorb bench two-way`.
+//! The benchmark's program: `isorb-bench two-way --quick`.
 
 use std::env::args_os;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The command line, as `isorb bench` and the hidden `isorb bench-peer` have it.
+//! The command line, as `isorb-bench` and the hidden `isorb-bench bench-peer` have it.
 
 mod experiments;
 
@@ -298,7 +298,7 @@ impl PeerArgs {
 }
 
 fn failed(error: impl Display) -> ExitCode {
-    eprintln!("isorb bench: {error}");
+    eprintln!("isorb-bench: {error}");
     ExitCode::FAILURE
 }
 

@@ -25,7 +25,7 @@ pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) 
     let orb = orb.clone();
     let thread = ThreadSpec::new("probe").class(SchedClass::Other).spawn(move || {
         if let Err(error) = orb.rt_current().set_the_priority(priority) {
-            eprintln!("isorb bench: probe: {error}");
+            eprintln!("isorb-bench: probe: {error}");
         }
         // One client at a time. That it has gone is an error, and no reason to end.
         for stream in listener.incoming().flatten() {

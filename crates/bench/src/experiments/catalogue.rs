@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_page_has_every_experiment_that_the_document_names() {
-        let document = include_str!("../../../../docs/experiments.md");
+        let document = include_str!("../../../../docs/reference/experiments.md");
         let rows = document.lines().skip_while(|line| !line.starts_with("| command |")).skip(2);
         let cells = rows.map_while(|line| line.strip_prefix("| ")?.split_once(" |")).map(|(names, _)| names);
         let mut named: Vec<&str> =

@@ -1,4 +1,4 @@
-//! `isorb bench footprint`: how large the smallest client and server are, on disk and in memory.
+//! `isorb-bench footprint`: how large the smallest client and server are, on disk and in memory.
 //!
 //! The programs are those of `examples/minimum`, built with the profile `minimum` and without isorb's default features, and the
 //! same in C++ on omniORB. An omniORB program needs its ORB's shared libraries beside it; those are counted apart, since several

@@ -1,4 +1,4 @@
-//! `isorb bench instructions`: user-space instructions a call, which repeat exactly where times do not.
+//! `isorb-bench instructions`: user-space instructions a call, which repeat exactly where times do not.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use isorb_crm_memory::{Geometry, Reader, Segment, Writer};
+use isorb_memory_area::{Geometry, Reader, Segment, Writer};
 use isorb_rt::time::now_ns;
 
 use super::catalogue::Experiment;

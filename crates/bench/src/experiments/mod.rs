@@ -1,4 +1,4 @@
-//! What `isorb bench` can be asked for, one file each.
+//! What `isorb-bench` can be asked for, one file each.
 
 mod banded;
 mod banded_load;

@@ -1,4 +1,4 @@
-//! `isorb bench report`: several experiments, one page.
+//! `isorb-bench report`: several experiments, one page.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! `isorb bench syscalls`: which system calls a call makes, on each side.
+//! `isorb-bench syscalls`: which system calls a call makes, on each side.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

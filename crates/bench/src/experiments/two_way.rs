@@ -1,4 +1,4 @@
-//! `isorb bench two-way`: how long a call takes, beside raw sockets and other ORBs.
+//! `isorb-bench two-way`: how long a call takes, beside raw sockets and other ORBs.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

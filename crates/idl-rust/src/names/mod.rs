@@ -1,4 +1,4 @@
-//! What everything is called in Rust: one rule for all (`docs/idl-to-rust.md`, 'Names').
+//! What everything is called in Rust: one rule for all (`docs/reference/idl-to-rust.md`, 'Names').
 //!
 //! In each Rust scope the names that come from IDL are given out first, in the order of the file, then those that are
 //! made from them (views, references, modules of interfaces, functions), in the same order. A name that is taken, or a

@@ -235,5 +235,5 @@ fn unknown_user_exception() -> SystemException {
 
 /// The example of the page is compiled, and run, with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../../docs/interceptors.md")]
+#[doc = include_str!("../../../../docs/guides/interceptors.md")]
 struct Page;

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use isorb::{Config, Orb, Reference};
-use isorb_crm::admission::Costs;
-use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
-use isorb_crm::node::{NodeServer, ServerConfig};
-use isorb_crm::{AreaReader, Error, Library};
 use isorb_netlab::Host;
+use isorb_reflective_memory::admission::Costs;
+use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
+use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::{AreaReader, Error, Library};
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 
 use super::echo::Echo;

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::time::Duration;
 
-use isorb_crm::idl::Path;
 use isorb_netlab::{Host, Lab, LinkSpec, Sorting};
+use isorb_reflective_memory::idl::Path;
 use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec, set_current_cpus};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use isorb_crm::idl::{Area, WriterQoS};
-use isorb_crm::{AreaReader, AreaWriter};
+use isorb_reflective_memory::idl::{Area, WriterQoS};
+use isorb_reflective_memory::{AreaReader, AreaWriter};
 
 use super::attach::WISH;
 use super::remote::{Nodes, service};

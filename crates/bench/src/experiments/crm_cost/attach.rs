@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use isorb_crm::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
-use isorb_crm::{AreaReader, AreaWriter, Error, Library};
+use isorb_reflective_memory::idl::{Area, Mode, Path, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::{AreaReader, AreaWriter, Error, Library};
 use isorb_rt::time::now_ns;
 
 use super::flow::{self, Flow};

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use isorb_crm::{AreaReader, AreaWriter};
+use isorb_reflective_memory::{AreaReader, AreaWriter};
 use isorb_rt::sched::{SchedClass, Thread};
 use isorb_rt::time::now_ns;
 

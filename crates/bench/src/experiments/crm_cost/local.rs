@@ -3,7 +3,7 @@
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 
-use isorb_crm_memory::{Geometry, Reader, Segment};
+use isorb_memory_area::{Geometry, Reader, Segment};
 use isorb_rt::sched::SchedClass;
 use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use isorb_rt::time::{Deadline, now_ns};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use isorb::{Config, Orb, Reference};
-use isorb_crm::coordinator::{Coordinator, MemoryStore};
-use isorb_crm::idl::{Area, Glob_CommRef, Mode, ReaderQoS, WriterQoS};
-use isorb_crm::node::{NodeServer, ServerConfig};
-use isorb_crm::{AreaReader, AreaWriter, Library};
-use isorb_crm_memory::{Geometry, Reader, Segment, Writer};
+use isorb_memory_area::{Geometry, Reader, Segment, Writer};
+use isorb_reflective_memory::coordinator::{Coordinator, MemoryStore};
+use isorb_reflective_memory::idl::{Area, Glob_CommRef, Mode, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::{AreaReader, AreaWriter, Library};
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::SchedClass;
 use isorb_rt::time::{Deadline, now_ns};

@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use isorb::Reference;
-use isorb_crm::Rio;
-use isorb_crm::idl::{Area, RIORef, WriterQoS};
+use isorb_reflective_memory::Rio;
+use isorb_reflective_memory::idl::{Area, RIORef, WriterQoS};
 use isorb_rt::sched::SchedClass;
 use isorb_rt::time::now_ns;
 

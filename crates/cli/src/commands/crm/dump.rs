@@ -3,7 +3,7 @@
 use super::qos::PLAIN;
 use super::{hex, latest};
 use crate::typed::Typed;
-use isorb_crm::Library;
+use isorb_reflective_memory::Library;
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};

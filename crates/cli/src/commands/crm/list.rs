@@ -1,8 +1,8 @@
 //! `isorb crm ls`: who writes and reads which areas, and how they fare.
 
-use isorb_crm::Library;
-use isorb_crm::idl::{AreaReport, Glob_CommRef, NodeReport, ReplicaReport, State};
-use isorb_crm::memory;
+use isorb_reflective_memory::Library;
+use isorb_reflective_memory::idl::{AreaReport, Glob_CommRef, NodeReport, ReplicaReport, State};
+use isorb_reflective_memory::memory;
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::Write;
@@ -20,8 +20,9 @@ pub(super) fn here(library: &Library, limit: u32, over: Duration) -> Result<(), 
 /// Those of all nodes.
 pub(super) fn all(coordinator: &Glob_CommRef, limit: u32, over: Duration) -> Result<(), Box<dyn Error>> {
     let nodes = coordinator.list_nodes()?;
-    let report =
-        |node: &isorb_crm::idl::Node| node.server.as_ref().and_then(|server| server.report(limit).ok());
+    let report = |node: &isorb_reflective_memory::idl::Node| {
+        node.server.as_ref().and_then(|server| server.report(limit).ok())
+    };
     let before: Vec<_> = nodes.iter().map(report).collect();
     let start = Instant::now();
     std::thread::sleep(over);

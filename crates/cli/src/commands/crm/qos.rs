@@ -1,6 +1,6 @@
 //! What a reader asks for and a writer promises, on the command line.
 
-use isorb_crm::idl::{Mode, Path, ReaderQoS, WriterQoS};
+use isorb_reflective_memory::idl::{Mode, Path, ReaderQoS, WriterQoS};
 
 /// As fast as it comes, and no promise.
 pub(super) const PLAIN: ReaderQoS = ReaderQoS {

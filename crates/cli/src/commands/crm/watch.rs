@@ -2,9 +2,9 @@
 
 use super::{hex, latest};
 use crate::typed::Typed;
-use isorb_crm::Library;
-use isorb_crm::idl::ReaderQoS;
-use isorb_crm::memory::{Sample, WaitError};
+use isorb_reflective_memory::Library;
+use isorb_reflective_memory::idl::ReaderQoS;
+use isorb_reflective_memory::memory::{Sample, WaitError};
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};

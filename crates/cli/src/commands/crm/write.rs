@@ -2,8 +2,8 @@
 
 use super::qos::WriterArgs;
 use crate::typed::{Typed, from_hex};
-use isorb_crm::Library;
-use isorb_crm::idl::Area;
+use isorb_reflective_memory::Library;
+use isorb_reflective_memory::idl::Area;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};

@@ -76,9 +76,9 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         measure(&format!("echo({size} octets)"), args.calls, call)?;
     }
     println!(
-        "\nTwo processes over loopback TCP, ordinary scheduling; `isorb bench two-way` measures properly."
+        "\nTwo processes over loopback TCP, ordinary scheduling; `isorb-bench two-way` measures under equal conditions."
     );
-    println!("Next: docs/first-steps.md takes you from an IDL file to a served object.");
+    println!("Next: docs/tutorials/first-steps.md takes you from an IDL file to a served object.");
     Ok(())
 }
 

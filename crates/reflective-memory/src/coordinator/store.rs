@@ -1,0 +1,272 @@
+//! Where the coordinator keeps what it knows.
+
+use super::{AreaPlace, NodeEntry};
+use crate::idl::Area;
+use isorb_rt::sync::PiMutex;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// A store of nodes and areas. What a call has changed is there after a crash, as a whole or not at all.
+pub trait CoordinatorStore: Send + Sync {
+    /// All nodes.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn nodes(&self) -> Result<Vec<NodeEntry>, StoreError>;
+    /// All areas.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError>;
+    /// One area.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError>;
+    /// A node with the areas it holds; `forgotten` are areas it does not hold any more.
+    ///
+    /// # Errors
+    /// When the store cannot be written; nothing has changed then.
+    fn set_node(&self, node: &NodeEntry, held: &[Area], forgotten: &[String]) -> Result<(), StoreError>;
+    /// Forgets a node and its areas.
+    ///
+    /// # Errors
+    /// As [`set_node`](Self::set_node).
+    fn remove_node(&self, name: &str) -> Result<(), StoreError>;
+    /// An area.
+    ///
+    /// # Errors
+    /// As [`set_node`](Self::set_node).
+    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError>;
+    /// Forgets an area.
+    ///
+    /// # Errors
+    /// As [`set_node`](Self::set_node).
+    fn remove_area(&self, name: &str) -> Result<(), StoreError>;
+}
+
+/// The store failed. The text is the database's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreError(String);
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the coordinator's store: {}", self.0)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Forgets everything with the process.
+#[derive(Debug, Default)]
+pub struct MemoryStore(PiMutex<Contents>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    nodes: BTreeMap<String, NodeEntry>,
+    areas: BTreeMap<String, AreaPlace>,
+}
+
+impl CoordinatorStore for MemoryStore {
+    fn nodes(&self) -> Result<Vec<NodeEntry>, StoreError> {
+        Ok(self.0.lock().nodes.values().cloned().collect())
+    }
+
+    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError> {
+        Ok(self.0.lock().areas.values().cloned().collect())
+    }
+
+    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError> {
+        Ok(self.0.lock().areas.get(name).cloned())
+    }
+
+    fn set_node(&self, node: &NodeEntry, held: &[Area], forgotten: &[String]) -> Result<(), StoreError> {
+        let mut contents = self.0.lock();
+        contents.nodes.insert(node.name.clone(), node.clone());
+        contents.areas.retain(|name, _| !forgotten.contains(name));
+        for area in held {
+            contents
+                .areas
+                .insert(area.name.clone(), AreaPlace { what: area.clone(), node: node.name.clone() });
+        }
+        Ok(())
+    }
+
+    fn remove_node(&self, name: &str) -> Result<(), StoreError> {
+        let mut contents = self.0.lock();
+        contents.nodes.remove(name);
+        contents.areas.retain(|_, place| place.node != name);
+        Ok(())
+    }
+
+    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError> {
+        self.0.lock().areas.insert(place.what.name.clone(), place.clone());
+        Ok(())
+    }
+
+    fn remove_area(&self, name: &str) -> Result<(), StoreError> {
+        self.0.lock().areas.remove(name);
+        Ok(())
+    }
+}
+
+/// Keeps everything in a file.
+#[derive(Debug)]
+pub struct FileStore(Database);
+
+const NODES: TableDefinition<'_, &str, (u64, &str)> = TableDefinition::new("nodes-1");
+const AREAS: TableDefinition<'_, &str, (&str, u32, u32)> = TableDefinition::new("areas-1");
+
+impl FileStore {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or another process has it.
+    pub fn open(path: impl AsRef<Path>) -> Result<FileStore, StoreError> {
+        let store = FileStore(Database::create(path)?);
+        store.change(|_, _| Ok(()))?;
+        Ok(store)
+    }
+
+    fn change(
+        &self,
+        what: impl FnOnce(&mut Nodes<'_>, &mut Areas<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let transaction = self.0.begin_write()?;
+        {
+            let mut nodes = transaction.open_table(NODES)?;
+            let mut areas = transaction.open_table(AREAS)?;
+            what(&mut nodes, &mut areas)?;
+        }
+        Ok(transaction.commit()?)
+    }
+}
+
+type Nodes<'t> = redb::Table<'t, &'static str, (u64, &'static str)>;
+type Areas<'t> = redb::Table<'t, &'static str, (&'static str, u32, u32)>;
+
+fn put_area(areas: &mut Areas<'_>, place: &AreaPlace) -> Result<(), StoreError> {
+    let AreaPlace { what, node } = place;
+    areas.insert(&*what.name, (&**node, what.size, what.histories))?;
+    Ok(())
+}
+
+fn place(name: &str, (node, size, histories): (&str, u32, u32)) -> AreaPlace {
+    AreaPlace { what: Area { name: name.into(), size, histories }, node: node.into() }
+}
+
+impl CoordinatorStore for FileStore {
+    fn nodes(&self) -> Result<Vec<NodeEntry>, StoreError> {
+        let table = self.0.begin_read()?.open_table(NODES)?;
+        table
+            .iter()?
+            .map(|entry| {
+                let (name, value) = entry?;
+                let (incarnation, server) = value.value();
+                Ok(NodeEntry { name: name.value().into(), incarnation, server: server.into() })
+            })
+            .collect()
+    }
+
+    fn areas(&self) -> Result<Vec<AreaPlace>, StoreError> {
+        let table = self.0.begin_read()?.open_table(AREAS)?;
+        table
+            .iter()?
+            .map(|entry| {
+                let (name, value) = entry?;
+                Ok(place(name.value(), value.value()))
+            })
+            .collect()
+    }
+
+    fn area(&self, name: &str) -> Result<Option<AreaPlace>, StoreError> {
+        let table = self.0.begin_read()?.open_table(AREAS)?;
+        Ok(table.get(name)?.map(|value| place(name, value.value())))
+    }
+
+    fn set_node(&self, node: &NodeEntry, held: &[Area], forgotten: &[String]) -> Result<(), StoreError> {
+        self.change(|nodes, areas| {
+            nodes.insert(&*node.name, (node.incarnation, &*node.server))?;
+            for name in forgotten {
+                areas.remove(&**name)?;
+            }
+            for area in held {
+                put_area(areas, &AreaPlace { what: area.clone(), node: node.name.clone() })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn remove_node(&self, name: &str) -> Result<(), StoreError> {
+        self.change(|nodes, areas| {
+            nodes.remove(name)?;
+            areas.retain(|_, (node, _, _)| node != name)?;
+            Ok(())
+        })
+    }
+
+    fn set_area(&self, place: &AreaPlace) -> Result<(), StoreError> {
+        self.change(|_, areas| put_area(areas, place))
+    }
+
+    fn remove_area(&self, name: &str) -> Result<(), StoreError> {
+        self.change(|_, areas| {
+            areas.remove(name)?;
+            Ok(())
+        })
+    }
+}
+
+macro_rules! failures {
+    ($($error:ident)*) => {$(
+        impl From<redb::$error> for StoreError {
+            fn from(error: redb::$error) -> StoreError {
+                StoreError(error.to_string())
+            }
+        }
+    )*};
+}
+failures! { DatabaseError StorageError TableError TransactionError CommitError }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(name: &str) -> Area {
+        Area { name: name.into(), size: 10, histories: 2 }
+    }
+
+    fn node(name: &str, incarnation: u64) -> NodeEntry {
+        NodeEntry { name: name.into(), incarnation, server: format!("IOR:{incarnation}") }
+    }
+
+    /// What every store does.
+    fn conform(store: &dyn CoordinatorStore) {
+        store.set_node(&node("a", 1), &[area("x"), area("y")], &[]).unwrap();
+        store.set_node(&node("b", 1), &[], &[]).unwrap();
+        store.set_area(&AreaPlace { what: area("z"), node: "b".into() }).unwrap();
+        assert_eq!(store.area("z").unwrap().unwrap().node, "b");
+        assert_eq!(store.areas().unwrap().len(), 3);
+        store.set_node(&node("a", 2), &[area("x")], &["y".into()]).unwrap();
+        assert!(store.area("y").unwrap().is_none());
+        assert_eq!(store.nodes().unwrap(), [node("a", 2), node("b", 1)]);
+        store.remove_area("z").unwrap();
+        store.remove_node("a").unwrap();
+        assert!(store.areas().unwrap().is_empty());
+        assert_eq!(store.nodes().unwrap(), [node("b", 1)]);
+    }
+
+    #[test]
+    fn stores_keep_what_they_are_told() {
+        conform(&MemoryStore::default());
+        let path = std::env::temp_dir().join(format!("isorb-memory-store-{}.redb", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        conform(&FileStore::open(&path).unwrap());
+        let again = FileStore::open(&path).unwrap();
+        assert_eq!(again.nodes().unwrap(), [node("b", 1)]);
+        drop(again);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,87 @@
+//! RIO used by a client of another ORB. Skipped with a message where omniORB's tools or a C++ compiler are missing.
+
+mod world;
+
+use isorb::{Config, Reference};
+use isorb_naming::{Limits, MemoryStore, NamingService};
+use isorb_reflective_memory::node::{NodeServer, ServerConfig};
+use isorb_reflective_memory::{Library, Rio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use world::Running;
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Builds the client; none where what it takes is not installed.
+fn build(folder: &Path) -> Option<PathBuf> {
+    for (tool, argument) in [("omniidl", "-V"), ("c++", "--version")] {
+        if !Command::new(tool).arg(argument).output().is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: {tool} does not run (apt-get install omniidl omniorb libomniorb4-dev g++)");
+            return None;
+        }
+    }
+    if !Path::new("/usr/include/omniORB4").exists() {
+        eprintln!("skipped: omniORB's headers are not installed (apt-get install libomniorb4-dev)");
+        return None;
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let run = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(Command::new("omniidl")
+        // What is included becomes part of the same file.
+        .args(["-bcxx", "-Wbinline", "-C"])
+        .arg(folder)
+        .arg(here.join("../../idl/ReflectiveMemory.idl")));
+    let program = folder.join("rio");
+    run(Command::new("c++")
+        .args(["-O0", "-w", "-o"])
+        .arg(&program)
+        .arg("-I")
+        .arg(folder)
+        .arg(here.join("tests/omniorb/rio.cc"))
+        .arg(folder.join("ReflectiveMemorySK.cc"))
+        .args(["-lomniDynamic4", "-lomniORB4", "-lomnithread", "-lpthread"]));
+    Some(program)
+}
+
+/// Runs the client to its end.
+fn uses(program: &Path, args: &[&str]) {
+    let output = Command::new(program).args(args).output().unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said.trim(), "good", "{args:?}: {error}");
+}
+
+#[test]
+fn an_omniorb_client_writes_and_reads_by_reference_and_by_name() {
+    let folder = Folder(std::env::temp_dir().join(format!("isorb-memory-omniorb-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let Some(program) = build(&folder.0) else { return };
+    let names = Running::new();
+    let service = NamingService::start(&names.orb, Arc::new(MemoryStore::new()), Limits::default()).unwrap();
+    let mut config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
+    config.init_refs.insert("NameService".into(), service.object().to_string());
+    let orb = Running::with(config);
+    let socket = folder.0.join("socket");
+    let server = NodeServer::start(&orb.orb, ServerConfig::new("node", &socket), None).unwrap();
+    let library = Library::connect(&orb.orb, &socket).unwrap();
+    let (rio, name) = Rio::activate(&orb.orb, &library).unwrap();
+    uses(&program, &[&rio.object().to_string()]);
+    // Host, process and its start; the client knows the naming service, and nothing of us.
+    assert!(name.contains(&format!("-{}-", std::process::id())), "{name}");
+    let (host, port) = &names.orb.endpoint_addresses()[0];
+    let naming = format!("NameService=corbaloc::1.2@{host}:{port}/NameService");
+    uses(&program, &["-ORBInitRef", &naming, "name", &name]);
+    let other = Command::new(program).args(["-ORBInitRef", &naming, "name", "crm-nobody"]).output().unwrap();
+    let error = String::from_utf8_lossy(&other.stderr);
+    assert!(!other.status.success() && error.contains("NotFound"), "the control finds nobody: {error}");
+    drop((library, server));
+}

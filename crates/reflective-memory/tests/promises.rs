@@ -1,0 +1,85 @@
+//! What a writer promises, and is held to: the size of its largest value, by which its guaranteed readers are admitted.
+
+mod world;
+
+use isorb::Reference;
+use isorb_reflective_memory::idl::{RIORef, ReaderQoS, WriterQoS, rio};
+use isorb_reflective_memory::{Error, Rio};
+use isorb_rt::time::Deadline;
+use std::time::Duration;
+use world::*;
+
+/// A value of the area's size would take the whole link.
+const SIZE: u32 = 1 << 20;
+const SMALL: WriterQoS = WriterQoS { period: 50_000_000, size: 1_000 };
+
+fn sure() -> ReaderQoS {
+    ReaderQoS { guaranteed: true, deadline: 50_000_000, ..on_write() }
+}
+
+#[test]
+fn readers_are_admitted_by_the_size_that_is_promised() {
+    let mut world = World::of_mortals();
+    let (near, far) = (world.library(0), world.library(1));
+    for (name, promise) in [("small", SMALL), ("large", WriterQoS { size: 0, ..SMALL })] {
+        near.create_area(&area(name, SIZE)).unwrap();
+        let mut writer = near.map_writer(name, promise).unwrap();
+        match (far.attach_reader(name, sure()), promise.size) {
+            (Ok(mut reader), 1_000) => {
+                assert_eq!(writer.size(), 1_000);
+                let refused = writer.write(&[1; 1_001]).unwrap_err();
+                assert_eq!((refused.len, refused.limit), (1_001, 1_000));
+                assert!(writer.write_with(1_001, |_| panic!("it is refused before")).is_err());
+                assert_eq!(writer.write(&[2; 1_000]).unwrap(), 1);
+                assert_eq!(until(&mut reader, 1), [2; 1_000]);
+
+                // The next writer may not make the guarantee a lie; of its other promises it is free.
+                drop(writer);
+                match near.map_writer(name, WriterQoS { size: 2_000, ..SMALL }) {
+                    Err(Error::WrongSize(error)) => assert_eq!((error.asked, error.limit), (2_000, 1_000)),
+                    other => panic!("{other:?}"),
+                }
+                // What was promised outlives the server.
+                let mut writer = near.map_writer(name, SMALL).unwrap();
+                world.near = None;
+                world.near = Some(world.start(0));
+                let deadline = Deadline::after(PATIENCE);
+                while world.near.as_ref().unwrap().status(10).0.guaranteed == 0 {
+                    assert!(!deadline.is_past(), "the guaranteed channel is not there again");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                let number = writer.write(&[3; 1_000]).unwrap();
+                assert_eq!(until(&mut reader, number), [3; 1_000]);
+            }
+            (Err(Error::NotAdmitted(error)), 0) => {
+                assert!(error.reason.contains("cannot be admitted"), "{}", error.reason);
+            }
+            (other, size) => panic!("{size}: {other:?}"),
+        }
+    }
+    match near.map_writer("large", WriterQoS { size: SIZE + 1, ..SMALL }) {
+        Err(Error::WrongSize(error)) => {
+            assert_eq!((error.asked, error.limit), (u64::from(SIZE) + 1, u64::from(SIZE)))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_promise_and_its_refusals_go_by_giop() {
+    let world = World::new();
+    let (rio, _) = Rio::activate(&world.app.orb, &world.library(0)).unwrap();
+    world.app.orb.root_poa().unwrap().manager().activate().unwrap();
+    let rio: RIORef = world.coordinator.orb.resolve(&rio.object().to_string()).unwrap();
+    rio.create_area(&area("tank", 100)).unwrap();
+    match rio.map_writer("tank", WriterQoS { period: 0, size: 101 }) {
+        Err(rio::MapWriterError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (101, 100)),
+        other => panic!("{other:?}"),
+    }
+    let writer = rio.map_writer("tank", WriterQoS { period: 0, size: 10 }).unwrap();
+    match rio.write(writer, &[0; 11]) {
+        Err(rio::WriteError::WrongSize(error)) => assert_eq!((error.asked, error.limit), (11, 10)),
+        other => panic!("{other:?}"),
+    }
+    rio.write(writer, &[0; 10]).unwrap();
+}

@@ -1,0 +1,130 @@
+//! The server of a reader's own node is restarted: the reader gets another replica, and goes on in it where it was.
+
+mod world;
+
+use isorb_reflective_memory::AreaReader;
+use isorb_reflective_memory::idl::{Path, ReaderQoS};
+use isorb_reflective_memory::memory::{ReadError, WaitError};
+use isorb_rt::time::Deadline;
+use std::time::Duration;
+use world::*;
+
+/// The next value that was not read.
+fn next(reader: &mut AreaReader) -> (u64, u8) {
+    let (deadline, mut out) = (Deadline::after(PATIENCE), vec![0; reader.size()]);
+    loop {
+        if let Ok(Some(sample)) = reader.next(&mut out) {
+            return (sample.source, out[0]);
+        }
+        assert!(!deadline.is_past(), "no value comes; {:?}", reader.state());
+        let _ = reader.wait(Duration::from_millis(200));
+    }
+}
+
+/// All that a reader has not read and that is kept.
+fn rest(reader: &mut AreaReader) -> Vec<u64> {
+    let (mut out, mut all) = (vec![0; reader.size()], Vec::new());
+    while let Some(sample) = reader.next(&mut out).unwrap() {
+        all.push(sample.source);
+    }
+    all
+}
+
+#[test]
+fn what_was_read_does_not_come_again_by_any_path() {
+    for through in [Path::PathUdp, Path::PathOrb, Path::PathOneway] {
+        let mut world = World::new();
+        let (near, far) = (world.library(0), world.library(1));
+        near.create_area(&area("line", 64)).unwrap();
+        let mut writer = near.map_writer("line", QOS).unwrap();
+        let wish = ReaderQoS { through, histories: 3, ..on_write() };
+        let [mut one, mut two] = [(); 2].map(|()| far.attach_reader("line", wish).unwrap());
+        for n in 1..=5 {
+            writer.write(&[n; 64]).unwrap();
+            assert_eq!(next(&mut one), (n.into(), n), "{through:?}");
+        }
+        assert_eq!(until(&mut two, 5), [5; 64]);
+
+        world.far = None;
+        world.far = Some(world.start(1));
+        let moved = || {
+            let (status, _) = world.far.as_ref().unwrap().status(10);
+            status.replicas.iter().any(|replica| replica.readers == 2)
+        };
+        let deadline = Deadline::after(PATIENCE);
+        while !moved() {
+            assert!(!deadline.is_past(), "{through:?}: the readers are not attached again");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // A reader that comes now reads the replica from its beginning: there they are again.
+        let mut fresh = far.attach_reader("line", wish).unwrap();
+        until(&mut fresh, 5);
+        let again = rest(&mut far.attach_reader("line", wish).unwrap());
+        let kept: &[u64] = if through == Path::PathUdp { &[5] } else { &[2, 3, 4, 5] };
+        assert_eq!(again, kept, "{through:?}");
+        // Those who were there before have read them.
+        for reader in [&mut one, &mut two] {
+            assert!(!reader.has_new(), "{through:?}");
+            assert_eq!(reader.wait(Duration::from_millis(1)), Err(WaitError::TimedOut), "{through:?}");
+            assert_eq!(until(reader, 5), [5; 64]);
+        }
+        for n in 6..=8 {
+            writer.write(&[n; 64]).unwrap();
+            assert_eq!(next(&mut one), (n.into(), n), "{through:?}");
+        }
+        assert_eq!(until(&mut two, 8), [8; 64]);
+        assert_eq!(one.next(&mut [0; 64]).unwrap(), None);
+    }
+}
+
+#[test]
+fn who_sleeps_is_woken_by_what_comes_into_the_other_replica() {
+    let mut world = World::new();
+    let (mut writer, mut reader) = world.line(64);
+    writer.write(&[1; 64]).unwrap();
+    until(&mut reader, 1);
+    let sleeper = std::thread::spawn(move || {
+        let end = Deadline::after(PATIENCE);
+        // The state changes meanwhile.
+        while let Err(error) = reader.wait(PATIENCE) {
+            assert!(!end.is_past(), "{error}");
+        }
+        let mut out = [0; 64];
+        (reader.latest(&mut out).unwrap().source, out)
+    });
+    // A good chance that it sleeps by now; what it is told does not depend on it.
+    std::thread::sleep(Duration::from_millis(100));
+    world.far = None;
+    world.far = Some(world.start(1));
+    writer.write(&[2; 64]).unwrap();
+    assert_eq!(sleeper.join().unwrap(), (2, [2; 64]));
+}
+
+/// The area was made anew while there was no server at the reader's node: its numbers begin anew, and are not taken for old ones.
+#[test]
+fn another_area_of_that_name_is_read_from_its_beginning() {
+    let mut world = World::new();
+    let near = world.library(0);
+    let (mut writer, mut reader) = world.line(64);
+    for n in 1..=5 {
+        writer.write(&[n; 64]).unwrap();
+        until(&mut reader, n.into());
+    }
+    world.far = None;
+    drop(writer);
+    near.destroy_area("line").unwrap();
+    near.create_area(&area("line", 64)).unwrap();
+    let mut writer = near.map_writer("line", QOS).unwrap();
+    writer.write(&[9; 64]).unwrap();
+    world.far = Some(world.start(1));
+    let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
+    loop {
+        match reader.latest(&mut out) {
+            Ok(sample) if out == [9; 64] => break assert_eq!(sample.source, 1),
+            Ok(_) | Err(ReadError::Empty) => {}
+            Err(error) => panic!("{error}"),
+        }
+        assert!(!deadline.is_past(), "the other area is not read");
+        let _ = reader.wait(Duration::from_millis(200));
+    }
+}
