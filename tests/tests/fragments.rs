@@ -161,7 +161,11 @@ fn orb(transport: &Arc<dyn Transport>, seen: &Arc<Seen>, endpoint: Option<String
     let protocols = TransportConfig { protocols: vec!["tap".into()], ..TransportConfig::default() };
     let endpoints = endpoint.into_iter().collect();
     let config = Config { endpoints, fragment, transport: protocols, lane_threads: 1, ..Config::default() };
-    Orb::with_config_and(config, |info| info.add_transport(tap).map_err(|error| panic!("{error}"))).unwrap()
+    Orb::builder()
+        .config(config)
+        .register(|info| info.add_transport(tap).map_err(|error| panic!("{error}")))
+        .build()
+        .unwrap()
 }
 
 /// Large and small messages, whole and in fragments of several sizes, one after the other and from several threads.

@@ -272,7 +272,7 @@ fn the_address_that_is_published_is_what_others_are_told() {
     let _b = system.server(1, "b", &[]);
     let url = system.coordinator.url.clone();
     let nodes = system.net.host(1).run(|| {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         orb.resolve::<Glob_CommRef>(&url).unwrap().list_nodes().unwrap()
     });
     let told = |name: &str| {
@@ -328,7 +328,7 @@ fn policy(process: u32) -> (u32, u32) {
     for task in tasks.map(|task| task.unwrap().path()) {
         let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
         let Some((name, rest)) = stat.rsplit_once(')') else { continue };
-        if name.ends_with("(crm-0") {
+        if name.ends_with("(memory-disp-0") {
             // The first word behind the name is the third field.
             let fields: Vec<u32> = rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
             return (fields[41 - 3], fields[40 - 3]);

@@ -74,7 +74,8 @@ impl<'n> Client<'n> {
         let (address, url) = (host.address(), channel.url.clone());
         let made = host.run(move || {
             let orb =
-                Orb::with_config(Config { endpoints: vec![format!("{address}:0")], ..Config::default() });
+                Orb::with_config(Config { endpoints: vec![format!("{address}:0")], ..Config::default() })
+                    .unwrap();
             orb.root_poa().unwrap().manager().activate().unwrap();
             let channel = orb.resolve(&url).unwrap();
             (orb, channel)

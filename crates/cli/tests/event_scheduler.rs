@@ -28,7 +28,7 @@ struct Application {
 
 impl Application {
     fn new(channel: &Service) -> Application {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         orb.root_poa().unwrap().manager().activate().unwrap();
         let channel = orb.resolve(&channel.url).unwrap();
         Application { orb, channel }
@@ -86,7 +86,7 @@ fn channel(arguments: &[&str]) -> (Service, String) {
 #[test]
 fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers() {
     let service = Service::start(&["scheduler"]);
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
     let imu = operation(&scheduler, "imu", 5, 20);
     let fuse = operation(&scheduler, "fuse", 3, 0);
@@ -162,7 +162,7 @@ fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
 #[test]
 fn what_is_registered_later_moves_those_who_are_connected() {
     let service = Service::start(&["scheduler"]);
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
     let (served, page) = channel(&["--scheduler", &service.url, "--priorities", "1..99"]);
     let application = Application::new(&served);
@@ -202,7 +202,7 @@ fn what_is_registered_later_moves_those_who_are_connected() {
 #[test]
 fn a_channel_has_no_more_levels_than_it_was_given_and_says_so() {
     let service = Service::start(&["scheduler"]);
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
     let (served, _page) = channel(&["--scheduler", &service.url, "--levels", "3"]);
     let application = Application::new(&served);
@@ -230,7 +230,7 @@ fn a_channel_has_no_more_levels_than_it_was_given_and_says_so() {
 fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
     for policy in ["edf", "mlf", "muf"] {
         let service = Service::start(&["scheduler", "--policy", policy]);
-        let client = Orb::with_config(Config::default());
+        let client = Orb::with_config(Config::default()).unwrap();
         let scheduler: SchedulerRef = client.resolve(&service.url).unwrap();
         let (served, page) = channel(&["--scheduler", &service.url]);
         let application = Application::new(&served);

@@ -61,7 +61,7 @@ fn names_from_the_command_line() {
 #[test]
 fn many_bindings_are_listed_whole() {
     let naming = Naming::start(&["--memory"]);
-    let orb = isorb::Orb::with_config(isorb::Config::default());
+    let orb = isorb::Orb::with_config(isorb::Config::default()).unwrap();
     let root: isorb::cos_naming::NamingContextRef = orb.resolve(&naming.0.url).unwrap();
     let object = orb.string_to_object(OBJECT).unwrap();
     for i in 0..450 {

@@ -25,7 +25,7 @@ fn a_configuration_run_becomes_a_schedule_file() {
     let service = Service::start(&["scheduler", "--record", &record, "--ns", &naming.url]);
     let (code, reference, error) = run(&["name", "--ns", &naming.url, "resolve", "ScheduleService"]);
     assert_eq!((code, &*error), (Some(0), ""));
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = orb.resolve(reference.trim()).unwrap();
     let imu = operation(&scheduler, "imu", 2 * MS, 330_000);
     let display = operation(&scheduler, "display", 9 * MS, 0);

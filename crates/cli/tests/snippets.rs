@@ -164,7 +164,7 @@ fn one_more() -> Outcome {
 fn a_resource_is_locked_at_its_ceiling() -> Outcome {
     let text = "priorities = [10, 12]\n[[operation]]\nname = 'gps'\ncost = '2 ms'\nperiod = '40 ms'\nholds = [{ resource = 'map', for = '1 ms' }]\n\
         [[resource]]\nname = 'map'\n";
-    let orb = isorb::Orb::with_config(isorb::Config::default());
+    let orb = isorb::Orb::with_config(isorb::Config::default()).unwrap();
     let scheduler = ServerScheduler::new(&orb, &ScheduleFile::parse("flight.toml", text)?);
 
     let map = scheduler.resource("map")?; // at start: computes the schedule

@@ -118,32 +118,34 @@ impl Config {
     /// # Errors
     /// BAD_PARAM for an argument that is not known or has no value, or a file that cannot be read; the sentence says which.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> Result<(Config, Vec<String>)> {
-        let mut args: Vec<String> = args.into_iter().collect();
-        let mut options = Vec::new();
-        let mut i = 0;
-        while i < args.len() {
-            if !args[i].starts_with("-ORB") {
-                i += 1;
-                continue;
-            }
-            let name = args.remove(i);
-            if i == args.len() {
-                return Err(bad(format!("{name} needs a value")));
-            }
-            options.push((name, args.remove(i)));
-        }
+        let (options, args) = split(args)?;
         let named = options.iter().rev().find(|(name, _)| name == "-ORBConfig").map(|(_, file)| file.clone());
         let named = named.or_else(|| std::env::var("ISORB_CONFIG").ok());
-        let mut config = Config::configured(named.as_deref())?;
+        Ok((Config::configured(named.as_deref())?.with_options(options)?, args))
+    }
+
+    /// This configuration with the `-ORB…` arguments of a command line over it, and the other arguments.
+    ///
+    /// # Errors
+    /// As [`Config::from_args`]; BAD_PARAM for `-ORBConfig`.
+    pub(crate) fn with_args(self, args: Vec<String>) -> Result<(Config, Vec<String>)> {
+        let (options, args) = split(args)?;
+        if options.iter().any(|(name, _)| name == "-ORBConfig") {
+            return Err(bad("-ORBConfig: this program makes its configuration and reads no file".into()));
+        }
+        Ok((self.with_options(options)?, args))
+    }
+
+    fn with_options(mut self, options: Vec<(String, String)>) -> Result<Config> {
         let mut endpoints = Vec::new();
         for (name, value) in options {
-            config.option(&name, value, &mut endpoints)?;
+            self.option(&name, value, &mut endpoints)?;
         }
         if !endpoints.is_empty() {
-            config.endpoints = endpoints;
+            self.endpoints = endpoints;
         }
-        config.check()?;
-        Ok((config, args))
+        self.check()?;
+        Ok(self)
     }
 
     #[cfg(feature = "config-file")]
@@ -290,6 +292,21 @@ impl Config {
     pub(crate) fn policies(&self) -> Policies {
         Policies { round_trip_timeout: milliseconds(self.round_trip_timeout_ms), ..Policies::default() }
     }
+}
+
+/// The `-ORB…` options of a command line with their values, and the other arguments.
+fn split(args: impl IntoIterator<Item = String>) -> Result<(Vec<(String, String)>, Vec<String>)> {
+    let (mut options, mut others) = (Vec::new(), Vec::new());
+    let mut args = args.into_iter();
+    while let Some(name) = args.next() {
+        if name.starts_with("-ORB") {
+            let value = args.next().ok_or_else(|| bad(format!("{name} needs a value")))?;
+            options.push((name, value));
+        } else {
+            others.push(name);
+        }
+    }
+    Ok((options, others))
 }
 
 fn milliseconds(ms: u64) -> Option<Duration> {

@@ -54,7 +54,7 @@ pub use isorb_transport as transport;
 pub use log::note;
 pub use naming::Naming;
 pub use object::Object;
-pub use orb::{Orb, ServedConnection};
+pub use orb::{Orb, OrbBuilder, ServedConnection};
 pub use poa::Poa;
 pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};
 pub use reference::{IsA, RefArg, Reference};

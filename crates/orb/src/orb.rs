@@ -1,10 +1,13 @@
 //! The ORB: one per process as a rule, several where a program wants them apart.
 
+mod builder;
 mod resolving;
+
+pub use builder::OrbBuilder;
 
 use crate::config::Config;
 use crate::connection::{Connection, Roll};
-use crate::interceptor::{Initial, Interceptors, OrbInitInfo, PiCurrent, TaggedComponent};
+use crate::interceptor::{Initial, Interceptors, PiCurrent, TaggedComponent};
 use crate::peer::{Peer, Peers, Routes};
 use crate::poa::{Poa, Registry};
 use crate::policy::{Effective, Policies, SharedPolicies};
@@ -88,67 +91,26 @@ const STOPPED: u8 = 2;
 const RETAIN: usize = 16 << 20;
 
 impl Orb {
-    /// An ORB configured from a command line (`-ORB…` arguments), the environment and `isorb.toml`; see
-    /// [`Config`](crate::Config).
+    /// Makes an ORB from a command line (`-ORB…` arguments), the environment and `isorb.toml`; see
+    /// [`Config`](crate::Config). Same as [`Orb::builder`] with these arguments.
     ///
     /// # Errors
-    /// BAD_PARAM, with a sentence that says which argument or line is wrong; NO_PERMISSION when the configuration requires a
-    /// real-time right that the process lacks, with the commands that grant it.
+    /// As [`OrbBuilder::build`].
     pub fn init(args: impl IntoIterator<Item = String>) -> Result<Orb> {
-        let (config, arguments) = Config::from_args(args)?;
-        Orb::build(config, arguments, |_| Ok(()))
+        Orb::builder().arguments(args).build()
     }
 
-    /// An ORB with a configuration made by the program.
-    pub fn with_config(config: Config) -> Orb {
-        let (config, arguments, initial) = OrbInitInfo::new(config, Vec::new()).finish();
-        if let Err(sentence) = config.transport.decide_interrupts() {
-            crate::note(format_args!("{sentence}"));
-        }
-        Orb::new(config, arguments, initial)
-    }
-
-    /// As [`Orb::init`], with `register` called before the ORB is made: the place for [interceptors](crate::interceptor). What a
-    /// CORBA ORBInitializer does in `post_init` comes after this.
+    /// Makes an ORB with a configuration that the program made. Same as [`Orb::builder`] with this configuration.
     ///
     /// # Errors
-    /// As [`Orb::init`], and what `register` gives.
-    pub fn init_with(
-        args: impl IntoIterator<Item = String>,
-        register: impl FnOnce(&mut OrbInitInfo) -> Result<()>,
-    ) -> Result<Orb> {
-        let (config, arguments) = Config::from_args(args)?;
-        Orb::build(config, arguments, register)
+    /// As [`OrbBuilder::build`].
+    pub fn with_config(config: Config) -> Result<Orb> {
+        Orb::builder().config(config).build()
     }
 
-    /// As [`Orb::with_config`], with `register` called before the ORB is made.
-    ///
-    /// # Errors
-    /// What `register` gives.
-    pub fn with_config_and(
-        config: Config,
-        register: impl FnOnce(&mut OrbInitInfo) -> Result<()>,
-    ) -> Result<Orb> {
-        Orb::build(config, Vec::new(), register)
-    }
-
-    fn build(
-        config: Config,
-        arguments: Vec<String>,
-        register: impl FnOnce(&mut OrbInitInfo) -> Result<()>,
-    ) -> Result<Orb> {
-        let mut info = OrbInitInfo::new(config, arguments);
-        register(&mut info)?;
-        info.check().map_err(|sentence| SystemException::from(Kind::BadParam).detail(sentence))?;
-        let (config, arguments, initial) = info.finish();
-        let wrong = |sentence| SystemException::from(Kind::BadParam).detail(sentence);
-        config.transport.decide_interrupts().map_err(wrong)?;
-        let require = config.real_time.mode == isorb_rt::sched::RealTime::Require;
-        let orb = Orb::new(config, arguments, initial);
-        if require {
-            orb.0.rt.priorities.granted()?;
-        }
-        Ok(orb)
+    /// Makes an ORB from a configuration, arguments and initializers.
+    pub fn builder<'a>() -> OrbBuilder<'a> {
+        OrbBuilder::default()
     }
 
     fn new(config: Config, arguments: Vec<String>, initial: Initial) -> Orb {

@@ -104,7 +104,11 @@ struct Node {
 
 fn node(scheduler: Arc<dyn Scheduler>) -> Node {
     let scheduling = Scheduling::new(scheduler);
-    let orb = Orb::with_config_and(Config::default(), |info| Ok(scheduling.register(info)?)).unwrap();
+    let orb = Orb::builder()
+        .config(Config::default())
+        .register(|info| Ok(scheduling.register(info)?))
+        .build()
+        .unwrap();
     let current = scheduling.current(&orb);
     let servant = Arc::new(Servant::default());
     let _ = servant.current.set(current.clone());

@@ -25,7 +25,7 @@ fn settles(folder: &str, at_most: usize) {
 
 /// An ORB that serves an object under a plain key, and the URL of that.
 fn serve(config: Config) -> (Orb, String) {
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).unwrap();
     let near: EchoRef = orb.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     orb.register_corbaloc_key("Echo", near.object());
     let background = orb.clone();

@@ -131,7 +131,7 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
     let (rio, _) = Rio::activate(&world.app.orb, &far).unwrap();
     world.app.orb.root_poa().unwrap().manager().activate().unwrap();
 
-    let events = Orb::with_config(isorb::Config::default());
+    let events = Orb::with_config(isorb::Config::default()).unwrap();
     events.root_poa().unwrap().manager().activate().unwrap();
     let channel = Channel::new(Config::default()).unwrap();
     let _face = RealTimeFace::start(&events, &channel, FaceOptions::default()).unwrap();

@@ -113,7 +113,7 @@ impl Events {
 
     fn at(port: u16) -> Option<Events> {
         let endpoints = vec![format!("{}:{port}", Events::host())];
-        let orb = Orb::with_config(OrbConfig { endpoints, ..OrbConfig::default() });
+        let orb = Orb::with_config(OrbConfig { endpoints, ..OrbConfig::default() }).unwrap();
         orb.root_poa().ok()?.manager().activate().ok()?;
         let channel = Channel::new(Config::default()).unwrap();
         let face = RealTimeFace::start(&orb, &channel, FaceOptions::default()).unwrap();

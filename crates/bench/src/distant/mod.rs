@@ -88,7 +88,7 @@ impl PriorityMapping for OneLevel {
 /// An ORB that serves, with these arguments.
 fn orb(arguments: impl IntoIterator<Item = String>) -> io::Result<Orb> {
     let (config, _) = Config::from_args(arguments).map_err(said)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).map_err(said)?;
     orb.root_poa().map_err(said)?.manager().activate().map_err(said)?;
     Ok(orb)
 }

@@ -5,9 +5,9 @@ use super::listen::endpoint;
 use isorb::{Config, Orb, Reference};
 use isorb_admin::MemorySource;
 use isorb_reflective_memory::admission::{Costs, CostsError};
+use isorb_reflective_memory::agents::Recorded;
 use isorb_reflective_memory::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig, default_socket, measure_costs};
-use isorb_reflective_memory::plane::Recorded;
 use isorb_reflective_memory::{Holder, Library};
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
@@ -196,7 +196,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
     let socket = args.socket.clone().unwrap_or_else(default_socket);
-    let library = Library::connect(&Orb::with_config(config), &socket)?;
+    let library = Library::connect(&Orb::with_config(config)?, &socket)?;
     let mut holder = Holder::new(&library);
     ready(&holder.look()?, "")?;
     loop {
@@ -239,7 +239,7 @@ fn orb(
         }
         config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
     }
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     // Opens the endpoints.
     orb.root_poa()?;
     Ok(orb)

@@ -169,7 +169,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         // Nobody needs to be told twice; and the links' lanes are no more than the rest.
         config.real_time.mode = RealTime::Off;
     }
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     args.join.iter().try_for_each(|url| is_reference(&orb, url))?;
     let plain = isorb_event::Config::default();
     let (scheduler, levels) = match scheduler(args, &orb)? {

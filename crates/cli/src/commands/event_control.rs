@@ -94,7 +94,7 @@ pub struct Args {
 
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = super::listen::config(orb_arguments)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let url = match args.channel.strip_suffix(SERVICE) {
         Some(address) => format!("{address}{KEY}"),
         None => args.channel.clone(),

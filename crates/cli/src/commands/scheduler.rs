@@ -47,7 +47,7 @@ pub struct Args {
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let service = service(args)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let root = orb.root_poa()?;
     let scheduler: SchedulerRef = root.activate(Arc::new(service))?;
     let object = scheduler.object();

@@ -34,7 +34,7 @@ pub fn event(type_: i32, creation_time: u64) -> comm::Event {
 
 /// An ORB that is called back.
 pub fn orb() -> Orb {
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     orb
 }

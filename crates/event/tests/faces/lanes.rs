@@ -59,7 +59,7 @@ fn pair(by: By, levels: &Levels) -> [Member; 2] {
         By::Calls { lanes } => {
             let [near, far] = [&one.1, &other.1].map(|federation| {
                 let real_time = real_time.clone();
-                let orb = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() });
+                let orb = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() }).unwrap();
                 orb.root_poa().unwrap().manager().activate().unwrap();
                 let links = Neighbourhood::with(&orb, federation, LinkOptions { timeout: LONG, lanes });
                 (orb, links.unwrap())

@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 /// An ORB that serves, and a channel in it.
 pub fn server(channel: isorb_event::Config) -> (Orb, Channel) {
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     (orb, Channel::new(channel).unwrap())
 }
 
 /// Another ORB, which serves calls back.
 pub fn client() -> Orb {
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     orb
 }

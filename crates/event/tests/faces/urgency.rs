@@ -178,7 +178,7 @@ fn a_stuck_push_holds_up_nobody_at_another_level() {
 fn pushes_carry_the_level_s_priority_over_a_connection_of_its_band() {
     let world = World::new(&[0, 10_000, 20_000], FaceOptions::default());
     let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
-    let there = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() });
+    let there = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() }).unwrap();
     there.root_poa().unwrap().manager().activate().unwrap();
     let lanes = [0, 12_000, 32_767].map(|priority| ThreadpoolLane::new(priority, 1));
     let pool = there.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();

@@ -19,7 +19,7 @@ pub struct Served {
 impl Served {
     pub fn start(store: Arc<dyn Store>, limits: Limits, port: u16) -> Served {
         let config = Config { endpoints: vec![format!("127.0.0.1:{port}")], ..Config::default() };
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         let service = NamingService::start(&orb, store, limits).unwrap();
         let port = orb.endpoint_addresses()[0].1;
         let background = orb.clone();
@@ -49,7 +49,7 @@ impl Drop for Served {
 }
 
 pub fn client() -> Orb {
-    Orb::with_config(Config::default())
+    Orb::with_config(Config::default()).unwrap()
 }
 
 /// A name from its text.

@@ -59,13 +59,13 @@
 //! }
 //!
 //! let mut slot = None;
-//! let orb = Orb::init_with(std::env::args(), |info| {
+//! let orb = Orb::builder().arguments(std::env::args()).register(|info| {
 //!     let id = info.allocate_slot_id();
 //!     slot = Some(id);
 //!     info.add_client_request_interceptor(Arc::new(Trace(id)))?;
 //!     info.add_server_request_interceptor(Arc::new(Trace(id)))?;
 //!     Ok(())
-//! })?;
+//! }).build()?;
 //! // Calls of this thread carry the number now; a servant reads it with orb.pi_current().slot(id).
 //! orb.pi_current().set_slot(slot.unwrap(), Any::new(&42_u64).unwrap()).unwrap();
 //! # orb.shutdown(true)?;

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_thread_has_no_priority_before_it_sets_one() {
         apart(|| {
-            let orb = Orb::with_config(Config::default());
+            let orb = Orb::with_config(Config::default()).unwrap();
             let current = orb.rt_current();
             assert_eq!(current.the_priority().unwrap_err().kind, Kind::Initialize);
             assert_eq!(current.set_the_priority(-1).unwrap_err().kind, Kind::BadParam);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_mapping_decides_what_is_possible() {
         apart(|| {
-            let orb = Orb::with_config(Config::default());
+            let orb = Orb::with_config(Config::default()).unwrap();
             orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 3 })));
             let current = orb.rt_current();
             let refused = current.set_the_priority(3).unwrap_err();
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_native_priority_counts_where_none_was_set() {
         apart(|| {
-            let orb = Orb::with_config(Config::default());
+            let orb = Orb::with_config(Config::default()).unwrap();
             orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 3 })));
             assert_eq!(calling_priority(&orb), Ok(None), "an ordinary thread is no real-time client");
             if SchedClass::Fifo(2).set_current().is_err() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The real-time face of an [`Orb`] (RT-CORBA 1.2, clause 5.2), from [`Orb::rt`]. Cheap to clone.
 ///
 /// ```
-/// let orb = isorb::Orb::with_config(isorb::Config::default());
+/// let orb = isorb::Orb::with_config(isorb::Config::default())?;
 /// let rt = orb.rt();
 /// let (mutex, created) = rt.create_named_mutex("display")?;
 /// assert!(created);
@@ -85,7 +85,7 @@ impl RtOrb {
     ///
     /// ```no_run
     /// # use isorb::rt::{ThreadpoolLane, ThreadpoolOptions};
-    /// # let orb = isorb::Orb::with_config(isorb::Config::default());
+    /// # let orb = isorb::Orb::with_config(isorb::Config::default())?;
     /// let lanes = [ThreadpoolLane::new(1_000, 4), ThreadpoolLane::new(20_000, 2)];
     /// let pool = orb.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default())?;
     /// # Ok::<(), isorb::SystemException>(())
@@ -129,7 +129,7 @@ impl RtOrb {
     /// ```
     /// # use isorb::rt::{Budget, Overrun};
     /// # use std::time::Duration;
-    /// # let orb = isorb::Orb::with_config(isorb::Config::default());
+    /// # let orb = isorb::Orb::with_config(isorb::Config::default())?;
     /// let budget = Budget { worst_case: Duration::from_micros(200), overrun: Overrun::Demote };
     /// orb.rt().set_budget("IDL:Sensors/Probe:1.0", "sample", budget)?;
     /// # Ok::<(), isorb::SystemException>(())

@@ -117,7 +117,7 @@ mod tests {
         use std::net::TcpStream;
         let wanted = TcpProperties { keep_alive: true, network_priority: true, ..TcpProperties::default() };
         for lanes in [true, false] {
-            let orb = Orb::with_config(Config::default());
+            let orb = Orb::with_config(Config::default()).unwrap();
             orb.set_network_priority_mapping(std::sync::Arc::new(ClassSelectors));
             let root = orb.root_poa().unwrap();
             let policies = PoaPolicies::new().priority_model(ServerDeclared, 32_767);

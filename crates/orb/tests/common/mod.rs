@@ -192,7 +192,7 @@ pub fn pair(concurrency: Concurrency) -> (Orb, Orb, EchoRef, Arc<Parrot>) {
 }
 
 pub fn pair_with(server: Config, client: Config) -> (Orb, Orb, EchoRef, Arc<Parrot>) {
-    let (server, client) = (Orb::with_config(server), Orb::with_config(client));
+    let (server, client) = (Orb::with_config(server).unwrap(), Orb::with_config(client).unwrap());
     let servant = Arc::new(Parrot::default());
     let root = server.root_poa().unwrap();
     let near: EchoRef = root.activate(servant.clone()).unwrap();

@@ -1,10 +1,10 @@
-//! Admission against execution, in virtual time: two planes, the processors that drive them and the link between, each as slow as the costs say.
+//! Admission against execution, in virtual time: two schedulers, the processors that drive them and the link between, each as slow as the costs say.
 //! An admitted set is answered within its deadlines whatever best effort and strangers send; a refused set, forced in, is not.
 
 mod world;
 
 use isorb_reflective_memory::admission::{Costs, NodeAdmission, NodeConfig, Refused, Wish};
-use isorb_reflective_memory::plane::{Guarantee, PushStats, Recorded};
+use isorb_reflective_memory::agents::{Guarantee, PushStats, Recorded};
 use isorb_reflective_memory::wire::Channel;
 use isorb_timeline::Timeline;
 use isorb_trace::{Participant, RecordKind, Recording, Role};
@@ -177,7 +177,7 @@ fn promotion_shows_on_the_timeline() {
     let names = ["plant", "film", "mail", "news"];
     let agents =
         world.lines.iter().zip(names).map(|(line, name)| (line.key.number(), name.to_owned())).collect();
-    let recorded = Recorded { track: world.near.recorded("crm-0"), agents };
+    let recorded = Recorded { track: world.near.recorded("memory-disp-0"), agents };
     let participant = |(releases, id, name)| Participant {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,

@@ -63,7 +63,7 @@ struct Bed {
 impl Bed {
     /// With the root's manager active.
     fn new() -> Bed {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         orb.root_poa().unwrap().manager().activate().unwrap();
         Bed { orb }
     }

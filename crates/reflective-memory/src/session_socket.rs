@@ -20,12 +20,12 @@ use std::path::Path;
 pub(crate) enum Kind {
     /// Server to library: the session's number, the reference of Lib_Comm.
     Hello,
-    /// Server to library: the segment of a ticket, the writer's own; to the writer with its bell.
+    /// Server to library: the segment of a ticket, the writer's own; to the writer with its doorbell.
     Segment,
     /// Library to server: here is an area's segment again; the server that made it is gone. The number is the writer's period if this
     /// process writes it, [`ONLY_READ`] if it only reads; the text the size that it promised, a space and the area's name.
     HandBack,
-    /// Server to library: what became of it; the number is the writer's new ticket, with its bell; 0 for none.
+    /// Server to library: what became of it; the number is the writer's new ticket, with its doorbell; 0 for none.
     Adopted,
     /// Server to library: the segment of a ticket, a copy of an area that another node holds.
     Replica,
@@ -43,13 +43,13 @@ pub(crate) struct Message {
     pub number: u64,
     pub text: String,
     pub descriptor: Option<OwnedFd>,
-    pub bell: Option<OwnedFd>,
+    pub doorbell: Option<OwnedFd>,
 }
 
 /// Octets of the longest text: a stringified reference.
 const LONGEST: usize = 8000;
 const HEAD: usize = 9;
-/// Descriptors of a message: memory, and the bell of who writes it.
+/// Descriptors of a message: memory, and the doorbell of who writes it.
 const MOST: usize = 2;
 
 /// Listens; only this user's processes can connect.
@@ -116,10 +116,10 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
             other => break other?,
         }
     };
-    let (mut descriptor, mut bell) = (None, None);
+    let (mut descriptor, mut doorbell) = (None, None);
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
-            (descriptor, bell) = (descriptors.next(), descriptors.next());
+            (descriptor, doorbell) = (descriptors.next(), descriptors.next());
         }
     }
     if got.bytes == 0 {
@@ -140,7 +140,7 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Message>, Errno> {
     let mut number = [0; 8];
     number.copy_from_slice(&octets[1..HEAD]);
     let text = std::str::from_utf8(&octets[HEAD..got.bytes]).map_err(|_| Errno::PROTO)?.to_owned();
-    Ok(Some(Message { kind, number: u64::from_le_bytes(number), text, descriptor, bell }))
+    Ok(Some(Message { kind, number: u64::from_le_bytes(number), text, descriptor, doorbell }))
 }
 
 fn seqpacket() -> Result<OwnedFd, Errno> {
@@ -162,9 +162,9 @@ mod tests {
         send(&a, Kind::Adopted, u64::MAX, "", &[]).unwrap();
         let message = receive(&b).unwrap().unwrap();
         assert_eq!((message.kind, message.number, &*message.text), (Kind::Segment, 7, "area"));
-        assert!(message.descriptor.is_some() && message.bell.is_none());
+        assert!(message.descriptor.is_some() && message.doorbell.is_none());
         let message = receive(&b).unwrap().unwrap();
-        assert!(message.number == 8 && message.descriptor.is_some() && message.bell.is_some());
+        assert!(message.number == 8 && message.descriptor.is_some() && message.doorbell.is_some());
         let message = receive(&b).unwrap().unwrap();
         assert_eq!(
             (message.kind, message.number, message.descriptor.is_none()),

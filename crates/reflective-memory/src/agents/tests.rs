@@ -14,8 +14,8 @@ const TO: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 2))
 
 /// The writer's node, a link of so many ns a byte, the reader's node.
 struct World {
-    near: Plane,
-    far: Plane,
+    near: AgentScheduler,
+    far: AgentScheduler,
     now: u64,
     ns_per_byte: u64,
     /// Loses the next so many datagrams.
@@ -33,7 +33,7 @@ struct Line {
 
 impl World {
     fn new(ns_per_byte: u64) -> World {
-        let config = PlaneConfig {
+        let config = SchedulerConfig {
             pushes: 16,
             receives: 16,
             heartbeat_ns: 100 * MS,
@@ -42,8 +42,8 @@ impl World {
         };
         let now = 1_000 * MS;
         World {
-            near: Plane::new(config),
-            far: Plane::new(config),
+            near: AgentScheduler::new(config),
+            far: AgentScheduler::new(config),
             now,
             ns_per_byte,
             lose: 0,
@@ -87,8 +87,8 @@ impl World {
     fn run(&mut self, until: u64) {
         let mut out = vec![0; 2000];
         while self.now < until {
-            match self.near.step(self.now, &mut out) {
-                Step::Send { to, len, push, band, .. } => {
+            match self.near.next_action(self.now, &mut out) {
+                Action::Send { to, len, push, band, .. } => {
                     assert_eq!(to, TO);
                     self.now += len as u64 * self.ns_per_byte;
                     self.log.push((self.now, push, band));
@@ -99,10 +99,10 @@ impl World {
                     }
                     self.near.charge(push, 1000);
                 }
-                Step::Choose { .. } => panic!("there is one path"),
-                Step::Idle { until_ns } => self.now = until_ns.unwrap_or(until).clamp(self.now + 1, until),
+                Action::Choose { .. } => panic!("there is one path"),
+                Action::Idle { until_ns } => self.now = until_ns.unwrap_or(until).clamp(self.now + 1, until),
             }
-            assert!(matches!(self.far.step(self.now, &mut out), Step::Idle { .. }));
+            assert!(matches!(self.far.next_action(self.now, &mut out), Action::Idle { .. }));
         }
     }
 
@@ -246,7 +246,7 @@ fn one_late_look_does_not_make_all_later_pushes_late() {
         let at = start + round * 50 * MS;
         world.run(at);
         line.writer.write_at(&[round as u8; 100], at).unwrap();
-        // The bell is heard 18 ms late in the fourth round, and at once in all others.
+        // The doorbell is heard 18 ms late in the fourth round, and at once in all others.
         world.run(if round == 3 { at + 18 * MS } else { at });
         world.near.written_to(line.push, world.now);
         world.run(world.now + MS);
@@ -402,7 +402,7 @@ fn a_stopped_channel_says_so_and_starts_again() {
 fn tables_are_bounded() {
     let mut world = World::new(1);
     let lines: Vec<Line> = (0..16).map(|_| world.line(8, Mode::OnWrite, None, None)).collect();
-    assert_eq!(world.far.reserve(), Err(PlaneError::Full { capacity: 16 }));
+    assert_eq!(world.far.reserve(), Err(SchedulerError::Full { capacity: 16 }));
     let segment = Segment::create("x", Geometry::new(8, 0).unwrap()).unwrap();
     let channel = Channel { id: 0, epoch: 1, token: 1, size: 8, fragment: 8, parity: 0 };
     let spec = |source| PushSpec {
@@ -416,7 +416,7 @@ fn tables_are_bounded() {
         burst: 0,
     };
     let full = world.near.add_push(PushAgent::new(spec(segment.reader().unwrap())).unwrap(), world.now);
-    assert_eq!(full, Err(PlaneError::Full { capacity: 16 }));
+    assert_eq!(full, Err(SchedulerError::Full { capacity: 16 }));
     world.near.remove_push(lines[3].push).unwrap();
     let new =
         world.near.add_push(PushAgent::new(spec(segment.reader().unwrap())).unwrap(), world.now).unwrap();
@@ -430,7 +430,7 @@ fn tables_are_bounded() {
 fn on_a_full_link_the_most_urgent_waits_for_one_datagram_at_most() {
     let mut world = World::new(0);
     // A megabyte a second: a datagram of 1130 bytes takes 1.13 ms, and the burst three.
-    world.near = Plane::new(PlaneConfig {
+    world.near = AgentScheduler::new(SchedulerConfig {
         pushes: 16,
         receives: 16,
         heartbeat_ns: 1_000 * MS,

@@ -1,33 +1,33 @@
 //! Sockets of guaranteed receive agents: one each, so that what is less urgent waits in the kernel and not before them.
 
 use super::dispatcher::bind;
-use crate::plane::Via;
+use crate::agents::Via;
 use isorb_rt::Errno;
 use isorb_rt::net::{Interest, Poller, Trigger};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// Tokens of inlets begin here; sessions are numbered from 1 and never get that far.
+/// Tokens of receive_sockets begin here; sessions are numbered from 1 and never get that far.
 const FIRST: u64 = 1 << 62;
 const LAST: u64 = FIRST + (2 << 32) - 1;
 
 /// Where the datagrams of one receive agent come in, a socket a path.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Inlet {
+pub(crate) struct ReceiveSocket {
     sockets: [Option<Arc<UdpSocket>>; 2],
 }
 
-impl Inlet {
+impl ReceiveSocket {
     /// Sockets at these addresses, with ports that the system chooses.
-    pub fn open(first: IpAddr, second: Option<IpAddr>) -> io::Result<Inlet> {
+    pub fn open(first: IpAddr, second: Option<IpAddr>) -> io::Result<ReceiveSocket> {
         let open = |ip| bind(SocketAddr::new(ip, 0)).map(|(socket, _)| Some(Arc::new(socket)));
-        Ok(Inlet { sockets: [open(first)?, second.map(open).transpose()?.flatten()] })
+        Ok(ReceiveSocket { sockets: [open(first)?, second.map(open).transpose()?.flatten()] })
     }
 
     /// One of a group.
-    pub fn of(socket: UdpSocket) -> Inlet {
-        Inlet { sockets: [Some(Arc::new(socket)), None] }
+    pub fn of(socket: UdpSocket) -> ReceiveSocket {
+        ReceiveSocket { sockets: [Some(Arc::new(socket)), None] }
     }
 
     /// The ports of both paths; 0 for none.
@@ -69,7 +69,7 @@ fn token(receive: u32, via: Via) -> u64 {
     FIRST + (u64::from(receive) << 1) + via as u64
 }
 
-/// Whose inlet a token means.
+/// Whose receive_socket a token means.
 pub(super) fn of_token(token: u64) -> Option<(u32, Via)> {
     let at = (FIRST..=LAST).contains(&token).then(|| token - FIRST)?;
     Some(((at >> 1) as u32, if at & 1 == 0 { Via::First } else { Via::Second }))

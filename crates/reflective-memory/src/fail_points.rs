@@ -1,19 +1,19 @@
 //! The steps of a node's server, of the library and of the coordinator, for tests that end their process at any of them.
 
-macro_rules! steps {
-    ($($step:ident,)*) => {
+macro_rules! fail_points {
+    ($($point:ident,)*) => {
         /// A step that is about to be made, or has just been.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[allow(clippy::enum_variant_names, reason = "named as they happen")]
-        pub(crate) enum Step { $($step,)* }
+        pub(crate) enum FailPoint { $($point,)* }
 
         /// All of them: each stands in a list of a test that ends a process there.
         #[cfg(test)]
-        pub(crate) const ALL: &[Step] = &[$(Step::$step,)*];
+        pub(crate) const ALL: &[FailPoint] = &[$(FailPoint::$point,)*];
     };
 }
 
-steps! {
+fail_points! {
     // The node's server: areas and libraries.
     Welcomed,
     CreateAsked,
@@ -87,14 +87,14 @@ steps! {
 
 /// Nothing in a build; in a test, the end of the process at the chosen step.
 #[inline(always)]
-pub(crate) fn step(_step: Step) {
+pub(crate) fn fail_point(_step: FailPoint) {
     #[cfg(test)]
     chosen::look(_step);
 }
 
 #[cfg(test)]
 pub(crate) mod chosen {
-    use super::Step;
+    use super::FailPoint;
     use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
     /// The step's number and one; 0 for none.
@@ -107,7 +107,7 @@ pub(crate) mod chosen {
         STEP.store(step + 1, Ordering::Release);
     }
 
-    pub fn look(step: Step) {
+    pub fn look(step: FailPoint) {
         if STEP.load(Ordering::Acquire) == step as u32 + 1 && LEFT.fetch_sub(1, Ordering::AcqRel) == 0 {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             // Until the signal is delivered.

@@ -1,10 +1,10 @@
-//! What the agents of a plane did, in time, recorded as event channels record it, so that `isorb timeline` draws it.
+//! What the agents of a scheduler did, in time, recorded as event channels record it, so that `isorb timeline` draws it.
 //!
 //! An agent has a row for its releases and one for each band: a run there is a datagram that was sent in it. So a promotion is seen as the
 //! place where an agent's runs go on in the row of the upper band; a mark says when it was.
 
 use super::push::Push;
-use super::{Band, Plane, PushKey};
+use super::{AgentScheduler, Band, PushKey};
 use isorb_trace::{Record, RecordBuffer, RecordKind, Track};
 
 /// What agents did, for `isorb timeline`.
@@ -48,7 +48,7 @@ impl Recorded {
     }
 }
 
-impl Plane {
+impl AgentScheduler {
     /// From now on keeps the last so many records of what push agents do; 0 for none. Allocates.
     pub fn record(&mut self, records: usize) {
         self.trace = RecordBuffer::new(records);

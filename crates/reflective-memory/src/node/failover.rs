@@ -15,28 +15,28 @@ const MOST: usize = 4;
 /// A reference that names several addresses, and a reference to each of the others. Operations that are called by it can be repeated: their
 /// answer may have been lost.
 #[derive(Clone, Debug)]
-pub(crate) struct Ways<T> {
+pub(crate) struct FailoverRef<T> {
     ways: Vec<T>,
     /// The one that answered last; shared by all that lead to the same server.
     best: Arc<AtomicUsize>,
 }
 
-impl<T: Reference> Ways<T> {
+impl<T: Reference> FailoverRef<T> {
     /// Each may take so long to answer.
-    pub fn of(reference: &T, answer: Duration, best: Arc<AtomicUsize>) -> Ways<T> {
+    pub fn of(reference: &T, answer: Duration, best: Arc<AtomicUsize>) -> FailoverRef<T> {
         let mut ways = vec![timed(reference, answer)];
         ways.extend(others(reference.object()).map(|object| timed(&object.unchecked_narrow(), answer)));
-        Ways { ways, best }
+        FailoverRef { ways, best }
     }
 
     /// The same with another patience.
-    pub fn within(&self, answer: Duration) -> Ways<T> {
+    pub fn within(&self, answer: Duration) -> FailoverRef<T> {
         let ways = self.ways.iter().map(|way| timed(way, answer)).collect();
-        Ways { ways, best: self.best.clone() }
+        FailoverRef { ways, best: self.best.clone() }
     }
 
     /// Do both lead to the same object?
-    pub fn is_of_same(&self, other: &Ways<T>) -> bool {
+    pub fn is_of_same(&self, other: &FailoverRef<T>) -> bool {
         self.ways[0].object() == other.ways[0].object()
     }
 
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn what_gets_no_answer_by_one_address_is_tried_by_the_next() {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         let url = "corbaloc::1.2@10.1.2.3:7,:1.2@10.1.2.4:8,:1.2@10.1.2.3:7/node";
         let reference: CRM_CommRef = orb.string_to_object(url).unwrap().unchecked_narrow();
-        let ways = Ways::of(&reference, Duration::from_secs(1), Arc::default());
+        let ways = FailoverRef::of(&reference, Duration::from_secs(1), Arc::default());
         assert!(ways.are_several());
         let hosts = |reference: &CRM_CommRef| {
             let profiles = reference.object().ior().iiop_profiles();

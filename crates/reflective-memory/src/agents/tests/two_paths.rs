@@ -21,8 +21,8 @@ const FAR: [u16; 2] = [3, 4];
 
 /// Both nodes and what is under way between them.
 struct Two {
-    near: Plane,
-    far: Plane,
+    near: AgentScheduler,
+    far: AgentScheduler,
     now: u64,
     random: u64,
     cut: bool,
@@ -80,25 +80,25 @@ impl Two {
                 };
             }
             let mut next = self.under_way.first_key_value().map_or(until, |((at, _), _)| *at);
-            match self.near.step(self.now, &mut out) {
-                Step::Send { to, via, len, push, .. } => {
+            match self.near.next_action(self.now, &mut out) {
+                Action::Send { to, via, len, push, .. } => {
                     assert_eq!(to, address(FAR[via as usize]));
                     self.send(via, true, &out[..len]);
                     self.near.charge(push, 1000);
                     // A datagram takes its time to go.
                     next = self.now + MS / 10;
                 }
-                Step::Choose { .. } => panic!("the writer's node chooses nothing"),
-                Step::Idle { until_ns } => next = next.min(until_ns.unwrap_or(until)),
+                Action::Choose { .. } => panic!("the writer's node chooses nothing"),
+                Action::Idle { until_ns } => next = next.min(until_ns.unwrap_or(until)),
             }
             loop {
-                match self.far.step(self.now, &mut out) {
-                    Step::Choose { to, via, len, .. } => {
+                match self.far.next_action(self.now, &mut out) {
+                    Action::Choose { to, via, len, .. } => {
                         assert_eq!(to, address(NEAR[via as usize]));
                         self.send(via, false, &out[..len]);
                     }
-                    Step::Send { .. } => panic!("the reader's node pushes nothing"),
-                    Step::Idle { until_ns } => {
+                    Action::Send { .. } => panic!("the reader's node pushes nothing"),
+                    Action::Idle { until_ns } => {
                         next = next.min(until_ns.unwrap_or(until));
                         break;
                     }
@@ -110,7 +110,7 @@ impl Two {
 }
 
 fn begin(seed: u64, guarantee: Option<Guarantee>) -> (Two, Line) {
-    let config = PlaneConfig {
+    let config = SchedulerConfig {
         pushes: 4,
         receives: 4,
         heartbeat_ns: 100 * MS,
@@ -118,7 +118,7 @@ fn begin(seed: u64, guarantee: Option<Guarantee>) -> (Two, Line) {
         link_bytes_per_s: 0,
     };
     let now = 1_000 * MS;
-    let (mut near, mut far) = (Plane::new(config), Plane::new(config));
+    let (mut near, mut far) = (AgentScheduler::new(config), AgentScheduler::new(config));
     let geometry = Geometry::new(SIZE, 1).unwrap();
     let [source, replica] = ["near", "far"].map(|name| Segment::create(name, geometry).unwrap());
     let id = far.reserve().unwrap();

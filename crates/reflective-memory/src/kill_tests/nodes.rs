@@ -1,12 +1,12 @@
 //! At which steps whom is killed, and what must be so afterwards.
 
 use super::*;
-use crate::steps::{ALL, Step, Step::*};
+use crate::fail_points::{ALL, FailPoint, FailPoint::*};
 use std::collections::HashSet;
 use std::net::UdpSocket;
 
 /// Of the writer's node, while areas are made and handed back.
-const MADE: [Step; 15] = [
+const MADE: [FailPoint; 15] = [
     Welcomed,
     CreateAsked,
     CreateRegistered,
@@ -24,7 +24,7 @@ const MADE: [Step; 15] = [
     SessionLeft,
 ];
 /// While it pushes.
-const PUSHED: [Step; 11] = [
+const PUSHED: [FailPoint; 11] = [
     ChannelAsked,
     ChannelReplaced,
     ChannelStarted,
@@ -38,7 +38,7 @@ const PUSHED: [Step; 11] = [
     Settled,
 ];
 /// Of the readers' node.
-const READ: [Step; 13] = [
+const READ: [FailPoint; 13] = [
     ReplicaDescribed,
     ReplicaReady,
     ReplicaOpened,
@@ -54,23 +54,23 @@ const READ: [Step; 13] = [
     BeatCame,
 ];
 /// Of the writer's node, with a group.
-const GROUPED: [Step; 5] = [GroupAsked, GroupMade, GroupEntered, GroupLeft, GroupEnded];
+const GROUPED: [FailPoint; 5] = [GroupAsked, GroupMade, GroupEntered, GroupLeft, GroupEnded];
 /// Of the readers' node, with a group.
-const JOINED: [Step; 2] = [GroupJoined, GroupForgotten];
+const JOINED: [FailPoint; 2] = [GroupJoined, GroupForgotten];
 /// Of the readers' node, whose first path fails.
-const CHOSE: [Step; 2] = [ChoiceMade, ChoiceSent];
+const CHOSE: [FailPoint; 2] = [ChoiceMade, ChoiceSent];
 /// Of the writer's node then.
-const CHOSEN: [Step; 1] = [ChoiceCame];
-const COORDINATOR: [Step; 7] =
+const CHOSEN: [FailPoint; 1] = [ChoiceCame];
+const COORDINATOR: [FailPoint; 7] =
     [NodeCame, NodeStored, AreaCame, AreaStored, AreaLeaves, AreaForgotten, Located];
 
 /// Whoever adds a step adds it to a list.
 #[test]
 fn every_step_is_one_at_which_somebody_is_killed() {
-    let lists: [&[Step]; 9] =
+    let lists: [&[FailPoint]; 9] =
         [&MADE, &PUSHED, &READ, &GROUPED, &JOINED, &CHOSE, &CHOSEN, &COORDINATOR, &library::STEPS];
-    let listed: HashSet<Step> = lists.concat().into_iter().collect();
-    let missing: Vec<&Step> = ALL.iter().filter(|step| !listed.contains(*step)).collect();
+    let listed: HashSet<FailPoint> = lists.concat().into_iter().collect();
+    let missing: Vec<&FailPoint> = ALL.iter().filter(|step| !listed.contains(*step)).collect();
     assert!(missing.is_empty(), "nobody is killed at {missing:?}");
 }
 
@@ -99,7 +99,7 @@ impl With {
 }
 
 /// Kills node `which` (0 the writer's, 1 the reader's) at each of the steps.
-fn kill_a_node(which: usize, steps: &[Step], with: &With) {
+fn kill_a_node(which: usize, steps: &[FailPoint], with: &With) {
     let folder = Folder::new(&format!("{which}-{:?}", steps[0]));
     let coordinator = Running::at(0);
     let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();

@@ -4,9 +4,9 @@ use crate::memory::{Reader, Writer};
 use crate::wire::Channel;
 use std::net::SocketAddr;
 
-/// The limits and intervals of a plane.
+/// The limits and intervals of a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PlaneConfig {
+pub struct SchedulerConfig {
     /// At most so many push agents.
     pub pushes: usize,
     /// At most so many receive agents.
@@ -20,10 +20,10 @@ pub struct PlaneConfig {
     pub link_bytes_per_s: u64,
 }
 
-impl Default for PlaneConfig {
+impl Default for SchedulerConfig {
     /// 4,096 agents of each kind, a heartbeat each 100 ms, a refresh each second.
-    fn default() -> PlaneConfig {
-        PlaneConfig {
+    fn default() -> SchedulerConfig {
+        SchedulerConfig {
             pushes: 4096,
             receives: 4096,
             heartbeat_ns: 100_000_000,

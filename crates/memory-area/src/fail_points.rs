@@ -2,7 +2,7 @@
 
 /// A step that is about to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum FailPoint {
     MarkUnderWay,
     Fill,
     FillMore,
@@ -18,12 +18,12 @@ pub(crate) enum Step {
 
 #[cfg(all(test, not(loom)))]
 thread_local! {
-    pub(crate) static HOOK: std::cell::Cell<Option<fn(Step)>> = const { std::cell::Cell::new(None) };
+    pub(crate) static HOOK: std::cell::Cell<Option<fn(FailPoint)>> = const { std::cell::Cell::new(None) };
 }
 
 /// Nothing in a build; in a test, whatever the test hung in.
 #[inline(always)]
-pub(crate) fn step(_step: Step) {
+pub(crate) fn fail_point(_step: FailPoint) {
     #[cfg(all(test, not(loom)))]
     if let Some(hook) = HOOK.get() {
         hook(_step);

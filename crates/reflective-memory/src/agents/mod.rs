@@ -2,7 +2,7 @@
 //!
 //! One **push agent** stands for each reader elsewhere: it takes the value from the writer's area and sends it, as that reader asked. One
 //! **receive agent** stands for each writer elsewhere whose area is read here: it puts what comes into the replica. Agents are
-//! records, not threads; a [`Plane`] is driven by one thread ([`crate::node`]; another may take in best effort), and a node may have several.
+//! records, not threads; a [`AgentScheduler`] is driven by one thread ([`crate::node`]; another may take in best effort), and a node may have several.
 //!
 //! Dual-priority scheduling (Davis and Wellings, RTSS 1995) decides who sends the next datagram:
 //!
@@ -23,18 +23,18 @@ mod config;
 mod error;
 mod groups;
 mod health;
+mod next_action;
 mod paths;
 mod push;
 mod queue;
 mod receive;
-mod step;
 #[cfg(test)]
 mod tests;
 mod trace;
 
 pub use arrivals::Due;
-pub use config::{Guarantee, Mode, PlaneConfig, PushSpec, ReceiveSpec, SecondPath, Via};
-pub use error::PlaneError;
+pub use config::{Guarantee, Mode, PushSpec, ReceiveSpec, SchedulerConfig, SecondPath, Via};
+pub use error::SchedulerError;
 pub use groups::GROUP;
 pub(crate) use health::Health;
 pub use push::PushStats;
@@ -68,7 +68,7 @@ pub struct PushKey {
     number: u32,
 }
 
-/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a plane is locked.
+/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a scheduler is locked.
 #[derive(Debug)]
 pub struct PushAgent(Push);
 
@@ -77,7 +77,7 @@ pub struct PushAgent(Push);
 pub struct ReceiveAgent(Receive);
 
 impl PushKey {
-    /// The agent's number in records, of all that its plane had.
+    /// The agent's number in records, of all that its scheduler had.
     pub fn number(self) -> u32 {
         self.number
     }
@@ -116,8 +116,8 @@ impl ReceiveAgent {
 
 /// All agents of one dispatching thread.
 #[derive(Debug)]
-pub struct Plane {
-    config: PlaneConfig,
+pub struct AgentScheduler {
+    config: SchedulerConfig,
     pushes: Vec<Slot<Push>>,
     receives: Vec<Slot<Receive>>,
     /// Numbers that were given out to channels that are being opened.
@@ -166,7 +166,7 @@ enum Timer {
 
 /// What the driver does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum Action {
     /// Send the first `len` octets of the buffer.
     Send {
         /// Where to.
@@ -198,10 +198,10 @@ pub enum Step {
     },
 }
 
-impl Plane {
-    /// A plane without agents. Its tables are allocated here; an agent's buffers when it is added.
-    pub fn new(config: PlaneConfig) -> Plane {
-        Plane {
+impl AgentScheduler {
+    /// A scheduler without agents. Its tables are allocated here; an agent's buffers when it is added.
+    pub fn new(config: SchedulerConfig) -> AgentScheduler {
+        AgentScheduler {
             config,
             pushes: Vec::with_capacity(config.pushes),
             receives: Vec::with_capacity(config.receives),
@@ -222,8 +222,8 @@ impl Plane {
     /// Adds a push agent, which pushes the value that is there at once.
     ///
     /// # Errors
-    /// [`PlaneError`].
-    pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, PlaneError> {
+    /// [`SchedulerError`].
+    pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, SchedulerError> {
         let doubled = agent.0.spec.second.map(|_| (agent.0.spec.channel.id, agent.0.spec.channel.epoch));
         let mut push = agent.0;
         self.numbers = self.numbers.wrapping_add(1);
@@ -257,7 +257,7 @@ impl Plane {
     ///
     /// # Errors
     /// When there are as many as there may be.
-    pub fn reserve(&mut self) -> Result<u32, PlaneError> {
+    pub fn reserve(&mut self) -> Result<u32, SchedulerError> {
         let number = self.free_receive()?;
         self.reserved.push(number);
         Ok(number)
@@ -271,12 +271,12 @@ impl Plane {
     /// Adds a receive agent for a channel whose number was [reserved](Self::reserve).
     ///
     /// # Errors
-    /// [`PlaneError`]; also where the channel's number was not.
-    pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, PlaneError> {
+    /// [`SchedulerError`]; also where the channel's number was not.
+    pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, SchedulerError> {
         let id = agent.0.channel().id;
         if !self.reserved.contains(&id) {
             let (what, asked) = ("the channel's number", id as usize);
-            return Err(PlaneError::Channel(ChannelError { what, asked, limit: self.receives.len() }));
+            return Err(SchedulerError::Channel(ChannelError { what, asked, limit: self.receives.len() }));
         }
         self.unreserve(id);
         let mut receive = agent.0;
@@ -285,13 +285,13 @@ impl Plane {
         Ok(id)
     }
 
-    fn free_receive(&self) -> Result<u32, PlaneError> {
+    fn free_receive(&self) -> Result<u32, SchedulerError> {
         let is_free = |index: &u32| {
             let slot = self.receives.get(*index as usize);
             slot.is_none_or(|slot| slot.agent.is_none()) && !self.reserved.contains(index)
         };
         let capacity = self.config.receives;
-        (0..capacity as u32).find(is_free).ok_or(PlaneError::Full { capacity })
+        (0..capacity as u32).find(is_free).ok_or(SchedulerError::Full { capacity })
     }
 
     /// The number is within the capacity, so that nothing is allocated.
@@ -476,13 +476,13 @@ pub(crate) fn link_burst(bytes_per_s: u64) -> usize {
     usize::try_from(bytes_per_s / 20_000).unwrap_or(usize::MAX)
 }
 
-fn place<T>(slots: &mut Vec<Slot<T>>, capacity: usize, agent: T) -> Result<(u32, u32), PlaneError> {
+fn place<T>(slots: &mut Vec<Slot<T>>, capacity: usize, agent: T) -> Result<(u32, u32), SchedulerError> {
     if let Some(index) = slots.iter().position(|slot| slot.agent.is_none()) {
         slots[index].agent = Some(agent);
         return Ok((index as u32, slots[index].generation));
     }
     if slots.len() >= capacity {
-        return Err(PlaneError::Full { capacity });
+        return Err(SchedulerError::Full { capacity });
     }
     slots.push(Slot { generation: 0, agent: Some(agent) });
     Ok((slots.len() as u32 - 1, 0))

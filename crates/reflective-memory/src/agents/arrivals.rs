@@ -4,7 +4,7 @@
 //! there, however much of it has come, and the next datagram that is taken in is always one of the most urgent agent.
 
 use super::config::Via;
-use super::{Band, Plane};
+use super::{AgentScheduler, Band};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -71,7 +71,7 @@ fn is_current(waiting: &[[u64; 2]], entry: &Entry) -> bool {
     waiting.get(entry.receive as usize).is_some_and(|counts| counts[entry.via as usize] == entry.order)
 }
 
-impl Plane {
+impl AgentScheduler {
     /// Something came in at an agent's own socket. Nothing happens where the agent has no guarantee.
     pub fn arrived(&mut self, receive: u32, via: Via) {
         let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
@@ -89,7 +89,7 @@ impl Plane {
     /// promoted and may go.
     ///
     /// # Real-time
-    /// Does what is due, as [`step`](Plane::step). Neither allocates nor blocks.
+    /// Does what is due, as [`step`](AgentScheduler::step). Neither allocates nor blocks.
     pub fn next_arrival(&mut self, now_ns: u64) -> Option<(u32, Via)> {
         let Entry { level, receive, via, .. } = self.arrivals.first()?;
         // What is due may promote a push.
@@ -113,7 +113,7 @@ impl Plane {
     }
 }
 
-/// What a plane's driver waits for while it has nothing to do.
+/// What a scheduler's driver waits for while it has nothing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
     /// The next timer; the largest number for none.

@@ -1,17 +1,17 @@
-//! What a plane does when its thread asks for the next step: timers, heartbeats, pushes.
+//! What a scheduler does when its thread asks for the next step: timers, heartbeats, pushes.
 
 use super::push::{Advance, Push};
 use super::queue::Band;
-use super::{Plane, PushKey, Step, Timer, WIRE_OVERHEAD};
+use super::{Action, AgentScheduler, PushKey, Timer, WIRE_OVERHEAD};
 use isorb_rt::timers::TimerHandle;
 use isorb_trace::{Record, RecordKind};
 
-impl Plane {
+impl AgentScheduler {
     /// Does what is due and makes at most one datagram.
     ///
     /// # Real-time
     /// Neither allocates nor blocks. The first datagram of a push copies its value.
-    pub fn step(&mut self, now_ns: u64, out: &mut [u8]) -> Step {
+    pub fn next_action(&mut self, now_ns: u64, out: &mut [u8]) -> Action {
         self.tick(now_ns);
         if let Some(step) = self.choice(out) {
             return step;
@@ -24,7 +24,7 @@ impl Plane {
         let free_at = self.link.ready_at(now_ns);
         if free_at > now_ns && self.queue.holds_any() {
             let until = self.timers.next_at().map_or(free_at, |timer| timer.min(free_at));
-            return Step::Idle { until_ns: Some(until) };
+            return Action::Idle { until_ns: Some(until) };
         }
         while let Some((index, band)) = self.queue.pop() {
             let slot = &mut self.pushes[index];
@@ -40,7 +40,7 @@ impl Plane {
                     } else {
                         self.requeue(index as u32);
                     }
-                    return Step::Send { to, via, len, push: key, band };
+                    return Action::Send { to, via, len, push: key, band };
                 }
                 Advance::WaitUntil(at) => {
                     let handle = self.timers.push(at, Timer::Pace(index as u32)).ok();
@@ -54,7 +54,7 @@ impl Plane {
         if let Some(step) = self.heartbeat(now_ns, out) {
             return step;
         }
-        Step::Idle { until_ns: self.timers.next_at() }
+        Action::Idle { until_ns: self.timers.next_at() }
     }
 
     pub(super) fn tick(&mut self, now_ns: u64) {
@@ -104,7 +104,7 @@ impl Plane {
 
     /// Heartbeats go before everything that can wait: they are as long as a head, and a node that does not get them takes this one for dead.
     /// What was promoted goes before them, because there may be one an agent; it has a bounded share of the link.
-    pub(super) fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Step> {
+    pub(super) fn heartbeat(&mut self, now_ns: u64, out: &mut [u8]) -> Option<Action> {
         while let Some(index) = self.queue.reminded() {
             let slot = &mut self.pushes[index];
             let Some(push) = &mut slot.agent else { continue };
@@ -115,7 +115,7 @@ impl Plane {
                     && let Some(len) = push.plain_heartbeat(now_ns, out)
                 {
                     self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                    return Some(Step::Send { to, via, len, push: key, band: Band::Middle });
+                    return Some(Action::Send { to, via, len, push: key, band: Band::Middle });
                 }
                 continue;
             }
@@ -132,7 +132,7 @@ impl Plane {
             }
             if let Some(len) = made {
                 self.link.sent(now_ns, len + WIRE_OVERHEAD);
-                return Some(Step::Send { to, via, len, push: key, band: Band::Middle });
+                return Some(Action::Send { to, via, len, push: key, band: Band::Middle });
             }
         }
         None

@@ -3,8 +3,8 @@
 use super::config::{ReceiveSpec, Via};
 use super::health::Health;
 use super::paths::Paths;
+use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
-use crate::steps::{Step, step};
 use crate::wire::{ChannelError, Counters, Datagram, HEADER, Ignored, Kind, Outcome, Receiver, Sink};
 use isorb_rt::timers::TimerHandle;
 use std::net::SocketAddr;
@@ -264,14 +264,14 @@ impl Sink for Area {
     fn put(&mut self, offset: usize, piece: &[u8]) {
         // Fits: the channel is no larger than the replica.
         let _ = self.writer.draft().put(offset, piece);
-        step(Step::PieceTaken);
+        fail_point(FailPoint::PieceTaken);
     }
 
     fn publish(&mut self, len: usize, written_ns: u64, sequence: u64, writer: u32) {
         let source = Source { sequence, epoch: u64::from(writer) };
-        step(Step::ValueAboutToShow);
+        fail_point(FailPoint::ValueAboutToShow);
         if self.writer.publish_as(len, written_ns, source).is_ok() {
-            step(Step::ValueShown);
+            fail_point(FailPoint::ValueShown);
             self.written_ns = Some(written_ns);
             self.worst_age_ns = self.worst_age_ns.max(self.now_ns.saturating_sub(written_ns));
             self.shown += 1;

@@ -14,7 +14,7 @@ fn without_refresh(dispatchers: usize) -> World {
 fn without_refresh_and_silent(dispatchers: usize, silence: Duration) -> World {
     World::configured(Box::new(move |_, config| {
         config.silence = silence;
-        config.dispatcher.plane.refresh_ns = 0;
+        config.dispatcher.scheduler.refresh_ns = 0;
         config.dispatchers = dispatchers;
     }))
 }
@@ -84,7 +84,7 @@ fn whoever_writes_next_is_heard() {
         .collect();
     let mut writer = Some(first);
     for round in 0..20 {
-        // A process that is gone, or another of this one's: it has a bell of its own.
+        // A process that is gone, or another of this one's: it has a doorbell of its own.
         let other = world.library(0);
         drop(writer.take());
         let library = if round % 2 == 0 { &other } else { &near };

@@ -1,25 +1,25 @@
-//! Channels of several readers' nodes, and channels with two paths: what a plane does for them.
+//! Channels of several readers' nodes, and channels with two paths: what a scheduler does for them.
 
 use super::config::Via;
-use super::{Choice, Plane, PlaneError, Push, ReceiveAgent, Step};
-use crate::steps::{Step as Progress, step};
+use super::{Action, AgentScheduler, Choice, Push, ReceiveAgent, SchedulerError};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::wire::{ChannelError, Datagram, HEADER};
 use std::net::SocketAddr;
 
 /// Set in the number of a channel that the sender gave, for all receivers of a group.
 pub const GROUP: u32 = 1 << 31;
 
-impl Plane {
+impl AgentScheduler {
     /// Adds a receive agent that joins a group; gives the number by which it is removed. What went before the next datagram was for others.
     ///
     /// # Errors
-    /// [`PlaneError`]; also where the channel's number is none of a group, or the plane has joined it already.
-    pub fn join(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, PlaneError> {
+    /// [`SchedulerError`]; also where the channel's number is none of a group, or the scheduler has joined it already.
+    pub fn join(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, SchedulerError> {
         let mut receive = agent.0;
         let (peer, id) = (receive.peer(), receive.channel().id);
         if id & GROUP == 0 || self.groups.contains_key(&(peer, id)) {
             let what = "the group's channel";
-            return Err(PlaneError::Channel(ChannelError {
+            return Err(SchedulerError::Channel(ChannelError {
                 what,
                 asked: id as usize,
                 limit: GROUP as usize,
@@ -67,7 +67,7 @@ impl Plane {
             if push.refreshed() {
                 self.requeue(index);
             }
-            step(Progress::ChoiceCame);
+            fail_point(FailPoint::ChoiceCame);
         }
         true
     }
@@ -89,12 +89,12 @@ impl Plane {
     }
 
     /// Makes the datagram of a choice.
-    pub(super) fn choice(&mut self, out: &mut [u8]) -> Option<Step> {
+    pub(super) fn choice(&mut self, out: &mut [u8]) -> Option<Action> {
         while let Some(Choice { receive, wanted, via }) = self.choices.pop_front() {
             let agent = self.receives.get(receive as usize).and_then(|slot| slot.agent.as_ref());
             let made = agent.and_then(|agent| agent.choice(wanted, via, out.first_chunk_mut::<HEADER>()?));
             if let Some(to) = made {
-                return Some(Step::Choose { receive, to, via, len: HEADER });
+                return Some(Action::Choose { receive, to, via, len: HEADER });
             }
         }
         None

@@ -1,11 +1,11 @@
-//! Why a plane refuses.
+//! Why a scheduler refuses.
 
 use crate::wire::ChannelError;
 use core::fmt;
 
 /// Why an agent cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlaneError {
+pub enum SchedulerError {
     /// There are as many as there may be.
     Full {
         /// So many.
@@ -15,13 +15,13 @@ pub enum PlaneError {
     Channel(ChannelError),
 }
 
-impl fmt::Display for PlaneError {
+impl fmt::Display for SchedulerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PlaneError::Full { capacity } => write!(f, "there are {capacity} agents, and no more may be"),
-            PlaneError::Channel(error) => error.fmt(f),
+            SchedulerError::Full { capacity } => write!(f, "there are {capacity} agents, and no more may be"),
+            SchedulerError::Channel(error) => error.fmt(f),
         }
     }
 }
 
-impl core::error::Error for PlaneError {}
+impl core::error::Error for SchedulerError {}

@@ -4,7 +4,7 @@ use crate::idl::{Area, Glob_CommRef, Lib_CommRef, Path};
 use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, sooner_or_later};
 use crate::memory::{Geometry, Segment, State};
 use crate::node::{NodeServer, ServerConfig};
-use crate::passing::{self, Kind, Message};
+use crate::session_socket::{self, Kind, Message};
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb_rt::time::Deadline;
 use rustix::fd::{AsFd, OwnedFd};
@@ -171,8 +171,8 @@ fn an_area_that_another_node_made_meanwhile_is_served_there_and_offered_again() 
 
 /// A session as the protocol has it, its number and the server's reference.
 fn session(socket: &FilePath) -> (OwnedFd, u64, String) {
-    let socket = passing::connect_to(socket).unwrap();
-    let Message { kind, number, text, .. } = passing::receive(&socket).unwrap().unwrap();
+    let socket = session_socket::connect_to(socket).unwrap();
+    let Message { kind, number, text, .. } = session_socket::receive(&socket).unwrap().unwrap();
     assert_eq!(kind, Kind::Hello);
     (socket, number, text)
 }
@@ -180,7 +180,7 @@ fn session(socket: &FilePath) -> (OwnedFd, u64, String) {
 fn hand_back(session: &OwnedFd, name: &str) {
     let segment = Segment::create(name, Geometry::new(64, 1).unwrap()).unwrap();
     let file = segment.writable_fd().unwrap();
-    passing::send(session, Kind::HandBack, 0, &format!("64 {name}"), &[file.as_fd()]).unwrap();
+    session_socket::send(session, Kind::HandBack, 0, &format!("64 {name}"), &[file.as_fd()]).unwrap();
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writ
     }
     // A second one before the first is answered is refused at once.
     hand_back(&sessions[0], "impatient");
-    let answer = passing::receive(&sessions[0]).unwrap().unwrap();
+    let answer = session_socket::receive(&sessions[0]).unwrap().unwrap();
     assert!(matches!(answer, Message { kind: Kind::Adopted, number: 0, .. }), "{answer:?}");
     // Its session ends without a word, as a killed process's does; newcomers are welcome.
     drop(mortal);
@@ -212,7 +212,7 @@ fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writ
     place.library(0).attach_reader("mortal", by(Path::PathUdp)).unwrap();
     place.signal(Signal::CONT);
     for session in &sessions {
-        let answer = passing::receive(session).unwrap().unwrap();
+        let answer = session_socket::receive(session).unwrap().unwrap();
         assert!(answer.kind == Kind::Adopted && answer.number != 0 && answer.descriptor.is_some());
     }
 }

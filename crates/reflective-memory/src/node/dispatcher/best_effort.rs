@@ -7,8 +7,8 @@
 
 use super::intake::Taken;
 use super::{GROUPS, SECOND, SOCKET, Shared};
+use crate::agents::INTAKE;
 use crate::node::multicast::Groups;
-use crate::plane::INTAKE;
 use crate::wire::{HEADER, MAX_FRAGMENT};
 use isorb_rt::net::Events;
 use isorb_rt::sched::{NativeRange, SchedClass};
