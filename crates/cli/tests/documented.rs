@@ -1,15 +1,13 @@
-//! docs/reference/events.md and docs/reference/scheduling.md followed by hand: their files are written, their commands run in order, in a folder of their own.
+//! Follows events.md and scheduling.md of the documents as a reader does: writes their files and runs their commands in order.
 //!
-//! Ports and what other programs would leave behind are the only things that differ.
+//! Only the ports differ, and files that other programs would have written.
 
 mod common;
 
-use common::{Folder, ISORB, Service, ended};
+use common::{ISORB, Service, ended};
+use isorb_testkit::{TempFolder, document};
 use std::path::Path;
 use std::process::Command;
-
-const EVENTS: &str = include_str!("../../../docs/reference/events.md");
-const SCHEDULING: &str = include_str!("../../../docs/reference/scheduling.md");
 
 /// The blocks of a page in this language, in order.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
@@ -26,7 +24,7 @@ fn commands(page: &str) -> Vec<String> {
 
 /// Follows a page.
 struct Reader<'f> {
-    folder: &'f Folder,
+    folder: &'f TempFolder,
     /// What was started, and stays.
     services: Vec<Service>,
     /// What the page says, and what stands for it here; what was started last comes first.
@@ -76,8 +74,9 @@ fn write(folder: &Path, name: &str, content: &[u8]) {
 
 #[test]
 fn the_page_on_scheduling_does_what_it_says() {
-    let folder = Folder::new("documented-scheduling");
-    let schedule = blocks(SCHEDULING, "toml")[0];
+    let folder = TempFolder::new();
+    let page = document("scheduling.md");
+    let schedule = blocks(&page, "toml")[0];
     write(folder.path(), "flight.toml", schedule.as_bytes());
     let mut reader = Reader { folder: &folder, services: Vec::new(), instead: Vec::new() };
     // What the text says of its file.
@@ -100,7 +99,7 @@ fn the_page_on_scheduling_does_what_it_says() {
 
     let naming = Service::start(&["naming", "--port", "0", "--memory"]);
     reader.instead.push(("corbaloc::127.0.0.1/NameService".into(), naming.url.clone()));
-    let commands = commands(SCHEDULING);
+    let commands = commands(&page);
     assert!(commands.len() >= 5, "{commands:?}");
     for line in &commands {
         // The file that a recorded run leaves is the one above.
@@ -111,9 +110,9 @@ fn the_page_on_scheduling_does_what_it_says() {
 
 #[test]
 fn the_page_on_events_does_what_it_says() {
-    let folder = Folder::new("documented-events");
+    let folder = TempFolder::new();
     let mut reader = Reader { folder: &folder, services: Vec::new(), instead: Vec::new() };
-    let commands = commands(EVENTS);
+    let commands = commands(&document("events.md"));
     assert!(commands.len() >= 9, "{commands:?}");
     for line in &commands {
         reader.follow(line);

@@ -1,24 +1,20 @@
-//! The Rust of docs/reference/events.md and docs/reference/scheduling.md: compiled and run here, each piece among what it takes for granted, and held against the documents
-//! word by word.
+//! Compiles and runs the Rust of events.md and scheduling.md, and compares it with the documents word by word.
 
 mod common;
 
-use common::Folder;
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
 use isorb_sched_service::ServerScheduler;
+use isorb_testkit::{TempFolder, document};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-const DOCUMENTS: [(&str, &str); 2] = [
-    ("docs/reference/events.md", include_str!("../../../docs/reference/events.md")),
-    ("docs/reference/scheduling.md", include_str!("../../../docs/reference/scheduling.md")),
-];
+const DOCUMENTS: [&str; 2] = ["events.md", "scheduling.md"];
 
 /// Rust without what a formatter or a reader may add: spaces, comments, commas before the end of a list.
 fn bare(rust: &str) -> String {
@@ -36,17 +32,17 @@ fn blocks(page: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn what_the_documents_show_is_what_runs_here() {
     let here = bare(include_str!("snippets.rs"));
-    for (name, page) in DOCUMENTS {
-        for block in blocks(page) {
+    for name in DOCUMENTS {
+        for block in blocks(&document(name)) {
             assert!(
                 here.contains(&bare(block)),
                 "{name}: this is compiled nowhere in tests/snippets.rs:\n{block}"
             );
         }
     }
-    assert_eq!(DOCUMENTS.map(|(_, page)| blocks(page).count()), [4, 2]);
-    // The control: a word that differs is seen.
-    let changed = bare(blocks(DOCUMENTS[0].1).next().unwrap()).replace("display", "shown");
+    assert_eq!(DOCUMENTS.map(|name| blocks(&document(name)).count()), [4, 2]);
+    // The control: a changed word is found.
+    let changed = bare(blocks(&document("events.md")).next().unwrap()).replace("display", "shown");
     assert!(!here.contains(&changed));
 }
 
@@ -133,7 +129,7 @@ fn write_recording(channel: Channel, gps: &ProxyPushConsumer) -> Outcome {
 
 #[test]
 fn a_recording_is_written() -> Outcome {
-    let folder = Folder::new("snippets");
+    let folder = TempFolder::new();
     // The only test here that has files.
     std::env::set_current_dir(folder.path())?;
     let channel = Channel::new(Config { trace: true, ..Config::default() })?;

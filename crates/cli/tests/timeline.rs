@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{Folder, ISORB};
+use common::ISORB;
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
-use isorb_trace::{Participant, Recording, Role, encode};
-use isorb_trace::{Record, RecordKind, Track};
+use isorb_testkit::{Browser, TempFolder};
+use isorb_trace::{Participant, Record, RecordKind, Recording, Role, Track, encode};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn timeline(arguments: &[&Path]) -> Output {
     Command::new(ISORB).arg("timeline").args(arguments).output().unwrap()
@@ -31,7 +31,7 @@ fn recorded(name: &str) -> Vec<u8> {
 
 #[test]
 fn trace_files_become_a_page_and_a_perfetto_trace() {
-    let folder = Folder::new("timeline-page");
+    let folder = TempFolder::new();
     let (one, two) = (folder.path().join("one.trace"), folder.path().join("two.trace"));
     std::fs::write(&one, recorded("cockpit")).unwrap();
     std::fs::write(&two, recorded("tail")).unwrap();
@@ -49,10 +49,7 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
 
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.contains("cockpit") && text.contains("tail"));
-    let Some(shown) = in_browser(&page, folder.path()) else {
-        println!("skipped: chromium is not installed (apt-get install chromium)");
-        return;
-    };
+    let Some(shown) = in_browser(&page) else { return };
     // The script reached its end, and drew the rows of both channels.
     assert!(shown.contains("data-ready=\"yes\"") && shown.contains("data-rows=\"4\""), "{shown}");
     assert!(shown.contains("10 deadlines missed"), "{shown}");
@@ -113,14 +110,14 @@ document.body.append(seen);
 
 #[test]
 fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
-    let folder = Folder::new("timeline-hover");
+    let folder = TempFolder::new();
     let file = folder.path().join("flight.trace");
     std::fs::write(&file, encode(&late_and_in_time())).unwrap();
     assert!(timeline(&[&file]).status.success());
     let page = folder.path().join("flight.html");
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text + POINTER).unwrap();
-    if let Some(shown) = in_browser(&page, folder.path()) {
+    if let Some(shown) = in_browser(&page) {
         let shown = shown.rsplit("<pre>").next().unwrap();
         let seen: Vec<_> = shown.split(';').map(str::trim).take(4).collect();
         assert_eq!(
@@ -133,14 +130,12 @@ fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
                 "between: nothing",
             ]
         );
-    } else {
-        println!("skipped: chromium is not installed (apt-get install chromium)");
     }
 }
 
 #[test]
 fn what_is_no_trace_is_refused_by_name() {
-    let folder = Folder::new("timeline-bad");
+    let folder = TempFolder::new();
     let file = folder.path().join("letter.trace");
     std::fs::write(&file, "Dear Sir").unwrap();
     let output = timeline(&[&file]);
@@ -154,30 +149,11 @@ fn what_is_no_trace_is_refused_by_name() {
     assert!(!folder.path().join("letter.html").exists());
 }
 
-/// The document as the browser has it once its scripts have run; `None` without a browser. Fails where a script complained.
-fn in_browser(page: &Path, folder: &Path) -> Option<String> {
-    let (out, log) = (folder.join("dom"), folder.join("log"));
-    let mut browser = Command::new("chromium")
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--enable-logging=stderr", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .arg(format!("file://{}", page.canonicalize().unwrap().display()))
-        .stdin(Stdio::null())
-        .stdout(std::fs::File::create(&out).unwrap())
-        .stderr(std::fs::File::create(&log).unwrap())
-        .spawn()
-        .ok()?;
-    let begun = Instant::now();
-    while browser.try_wait().unwrap().is_none() {
-        if begun.elapsed() > Duration::from_secs(120) {
-            let _ = browser.kill();
-            let _ = browser.wait();
-            panic!("the browser did not end: {}", std::fs::read_to_string(&log).unwrap());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let log = std::fs::read_to_string(&log).unwrap();
-    let complaints: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-    assert!(complaints.is_empty(), "{complaints:?}");
-    Some(std::fs::read_to_string(&out).unwrap())
+/// The page's HTML once its scripts have run; `None` without a browser. The scripts may not print to the console.
+fn in_browser(page: &Path) -> Option<String> {
+    let mut browser = Browser::start_or_skip()?;
+    browser.open(&format!("file://{}", page.canonicalize().unwrap().display()));
+    let html = browser.run("return document.documentElement.outerHTML");
+    assert_eq!(browser.console(), Vec::<serde_json::Value>::new());
+    Some(html.as_str().unwrap().to_owned())
 }
