@@ -5,12 +5,10 @@
 
 mod common;
 
-use common::{Folder, ISORB, Service, ended};
+use common::{ISORB, Service, ended};
+use isorb_testkit::{TempFolder, document};
 use std::path::Path;
 use std::process::Command;
-
-/// Where the complete schedule file stands.
-const SCHEDULE: &str = include_str!("../../../docs/reference/scheduling.md");
 
 /// The blocks of a page in this language, in order.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
@@ -27,7 +25,7 @@ fn commands(page: &str) -> Vec<String> {
 
 /// Follows a page.
 struct Reader<'f> {
-    folder: &'f Folder,
+    folder: &'f TempFolder,
     /// What was started, and stays.
     services: Vec<Service>,
     /// What the page says, and what stands for it here; what was started last comes first.
@@ -84,18 +82,18 @@ fn follow(reader: &mut Reader<'_>, page: &str, least: usize) {
     }
 }
 
-fn reader(folder: &Folder) -> Reader<'_> {
+fn reader(folder: &TempFolder) -> Reader<'_> {
     Reader { folder, services: Vec::new(), instead: Vec::new() }
 }
 
 #[test]
 fn the_tutorial_on_scheduling_does_what_it_says() {
-    let page = include_str!("../../../docs/tutorials/scheduling.md");
-    let folder = Folder::new("documented-scheduling");
-    let schedule = blocks(page, "toml")[0];
+    let page = document("tutorials/scheduling.md");
+    let folder = TempFolder::new();
+    let schedule = blocks(&page, "toml")[0];
     write(folder.path(), "flight.toml", schedule.as_bytes());
     let mut reader = reader(&folder);
-    follow(&mut reader, page, 4);
+    follow(&mut reader, &page, 4);
     assert!(folder.path().join("flight.html").exists());
     let dearer = schedule.replace("cost = \"20 ms\"", "cost = \"120 ms\"");
     assert_ne!(dearer, schedule);
@@ -109,21 +107,21 @@ fn the_tutorial_on_scheduling_does_what_it_says() {
 
 #[test]
 fn the_guide_to_the_scheduling_service_does_what_it_says() {
-    let folder = Folder::new("documented-scheduler");
-    write(folder.path(), "flight.toml", blocks(SCHEDULE, "toml")[0].as_bytes());
+    let folder = TempFolder::new();
+    write(folder.path(), "flight.toml", blocks(&document("reference/scheduling.md"), "toml")[0].as_bytes());
     let naming = Service::start(&["naming", "--port", "0", "--memory"]);
     let mut reader = reader(&folder);
     reader.instead.push(("corbaloc::127.0.0.1/NameService".into(), naming.url.clone()));
     // The file that a recorded run leaves is the one above.
-    follow(&mut reader, include_str!("../../../docs/guides/scheduling-service.md"), 5);
+    follow(&mut reader, &document("guides/scheduling-service.md"), 5);
     assert_eq!(reader.services.len(), 4, "two schedulers and two channels");
 }
 
 #[test]
 fn the_tour_of_the_mission_computer_does_what_it_says() {
-    let folder = Folder::new("documented-mission");
+    let folder = TempFolder::new();
     let mut reader = reader(&folder);
-    follow(&mut reader, include_str!("../../../docs/tutorials/mission-computer.md"), 2);
+    follow(&mut reader, &document("tutorials/mission-computer.md"), 2);
     for made in ["flight/timeline.html", "flight/perfetto.json", "flight.html", "flight.json"] {
         assert!(folder.path().join(made).exists(), "{made}");
     }
@@ -131,21 +129,21 @@ fn the_tour_of_the_mission_computer_does_what_it_says() {
 
 #[test]
 fn the_pages_on_event_channels_do_what_they_say() {
-    let folder = Folder::new("documented-events");
-    write(folder.path(), "flight.toml", blocks(SCHEDULE, "toml")[0].as_bytes());
+    let folder = TempFolder::new();
+    write(folder.path(), "flight.toml", blocks(&document("reference/scheduling.md"), "toml")[0].as_bytes());
     let mut reader = reader(&folder);
-    follow(&mut reader, include_str!("../../../docs/tutorials/events.md"), 1);
-    follow(&mut reader, include_str!("../../../docs/guides/event-channel.md"), 6);
-    follow(&mut reader, include_str!("../../../docs/guides/federation.md"), 2);
-    follow(&mut reader, include_str!("../../../docs/guides/admission.md"), 1);
+    follow(&mut reader, &document("tutorials/events.md"), 1);
+    follow(&mut reader, &document("guides/event-channel.md"), 6);
+    follow(&mut reader, &document("guides/federation.md"), 2);
+    follow(&mut reader, &document("guides/admission.md"), 1);
     assert!(folder.path().join("flight.html").exists());
     assert!(reader.services.len() >= 7);
 }
 
 #[test]
 fn the_guide_to_naming_does_what_it_says() {
-    let folder = Folder::new("documented-naming");
+    let folder = TempFolder::new();
     let mut reader = reader(&folder);
-    follow(&mut reader, include_str!("../../../docs/guides/naming.md"), 1);
+    follow(&mut reader, &document("guides/naming.md"), 1);
     assert!(folder.path().join("naming.redb").exists());
 }

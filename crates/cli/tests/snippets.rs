@@ -3,24 +3,24 @@
 
 mod common;
 
-use common::Folder;
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
 use isorb_sched_service::ServerScheduler;
+use isorb_testkit::{TempFolder, document};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-const DOCUMENTS: [(&str, &str); 5] = [
-    ("docs/tutorials/events.md", include_str!("../../../docs/tutorials/events.md")),
-    ("docs/tutorials/scheduling.md", include_str!("../../../docs/tutorials/scheduling.md")),
-    ("docs/guides/admission.md", include_str!("../../../docs/guides/admission.md")),
-    ("docs/guides/timeline.md", include_str!("../../../docs/guides/timeline.md")),
-    ("docs/guides/scheduling-service.md", include_str!("../../../docs/guides/scheduling-service.md")),
+const DOCUMENTS: [&str; 5] = [
+    "tutorials/events.md",
+    "tutorials/scheduling.md",
+    "guides/admission.md",
+    "guides/timeline.md",
+    "guides/scheduling-service.md",
 ];
 
 /// Rust without spaces, comments and commas before the end of a list.
@@ -39,17 +39,17 @@ fn blocks(page: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn the_code_of_the_documents_is_the_code_of_this_test() {
     let here = bare(include_str!("snippets.rs"));
-    for (name, page) in DOCUMENTS {
-        for block in blocks(page) {
+    for name in DOCUMENTS {
+        for block in blocks(&document(name)) {
             assert!(
                 here.contains(&bare(block)),
                 "{name}: this is compiled nowhere in tests/snippets.rs:\n{block}"
             );
         }
     }
-    assert_eq!(DOCUMENTS.map(|(_, page)| blocks(page).count()), [2, 1, 1, 1, 1]);
-    // The control: a word that differs is seen.
-    let changed = bare(blocks(DOCUMENTS[0].1).next().unwrap()).replace("display", "shown");
+    assert_eq!(DOCUMENTS.map(|name| blocks(&document(name)).count()), [2, 1, 1, 1, 1]);
+    // The control: a changed word is found.
+    let changed = bare(blocks(&document(DOCUMENTS[0])).next().unwrap()).replace("display", "shown");
     assert!(!here.contains(&changed));
 }
 
@@ -136,21 +136,21 @@ fn a_chain_is_admitted() -> Outcome {
 }
 
 fn write_recording(channel: Channel, gps: &ProxyPushConsumer) -> Outcome {
-    let recording = isorb_timeline::Recording::of("cockpit", &channel, &[(gps.id(), "gps")]);
-    std::fs::write("cockpit.trace", isorb_timeline::encode(&recording))?;
+    let recording = channel.recording("cockpit", &[(gps.id(), "gps")]);
+    std::fs::write("cockpit.trace", isorb_trace::encode(&recording))?;
     Ok(())
 }
 
 #[test]
 fn a_recording_is_written() -> Outcome {
-    let folder = Folder::new("snippets");
+    let folder = TempFolder::new();
     // The only test here that has files.
     std::env::set_current_dir(folder.path())?;
     let channel = Channel::new(Config { trace: true, ..Config::default() })?;
     let gps = channel.for_suppliers().connect()?;
     gps.push(&Event::new(POSITION, GPS));
     write_recording(channel, &gps)?;
-    let written = isorb_timeline::decode(&std::fs::read("cockpit.trace")?)?;
+    let written = isorb_trace::decode(&std::fs::read("cockpit.trace")?)?;
     assert_eq!(written.name, "cockpit");
     Ok(())
 }

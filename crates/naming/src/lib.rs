@@ -35,8 +35,6 @@ mod iterators;
 mod limits;
 mod service;
 pub mod store;
-#[cfg(test)]
-mod testing;
 pub mod tree;
 
 pub use limits::Limits;

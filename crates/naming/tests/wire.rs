@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Folder, Served, name, object};
+use common::{Served, name, object};
 use isorb::cos_naming::naming_context::{BindError, DestroyError, NotFoundReason, RebindError};
 use isorb::cos_naming::naming_context_ext::{ResolveStrError, ToNameError, ToStringError, ToUrlError};
 use isorb::cos_naming::{BindingType, Name, NameComponent, NamingContextExtRef, NamingContextRef};
 use isorb::{Kind, Reference};
 use isorb_naming::{FileStore, Limits, MemoryStore};
+use isorb_testkit::TempFolder;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -226,7 +227,7 @@ fn names_go_on_elsewhere() {
 
 #[test]
 fn references_hold_over_restarts() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let store = || Arc::new(FileStore::open(folder.file("names")).unwrap());
     let client = common::client();
     // The stringified reference, as somebody has it in a file.

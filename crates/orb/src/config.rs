@@ -215,7 +215,6 @@ impl Config {
                 self.transport.protocols = value.split(',').map(|name| name.trim().into()).collect();
             }
             "-ORBSegmentSpin" => self.transport.segment_spin_us = number(name, &value)?,
-            "-ORBInterruptSignal" => self.transport.interrupt_signal = value,
             "-ORBRealTime" => {
                 self.real_time.mode =
                     value.parse().map_err(|error| bad(format!("-ORBRealTime {value}: {error}")))?;

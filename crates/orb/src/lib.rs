@@ -65,6 +65,14 @@ pub use value::{AbstractBase, Value, ValueBase};
 #[doc(hidden)]
 pub use zerocopy;
 
+/// The names that most programs use: `use isorb::prelude::*;`.
+pub mod prelude {
+    pub use crate::poa::{Poa, PoaPolicies};
+    pub use crate::{
+        Any, Config, IsA, Kind, Object, Orb, Policies, Reference, Result, Scope, SystemException, Upcall,
+    };
+}
+
 /// What an operation gives: the value, or the exception.
 pub type Result<T, E = SystemException> = std::result::Result<T, E>;
 

@@ -1,7 +1,6 @@
 //! The table `[transport]` of the configuration.
 
 use super::ADDED;
-use isorb_rt::interrupt::Choice;
 #[cfg(feature = "segments")]
 use std::time::Duration;
 
@@ -22,9 +21,6 @@ pub struct TransportConfig {
     pub segment_spin_us: u64,
     /// Numbers of users besides the own one that may share segments with this ORB, either way.
     pub segment_users: Vec<u32>,
-    /// By which signal waits for replies over sockets are ended when their time is up: `auto`, the number of a real-time signal, or `none`,
-    /// by which the kernel sets a timer for each. A process has one, so that all but `auto` decides for its other ORBs as well.
-    pub interrupt_signal: String,
     /// Most senders that a UDP endpoint knows at a time.
     pub udp_peers: usize,
     /// On which interface groups are joined and sent to: its name, or an address of IPv4; nothing for the routed one.
@@ -61,7 +57,6 @@ impl Default for TransportConfig {
             segment_bytes: 64 << 10,
             segment_spin_us: 20,
             segment_users: Vec::new(),
-            interrupt_signal: "auto".into(),
             udp_peers: 64,
             #[cfg(feature = "miop")]
             multicast_interface: String::new(),
@@ -97,28 +92,12 @@ impl TransportConfig {
         if self.udp_peers == 0 {
             return Err("udp_peers is at least 1".into());
         }
-        self.interrupts()?;
         if self.protocols.is_empty() {
             return Err("protocols must name a transport".into());
         }
         #[cfg(feature = "miop")]
         self.check_multicast()?;
         Ok(())
-    }
-
-    fn interrupts(&self) -> Result<Choice, String> {
-        let choice = &self.interrupt_signal;
-        choice.parse().map_err(|error| format!("interrupt_signal cannot be {choice}: {error}"))
-    }
-
-    /// Decides by which signal this process interrupts waits, unless that is left to others.
-    pub(crate) fn decide_interrupts(&self) -> Result<(), String> {
-        match self.interrupts()? {
-            Choice::Auto => Ok(()),
-            choice => choice
-                .decide()
-                .map_err(|error| format!("interrupt_signal cannot be {}: {error}", self.interrupt_signal)),
-        }
     }
 
     #[cfg(feature = "miop")]
