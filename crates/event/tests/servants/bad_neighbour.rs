@@ -2,12 +2,12 @@
 //! authenticated: who keeps to the protocol and lies about what is wanted is believed.
 
 use crate::{client, server, until};
-use idl::{EndingView, LaneRef, LinkRef, NeighbourRef};
+use idl::{LaneRef, LinkEndView, LinkRef, NeighbourRef};
 use isorb::{Kind, Orb, Reference, Upcall};
 use isorb_event::federation::{Federation, LinkId, MAX_FILTERS};
 use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::servants::{FederationServant, LinkOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, Quality, designator};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, designator};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl World {
         let (link, lane) = self.end();
         let here = Some(&link).filter(|_| nil != Some(Nil::Transport));
         let levels = vec![Some(&lane).filter(|_| nil != Some(Nil::Lane)); lanes];
-        let link_end = self.door.join(channel, EndingView { here, levels: &levels }).map_err(|e| e.kind)?;
+        let link_end = self.door.join(channel, LinkEndView { here, levels: &levels }).map_err(|e| e.kind)?;
         Ok((link_end.here.unwrap(), link_end.levels[0].clone().unwrap()))
     }
 
@@ -149,12 +149,12 @@ fn interest(origin: u64, filters: idl::Entries) -> idl::ControlMessage {
 }
 
 fn pull(pull: idl::StreamRequest) -> idl::ControlMessage {
-    idl::ControlMessage { sender: FORGER, level: 0, asked: vec![pull], ..idl::ControlMessage::default() }
+    idl::ControlMessage { sender: FORGER, level: 0, requested: vec![pull], ..idl::ControlMessage::default() }
 }
 
 fn head(source: u64, granted: Vec<idl::Grant>) -> idl::ControlMessage {
     let sent = vec![idl::StreamPosition { source, epoch: u64::MAX, position: u64::MAX, granted }];
-    idl::ControlMessage { sender: FORGER, level: 0, sent, ..idl::ControlMessage::default() }
+    idl::ControlMessage { sender: FORGER, level: 0, reached: sent, ..idl::ControlMessage::default() }
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn who_joins_without_end_is_refused_in_time_and_makes_room() {
         poa.deactivate_object(poa.reference_to_id(object).unwrap()).unwrap();
     }
     let levels = [Some(&lane); LEVELS];
-    let join = || world.door.join(FORGER, EndingView { here: Some(&link), levels: &levels });
+    let join = || world.door.join(FORGER, LinkEndView { here: Some(&link), levels: &levels });
     (1..MOST).for_each(|n| drop(join().unwrap_or_else(|e| panic!("{n}: {e}"))));
     assert_eq!(join().unwrap_err().kind, Kind::ImpLimit);
     assert_eq!(world.federation.links(), MOST);

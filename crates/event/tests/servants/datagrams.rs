@@ -3,7 +3,7 @@
 use crate::until;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{UdpGateway, UdpOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, Quality};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
@@ -78,7 +78,7 @@ fn two_neighbours_by_datagrams_and_strangers_are_not_heard() {
     let mut room = [0; 2_048];
     let length = overheard.recv(&mut room).unwrap();
     stranger.send_to(&room[..length], there).unwrap();
-    until("they were counted", || other.strangers() == 121);
+    until("they were counted", || other.rejected() == 121);
     assert_eq!(b.federation.known(), 1, "nobody was believed");
     supplier.push(&Event::new(20, 1).created(4));
     until("the last event", || b.seen.lock().unwrap().len() == 2);

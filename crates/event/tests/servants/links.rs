@@ -4,7 +4,7 @@ use crate::{server, until};
 use isorb::Orb;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{FederationServant, LinkOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use crate::datagrams::{free_port, member};
 use crate::until;
 use isorb_event::federation::Federation;
 use isorb_event::servants::{UdpGateway, UdpOptions};
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, MAX_TERMS, Quality};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, MAX_TERMS};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
