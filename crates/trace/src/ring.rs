@@ -1,23 +1,25 @@
 //! The ring of one thread's records.
 
-use super::{Record, Track, What};
+use crate::record::{Record, RecordKind, Track};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use isorb_rt::sync::atomic::{AtomicU64, fence};
 
-/// One thread writes; anybody may read meanwhile, and leaves out what was overwritten under its eyes.
-pub(super) struct Ring {
-    /// How many records were begun, and how many are whole; each is four words.
+/// A ring that one thread writes. Any thread may read meanwhile; it leaves out the records that are
+/// overwritten while it reads. A record is four words.
+pub(crate) struct Ring {
+    /// Records that the writer has begun.
     begun: AtomicU64,
+    /// Records that are complete.
     whole: AtomicU64,
     words: Box<[[AtomicU64; 4]]>,
-    /// Written once a thread.
+    /// The writer's name, written once for each thread.
     thread: PiMutex<String>,
 }
 
 impl Ring {
-    /// Of `size` records, a power of two.
-    pub(super) fn new(size: usize) -> Ring {
+    /// A ring of `size` records, a power of two.
+    pub(crate) fn new(size: usize) -> Ring {
         Ring {
             begun: AtomicU64::new(0),
             whole: AtomicU64::new(0),
@@ -26,29 +28,29 @@ impl Ring {
         }
     }
 
-    pub(super) fn name(&self, thread: &str) {
+    pub(crate) fn set_thread(&self, thread: &str) {
         *self.thread.lock() = thread.to_owned();
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.whole.load(Acquire) == 0
     }
 
     #[inline]
-    pub(super) fn write(&self, r: Record) {
+    pub(crate) fn write(&self, r: Record) {
         let number = self.whole.load(Relaxed);
         let words = &self.words[number as usize & (self.words.len() - 1)];
-        // A reader who sees any of the new words sees that they were begun.
+        // A reader that sees any of the new words also sees that they were begun.
         self.begun.store(number + 1, Relaxed);
         fence(Release);
         words[0].store(r.at, Relaxed);
-        words[1].store(r.what as u64 | u64::from(r.level) << 8 | u64::from(r.who) << 32, Relaxed);
+        words[1].store(r.kind as u64 | u64::from(r.level) << 8 | u64::from(r.id) << 32, Relaxed);
         words[2].store(r.a, Relaxed);
         words[3].store(r.b, Relaxed);
         self.whole.store(number + 1, Release);
     }
 
-    pub(super) fn read(&self) -> Track {
+    pub(crate) fn read(&self) -> Track {
         let size = self.words.len() as u64;
         let end = self.whole.load(Acquire);
         let start = end.saturating_sub(size);
@@ -59,16 +61,16 @@ impl Ring {
             })
             .collect();
         fence(Acquire);
-        // What the writer has begun meanwhile lies in the places of the oldest.
+        // Records that the writer has begun meanwhile overwrite the oldest ones.
         let valid = self.begun.load(Relaxed).saturating_sub(size);
         read.retain(|(number, _)| *number >= valid);
         let records = read.iter().filter_map(|(_, w)| {
-            let what = What::from_code(w[1] as u8)?;
+            let kind = RecordKind::from_code(w[1] as u8)?;
             Some(Record {
                 at: w[0],
-                what,
+                kind,
                 level: (w[1] >> 8) as u8,
-                who: (w[1] >> 32) as u32,
+                id: (w[1] >> 32) as u32,
                 a: w[2],
                 b: w[3],
             })
@@ -85,10 +87,11 @@ mod loom_tests {
     use loom::thread;
 
     fn record(n: u64) -> Record {
-        Record { at: n, what: What::Begin, level: 3, who: 7, a: n * 2, b: n * 3 }
+        Record { at: n, kind: RecordKind::Begin, level: 3, id: 7, a: n * 2, b: n * 3 }
     }
 
-    /// The writer goes on round a full ring while a reader looks: what is read is whole, in order, without a gap, and counted right.
+    /// The writer goes round a full ring while a reader reads. The records read are whole, in order and
+    /// without a gap, and the overwritten ones are counted.
     fn overwrites(more: u64, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);
@@ -108,12 +111,12 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_trace_reader_leaves_out_what_is_overwritten() {
+    fn loom_ring_reader_leaves_out_overwritten_records() {
         overwrites(1, 3);
     }
 
     #[test]
-    fn loom_trace_reader_is_overtaken() {
+    fn loom_ring_reader_is_overtaken() {
         overwrites(2, 1);
     }
 }
