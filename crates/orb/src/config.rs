@@ -80,7 +80,7 @@ pub struct Config {
     /// The table `[transport]`.
     pub transport: crate::TransportConfig,
     /// The table `[real_time]`.
-    pub real_time: crate::rt::RealTimeConfig,
+    pub real_time: crate::sched::RealTimeConfig,
 }
 
 impl Default for Config {
@@ -107,7 +107,7 @@ impl Default for Config {
             init_refs: BTreeMap::new(),
             default_init_ref: None,
             transport: crate::TransportConfig::default(),
-            real_time: crate::rt::RealTimeConfig::default(),
+            real_time: crate::sched::RealTimeConfig::default(),
         }
     }
 }

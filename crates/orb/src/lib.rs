@@ -14,11 +14,14 @@
 // Generated code says `::isorb`, here too.
 extern crate self as isorb;
 
+mod binding;
+mod buffers;
 mod config;
 mod connection;
+mod dispatch;
 pub mod generated;
 #[cfg(feature = "miop")]
-mod groups;
+mod group;
 mod hot;
 pub mod interceptor;
 mod interface;
@@ -27,18 +30,20 @@ mod log;
 mod naming;
 mod object;
 mod orb;
+mod orb_core;
 mod peer;
 pub mod poa;
 mod policy;
+mod pool;
 mod pseudo;
 mod reference;
 pub mod rt;
+mod sched;
 mod servant;
 mod server;
 mod transports;
 mod upcall;
 mod value;
-mod workspace;
 
 include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
 
@@ -54,7 +59,8 @@ pub use isorb_transport as transport;
 pub use log::note;
 pub use naming::Naming;
 pub use object::Object;
-pub use orb::{Orb, OrbBuilder, ServedConnection};
+pub use orb::{OrbBuilder, ServedConnection};
+pub use orb_core::Orb;
 pub use poa::Poa;
 pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};
 pub use reference::{IsA, RefArg, Reference};

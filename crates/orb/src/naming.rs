@@ -4,7 +4,7 @@ use crate::cos_naming::naming_context::{
     BindError, BindNewContextError, RebindError, ResolveError, UnbindError,
 };
 use crate::cos_naming::{self, NamingContextRef};
-use crate::generated::call_scope;
+use crate::invoke::call_scope;
 use crate::{IsA, Object, Operation, Orb, Reference, Result, SystemException};
 use isorb_cdr::Handle;
 use isorb_giop::{Kind, Name};

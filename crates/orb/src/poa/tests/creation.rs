@@ -56,7 +56,7 @@ fn a_destroyed_poa_is_gone_and_its_name_free() {
     let old = bed.root();
     old.destroy(true, true).unwrap();
     assert_ne!(bed.root(), old);
-    assert_eq!((bed.root().children(), bed.root().manager().state()), (vec![], State::Holding));
+    assert_eq!((bed.root().children(), bed.root().manager().state()), (vec![], State::BufferAccount));
 }
 
 /// Makes children of any name but `no`, which it refuses, and `bad`, where it raises.

@@ -2,7 +2,7 @@
 
 use super::threads::DistributableThread;
 use super::{Parameter, SchedulingError, out_of_order};
-use crate::rt::thread::Kept;
+use crate::sched::thread::Kept;
 use std::cell::RefCell;
 
 /// A segment that was begun and not ended.
