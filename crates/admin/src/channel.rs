@@ -53,7 +53,7 @@ impl<R: Rack> Source for ChannelSource<R> {
         let view = View {
             kind: "event-channel",
             id: self.channel.id(),
-            tracing: self.channel.trace().is_on(),
+            tracing: self.channel.recorder().is_on(),
             copies: self.copies,
             free_copies: self.channel.free_copies(),
             lookups: self.channel.lookups(),

@@ -10,11 +10,11 @@ use crate::latency::Latencies;
 use crate::modules::{Configuration, Rack, Replaceable, Row};
 use crate::observer::Observer;
 use crate::placement::RunTimeScheduler;
-use crate::trace::Trace;
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::time::Deadline;
 use isorb_sched::Preemption;
+use isorb_trace::{Participant, Recorder, Recording, Role};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -161,9 +161,21 @@ impl<R: Rack> Channel<R> {
         self.core.remove_observer(handle)
     }
 
-    /// What was recorded. See [`Trace::snapshot`].
-    pub fn trace(&self) -> &Trace {
-        &self.core.kernel.trace
+    /// The recorder of this channel's trace.
+    pub fn recorder(&self) -> &Recorder {
+        &self.core.kernel.recorder
+    }
+
+    /// A copy of the trace so far, with names. The channel knows the names of connected consumers; those of
+    /// suppliers are given with their proxies' numbers.
+    pub fn recording(&self, name: impl Into<String>, suppliers: &[(u32, &str)]) -> Recording {
+        let participant = |role, id, name: &str| Participant { role, id, name: name.to_owned() };
+        let mut participants: Vec<Participant> =
+            suppliers.iter().map(|(id, name)| participant(Role::Supplier, *id, name)).collect();
+        let consumers = self.consumers();
+        participants.extend(consumers.iter().map(|c| participant(Role::Consumer, c.id, &c.name)));
+        let recorder = self.recorder();
+        Recording { name: name.into(), lost: recorder.lost(), participants, tracks: recorder.snapshot() }
     }
 
     /// What the consumers are and what happened to them, for tools.

@@ -17,11 +17,11 @@ use crate::registry::Registry;
 use crate::supplier::Undeclared;
 use crate::table::Hit;
 use crate::timer::{Due, Timers};
-use crate::trace::{Record, Trace, What};
 use crate::view::View;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
 use isorb_sched::Preemption;
+use isorb_trace::{Record, RecordKind, Recorder, RecorderLimits};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -69,11 +69,13 @@ impl<R: Rack> Core<R> {
         }
         let kernel = Arc::new(Kernel::new(
             config.clock,
-            Trace::new(
-                limits.trace_threads,
-                limits.trace_records,
-                processors(limits.trace_threads),
-                levels.len(),
+            Recorder::new(
+                RecorderLimits {
+                    threads: limits.trace_threads,
+                    records: limits.trace_records,
+                    processors: processors(limits.trace_threads),
+                    levels: levels.len(),
+                },
                 config.trace,
             ),
             EventPool::new(limits.events, limits.payload),
@@ -144,7 +146,7 @@ impl<R: Rack> Core<R> {
             dispatch: modules.dispatch(),
             inline: modules.dispatch().runs_inline(),
             correlates: modules.correlates(),
-            traced: self.kernel.trace.is_on(),
+            traced: self.kernel.recorder.is_on(),
             counted: self.kernel.counting.then(me),
             current: Current::new(event, &self.kernel.events),
             now: 0,
@@ -154,11 +156,11 @@ impl<R: Rack> Core<R> {
             way.now = self.kernel.clock.now_ns();
             let h = &event.header;
             let a = u64::from(h.event_type as u32) << 32 | u64::from(h.source as u32);
-            self.kernel.trace.record(Record {
+            self.kernel.recorder.record(Record {
                 at: way.now,
-                what: What::Push,
+                kind: RecordKind::Push,
                 level: 0,
-                who: supplier,
+                id: supplier,
                 a,
                 b: 0,
             });
@@ -203,7 +205,7 @@ impl<R: Rack> Core<R> {
         let event = Event { header, ..Event::default() };
         let mut now = self.kernel.clock.now_ns();
         let connection = registration.connection();
-        connection.record(What::Timeout, now, now.saturating_sub(due.at), u64::from(timer.deadline));
+        connection.record(RecordKind::Timeout, now, now.saturating_sub(due.at), u64::from(timer.deadline));
         let last = Last::Timer(header);
         let batch = if registration.is_plain() || !modules.correlates() {
             Some(Batch::of(last))
@@ -219,7 +221,7 @@ impl<R: Rack> Core<R> {
             dispatch: modules.dispatch(),
             inline: modules.dispatch().runs_inline(),
             correlates: modules.correlates(),
-            traced: self.kernel.trace.is_on(),
+            traced: self.kernel.recorder.is_on(),
             counted: self.kernel.counting.then(me),
             current: Current::new(&event, &self.kernel.events),
             now,
@@ -243,7 +245,7 @@ impl<R: Rack> Core<R> {
             dispatch: modules.dispatch(),
             inline: modules.dispatch().runs_inline(),
             correlates: false,
-            traced: self.kernel.trace.is_on(),
+            traced: self.kernel.recorder.is_on(),
             counted: self.kernel.counting.then(me),
             current: Current::new(&event, &self.kernel.events),
             now: 0,

@@ -5,9 +5,9 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::counters::Total;
 use crate::event::EventPool;
-use crate::trace::Trace;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{Parker, PiMutex};
+use isorb_trace::Recorder;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) enum Leaving {
 
 pub(crate) struct Kernel {
     pub clock: Arc<dyn Clock>,
-    pub trace: Trace,
+    pub recorder: Recorder,
     pub events: EventPool,
     pub sets: Sets,
     /// The least urgent first.
@@ -45,7 +45,7 @@ impl Kernel {
     #[allow(clippy::too_many_arguments, reason = "one place makes it, from one configuration")]
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
-        trace: Trace,
+        recorder: Recorder,
         events: EventPool,
         sets: Sets,
         levels: Box<[Priority]>,
@@ -57,7 +57,7 @@ impl Kernel {
         let leaving = PiMutex::new(Vec::with_capacity(consumers));
         Kernel {
             clock,
-            trace,
+            recorder,
             events,
             sets,
             levels,

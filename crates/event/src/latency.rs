@@ -201,7 +201,7 @@ mod tests {
         let latencies = read[0].unwrap();
         assert_eq!((latencies.response.quantile(0.5), latencies.least_laxity), (Some(512), Some(200)));
         assert_eq!((latencies.waited.0[0], read[1]), (1, None));
-        channel.trace().switch(false);
+        channel.recorder().switch(false);
         supplier.push(&Event::new(20, 1));
         assert_eq!(channel.latencies(&[id]), [Some(latencies)], "nothing is counted any more");
 

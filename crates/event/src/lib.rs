@@ -70,7 +70,6 @@ mod scheduled;
 mod supplier;
 mod table;
 mod timer;
-pub mod trace;
 mod view;
 
 pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, SupplierAdmin};

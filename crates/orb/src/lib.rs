@@ -27,7 +27,6 @@ pub mod interceptor;
 mod interface;
 mod invoke;
 mod log;
-mod naming;
 mod object;
 mod orb;
 mod orb_core;
@@ -41,11 +40,10 @@ pub mod rt;
 mod sched;
 mod servant;
 mod server;
+mod settings;
 mod transports;
 mod upcall;
 mod value;
-
-include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
 
 pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
@@ -57,7 +55,6 @@ pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
 #[doc(hidden)]
 pub use log::note;
-pub use naming::Naming;
 pub use object::Object;
 pub use orb::{OrbBuilder, ServedConnection};
 pub use orb_core::Orb;
@@ -70,6 +67,14 @@ pub use upcall::Upcall;
 pub use value::{AbstractBase, Value, ValueBase};
 #[doc(hidden)]
 pub use zerocopy;
+
+/// The names that most programs use: `use isorb::prelude::*;`.
+pub mod prelude {
+    pub use crate::poa::{Poa, PoaPolicies};
+    pub use crate::{
+        Any, Config, IsA, Kind, Object, Orb, Policies, Reference, Result, Scope, SystemException, Upcall,
+    };
+}
 
 /// What an operation gives: the value, or the exception.
 pub type Result<T, E = SystemException> = std::result::Result<T, E>;

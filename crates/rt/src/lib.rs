@@ -87,7 +87,6 @@ compile_error!("isorb-rt needs the Linux kernel: futexes with priority inheritan
 pub mod alloc_count;
 pub mod counted;
 pub mod crew;
-pub mod interrupt;
 pub mod log;
 pub mod net;
 pub mod pool;

@@ -5,8 +5,8 @@ use crate::counters::{Me, count};
 use crate::event::Event;
 use crate::kernel::Leaving;
 use crate::placement::Containment;
-use crate::trace::What;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
+use isorb_trace::RecordKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Connection {
@@ -59,7 +59,7 @@ impl Connection {
     pub(super) fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
         if self.skip.load(Relaxed) && self.skip.swap(false, Relaxed) {
             count(&self.counters.skipped);
-            self.record(What::Drop, *now, 3, 0);
+            self.record(RecordKind::Drop, *now, 3, 0);
             return;
         }
         let clock = &*self.kernel.clock;
@@ -68,8 +68,8 @@ impl Connection {
         }
         let since = if since == 0 { *now } else { since };
         let begin = *now;
-        let trace = &self.kernel.trace;
-        let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
+        let recorder = &self.kernel.recorder;
+        let run = recorder.begin(self.note(RecordKind::Begin, begin, begin.saturating_sub(since), 0));
         let used = self.place.worst_case().map(|worst| {
             self.nested.store(0, Relaxed);
             (worst, clock.cpu_ns())
@@ -77,14 +77,14 @@ impl Connection {
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
-        trace.end(run, self.note(What::End, *now, now.saturating_sub(begin), u64::from(failed)));
+        recorder.end(run, self.note(RecordKind::End, *now, now.saturating_sub(begin), u64::from(failed)));
         if failed {
             self.failed();
         } else {
             self.succeeded();
         }
         if let Some(latencies) = &self.latencies
-            && self.kernel.trace.is_on()
+            && self.kernel.recorder.is_on()
         {
             latencies.count(since, begin, *now, self.place.deadline());
         }
@@ -92,7 +92,7 @@ impl Connection {
             let deadline = since.saturating_add(deadline);
             if *now > deadline {
                 count(&self.counters.missed);
-                self.record(What::Miss, *now, *now - deadline, deadline);
+                self.record(RecordKind::Miss, *now, *now - deadline, deadline);
             }
         }
         if let Some((declared, before)) = used {
@@ -106,7 +106,7 @@ impl Connection {
     #[cold]
     pub(super) fn overran(&self, used: u64, declared: u64, now: u64) {
         count(&self.counters.overruns);
-        self.record(What::Overrun, now, used, declared);
+        self.record(RecordKind::Overrun, now, used, declared);
         match self.quality.containment {
             Containment::Count => {}
             Containment::Skip => self.skip.store(true, Relaxed),
@@ -144,6 +144,6 @@ impl Connection {
     /// Does anybody want to know the time of its pushes?
     #[inline]
     pub(crate) fn times(&self) -> bool {
-        self.timed || self.kernel.trace.is_on()
+        self.timed || self.kernel.recorder.is_on()
     }
 }

@@ -221,7 +221,7 @@ impl Connection {
         }
         self.arrived(now);
         let since = *now;
-        let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
+        let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(me));
         batch.with_events(|events| self.call(events, since, now, traced, counted));
         Fate::Taken
     }

@@ -5,10 +5,10 @@ use crate::batch::{Batch, Item, Queued};
 use crate::counters::{count, me};
 use crate::event::{Current, NoCopy};
 use crate::placement::SubPriority;
-use crate::trace::What;
 use isorb_rt::queue::Overflow;
 use isorb_rt::sync::atomic::Ordering::AcqRel;
 use isorb_rt::time::Deadline;
+use isorb_trace::RecordKind;
 use std::collections::VecDeque;
 
 pub(super) struct Queue {
@@ -58,11 +58,11 @@ impl Connection {
         if cause == NoCopy::TooLarge {
             count(&self.counters.too_large);
             count(&self.kernel.totals.too_large);
-            self.record(What::Drop, now, 2, 0);
+            self.record(RecordKind::Drop, now, 2, 0);
             return Fate::TooLarge;
         }
         count(&self.counters.not_kept);
-        self.record(What::Drop, now, 1, 0);
+        self.record(RecordKind::Drop, now, 1, 0);
         match self.quality.overflow {
             Overflow::Refuse | Overflow::Block => Fate::Refused,
             Overflow::DropOldest | Overflow::DropNewest => Fate::Dropped,
@@ -95,13 +95,13 @@ impl Connection {
                 Overflow::DropNewest => {
                     drop(queue);
                     count(&self.counters.dropped);
-                    self.record(What::Drop, *now, 0, 0);
+                    self.record(RecordKind::Drop, *now, 0, 0);
                     return Fate::Dropped;
                 }
                 Overflow::Refuse | Overflow::Block => {
                     drop(queue);
                     count(&self.counters.refused);
-                    self.record(What::Drop, *now, 0, 0);
+                    self.record(RecordKind::Drop, *now, 0, 0);
                     return Fate::Refused;
                 }
             }
@@ -115,12 +115,12 @@ impl Connection {
         drop(queue);
         if displaced.is_some() {
             count(&self.counters.dropped);
-            self.record(What::Drop, *now, 0, 0);
+            self.record(RecordKind::Drop, *now, 0, 0);
         }
         if self.kernel.counting {
             count(&self.counters.queued);
         }
-        self.record(What::Queue, *now, length as u64, 0);
+        self.record(RecordKind::Queue, *now, length as u64, 0);
         if tell { Fate::Ready } else { Fate::Taken }
     }
 
@@ -139,7 +139,7 @@ impl Connection {
         }
         if !self.is_gone() {
             let mut now = if self.times() { self.kernel.clock.now_ns() } else { 0 };
-            let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
+            let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(me));
             next.events.with_events(|events| self.call(events, next.since, &mut now, traced, counted));
         }
         drop(next);

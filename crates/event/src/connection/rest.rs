@@ -2,8 +2,8 @@
 
 use super::{Connection, Fate, GONE, RESTS};
 use crate::counters::count;
-use crate::trace::What;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use isorb_trace::RecordKind;
 
 /// When a push that came on its supplier's thread takes place.
 pub(super) enum Turn {
@@ -23,7 +23,7 @@ impl Connection {
         }
         if busy & RESTS != 0 && self.rest_left() != 0 {
             count(&self.counters.dropped);
-            self.record(What::Drop, now, 0, 0);
+            self.record(RecordKind::Drop, now, 0, 0);
             return Turn::Never(Fate::Dropped);
         }
         if busy & !RESTS == 0 { Turn::Now } else { Turn::Later }

@@ -1,8 +1,8 @@
 //! What a connection writes to the trace, and how it makes way for another.
 
 use super::Connection;
-use crate::trace::{Record, What};
 use isorb_rt::sync::atomic::Ordering::Relaxed;
+use isorb_trace::{Record, RecordKind};
 
 /// A consumer has made way on its own stack.
 pub(crate) struct MadeWay {
@@ -14,24 +14,24 @@ pub(crate) struct MadeWay {
 
 impl Connection {
     #[inline]
-    pub(crate) fn record(&self, what: What, at: u64, a: u64, b: u64) {
-        if self.kernel.trace.is_on() {
+    pub(crate) fn record(&self, kind: RecordKind, at: u64, a: u64, b: u64) {
+        if self.kernel.recorder.is_on() {
             let at = if at == 0 { self.kernel.clock.now_ns() } else { at };
-            self.kernel.trace.record(self.note(what, at, a, b));
+            self.kernel.recorder.record(self.note(kind, at, a, b));
         }
     }
 
     #[inline]
-    pub(super) fn note(&self, what: What, at: u64, a: u64, b: u64) -> Record {
-        Record { at, what, level: self.level(), who: self.id, a, b }
+    pub(super) fn note(&self, kind: RecordKind, at: u64, a: u64, b: u64) -> Record {
+        Record { at, kind, level: self.level(), id: self.id, a, b }
     }
 
     /// Makes way for a more urgent one on its own stack, by its consent.
     pub(crate) fn make_way(&self, by: &Connection) -> MadeWay {
-        let traced = self.kernel.trace.is_on();
+        let traced = self.kernel.recorder.is_on();
         let since = traced.then(|| {
             let at = self.kernel.clock.now_ns();
-            self.record(What::Preempt, at, by.level().into(), by.id.into());
+            self.record(RecordKind::Preempt, at, by.level().into(), by.id.into());
             at
         });
         MadeWay { since, used: self.place.worst_case().map(|_| self.kernel.clock.cpu_ns()) }
@@ -46,7 +46,7 @@ impl Connection {
         }
         if let Some(since) = made.since {
             let at = self.kernel.clock.now_ns();
-            self.record(What::Resume, at, at.saturating_sub(since), by.into());
+            self.record(RecordKind::Resume, at, at.saturating_sub(since), by.into());
         }
     }
 }

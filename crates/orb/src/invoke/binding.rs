@@ -196,7 +196,7 @@ pub(crate) fn local_priority(object: &Object, facts: &Facts) -> Result<Option<Pr
 ///
 /// # Real-time
 /// One system call where the thread never set its priority.
-fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
+pub(crate) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
     let priority = match thread::priority() {
         Some(priority) => Some(priority),
         None => native(orb)?,

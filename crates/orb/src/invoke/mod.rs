@@ -2,7 +2,7 @@
 
 mod attempt;
 mod bands;
-mod binding;
+pub(crate) mod binding;
 mod interceptors;
 mod reply;
 mod unsent;

@@ -77,7 +77,6 @@ impl<'a> OrbBuilder<'a> {
         let wrong = |sentence| SystemException::from(Kind::BadParam).detail(sentence);
         info.check().map_err(wrong)?;
         let (config, arguments, initial) = info.finish();
-        config.transport.decide_interrupts().map_err(wrong)?;
         let require = config.real_time.mode == RealTime::Require;
         let orb = Orb::from_parts(config, arguments, initial);
         if require {

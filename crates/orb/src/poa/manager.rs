@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// They wait. The first state.
-    BufferAccount,
+    Holding,
     /// They run.
     Active,
     /// The client gets TRANSIENT with minor code OMG|1.
@@ -65,7 +65,7 @@ impl PoaManager {
             orb,
             limit,
             body: PiMutex::new(Body {
-                state: State::BufferAccount,
+                state: State::Holding,
                 poas: Vec::new(),
                 waiting: 0,
                 watchers: 0,
@@ -101,7 +101,7 @@ impl PoaManager {
     /// AdapterInactive after [`deactivate`](Self::deactivate). BAD_INV_ORDER with minor code OMG|3 when `wait` is asked for
     /// in an upcall of this ORB; the state stays as it was.
     pub fn hold_requests(&self, wait: bool) -> Result<(), ManagerError> {
-        self.change(State::BufferAccount, wait)
+        self.change(State::Holding, wait)
     }
 
     /// Turns requests away with TRANSIENT, also those that wait. `wait` as for [`hold_requests`](Self::hold_requests).
@@ -212,15 +212,15 @@ impl PoaManager {
                 State::Active => return Ok(()),
                 State::Discarding => return Err(DISCARDED),
                 State::Inactive => return Err(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_ACTIVATOR)),
-                State::BufferAccount if deadline.is_past() => return Err(TIMED_OUT),
-                State::BufferAccount if body.waiting >= self.0.limit => return Err(DISCARDED),
-                State::BufferAccount => {
+                State::Holding if deadline.is_past() => return Err(TIMED_OUT),
+                State::Holding if body.waiting >= self.0.limit => return Err(DISCARDED),
+                State::Holding => {
                     body.waiting += 1;
                     let patient =
                         if body.touched || hinted { Deadline::NONE } else { Deadline::after(HINT_AFTER) };
                     let changed = self.0.changed.wait_until(&mut body, patient.earlier(deadline));
                     body.waiting -= 1;
-                    if !changed && !hinted && patient.is_past() && body.state == State::BufferAccount {
+                    if !changed && !hinted && patient.is_past() && body.state == State::Holding {
                         hinted = true;
                         crate::log::note(format_args!(
                             "a request waits because nobody activated POA manager {}: call activate() on it, or Orb::run",

@@ -446,6 +446,7 @@ const MOST_THREADS: u32 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isorb_rt::sched::Cpus;
 
     #[test]
     fn what_makes_no_pool_is_refused() {

@@ -54,7 +54,8 @@ impl RtCurrent {
 mod tests {
     use super::*;
     use crate::Config;
-    use crate::rt::{Continuous, NativeRange};
+    use crate::invoke::binding::calling_priority;
+    use crate::rt::{Continuous, NativeRange, SchedClass};
     use isorb_giop::minor;
     use std::sync::Arc;
 

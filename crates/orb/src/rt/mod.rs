@@ -8,6 +8,7 @@
 //! a POA is made with and a client [overrides](Overrides).
 
 mod current;
+#[cfg(feature = "dynamic-scheduling")]
 pub mod dynamic;
 mod rt_orb;
 

@@ -7,7 +7,7 @@ use crate::commands::timeline::write;
 use isorb::Orb;
 use isorb_event::Filter;
 use isorb_event::face::Neighbourhood;
-use isorb_timeline::encode;
+use isorb_trace::encode;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -56,7 +56,7 @@ fn a_destroyed_poa_is_gone_and_its_name_free() {
     let old = bed.root();
     old.destroy(true, true).unwrap();
     assert_ne!(bed.root(), old);
-    assert_eq!((bed.root().children(), bed.root().manager().state()), (vec![], State::BufferAccount));
+    assert_eq!((bed.root().children(), bed.root().manager().state()), (vec![], State::Holding));
 }
 
 /// Makes children of any name but `no`, which it refuses, and `bad`, where it raises.
@@ -93,7 +93,7 @@ impl AdapterActivator for Maker {
         // The POA is not ready for others, but is for this thread.
         poa.activate_object_with_id("it", probe()).map_err(SystemException::from)?;
         let registry = poa.orb().unwrap();
-        assert!(registry.registry().enter(&poa.key(b"it"), "ping").is_ok());
+        assert!(registry.server().registry.enter(&poa.key(b"it"), "ping").is_ok());
         eventually(|| self.go.load(SeqCst));
         Ok(true)
     }

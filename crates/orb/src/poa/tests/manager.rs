@@ -7,7 +7,7 @@ fn states_and_their_changes() {
     let bed = Bed::new();
     let poa = bed.root().create_poa("own", None, PoaPolicies::new()).unwrap();
     let manager = poa.manager();
-    assert_eq!((manager.state(), bed.root().manager().id()), (State::BufferAccount, "RootPOAManager"));
+    assert_eq!((manager.state(), bed.root().manager().id()), (State::Holding, "RootPOAManager"));
     assert_ne!(manager.id(), bed.root().manager().id());
     let key = poa.key(&poa.activate_object(probe()).unwrap());
     manager.discard_requests(false).unwrap();
@@ -15,7 +15,7 @@ fn states_and_their_changes() {
     manager.activate().unwrap();
     assert_eq!(bed.try_enter(&key), Ok(()));
     manager.hold_requests(true).unwrap();
-    assert_eq!(manager.state(), State::BufferAccount);
+    assert_eq!(manager.state(), State::Holding);
     manager.deactivate(true, true).unwrap();
     assert_eq!(bed.try_enter(&key), Err(omg(Kind::ObjAdapter, 1)));
     for result in [manager.activate(), manager.hold_requests(false), manager.discard_requests(true)] {
@@ -27,7 +27,7 @@ fn states_and_their_changes() {
     poa.destroy(true, true).unwrap();
     assert_eq!(
         bed.root().create_poa("own", None, PoaPolicies::new()).unwrap().manager().state(),
-        State::BufferAccount
+        State::Holding
     );
 }
 
@@ -107,7 +107,7 @@ fn waiting_means_until_running_requests_have_ended() {
 
     thread::scope(|s| {
         let waiter = s.spawn(|| manager.hold_requests(true));
-        eventually(|| manager.state() == State::BufferAccount);
+        eventually(|| manager.state() == State::Holding);
         assert!(!waiter.is_finished());
         drop(entered);
         waiter.join().unwrap().unwrap();
@@ -151,5 +151,5 @@ fn run_activates_the_root_unless_the_program_decided() {
     let root = registry.root(&bed.orb).unwrap();
     root.manager().hold_requests(false).unwrap();
     registry.activate_untouched_root();
-    assert_eq!(root.manager().state(), State::BufferAccount);
+    assert_eq!(root.manager().state(), State::Holding);
 }

@@ -73,7 +73,7 @@ impl Bed {
     }
 
     fn registry(&self) -> &Registry {
-        self.orb.registry()
+        &self.orb.server().registry
     }
 
     /// A POA below the root, with the root's manager.
