@@ -1,7 +1,7 @@
 //! From a URL or a name to an object.
 
 use super::Orb;
-use crate::generated::call_scope;
+use crate::invoke::call_scope;
 use crate::{Object, Operation, Reference, Result, SystemException};
 use isorb_cdr::Handle;
 use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
