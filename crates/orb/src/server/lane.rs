@@ -185,7 +185,7 @@ impl Lane {
         let server = self.server.as_ref();
         let mut buffers = server.map_or_else(|| CallBuffers::new(orb.pool()), |server| server.buffers(orb));
         let mut events = Events::<1>::new();
-        let seat = server.and_then(|server| server.crew.sit());
+        let worker = server.and_then(|server| server.threads.register());
         loop {
             if self.review_at.load(Ordering::Relaxed) != NEVER {
                 self.review(orb);
@@ -193,14 +193,14 @@ impl Lane {
             let idle_deadline = server.map_or(Deadline::NONE, LaneServer::idle_deadline);
             let review = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
             if let Some(server) = server {
-                server.crew.rest(seat);
+                server.threads.set_idle(worker);
             }
             let waited = self.poller.wait(&mut events, idle_deadline.earlier(review));
-            let raised = server.is_some_and(|server| server.crew.rise(seat));
+            let raised = server.is_some_and(|server| server.threads.set_busy(worker));
             let Ok(mut ready) = waited else { break };
             let event = ready.next();
             match (event.map(|event| event.token), server) {
-                (Some(Poller::WAKE), Some(server)) if !server.crew.is_closed() => {
+                (Some(Poller::WAKE), Some(server)) if !server.threads.is_closed() => {
                     server.run_borrowed(self, orb, &mut buffers, raised);
                     continue;
                 }
@@ -220,12 +220,12 @@ impl Lane {
                         self.expel(orb, &member);
                     }
                 }
-                (None, Some(server)) if idle_deadline.is_past() && server.crew.retire() => break,
+                (None, Some(server)) if idle_deadline.is_past() && server.threads.retire() => break,
                 (None, _) => {}
             }
         }
         if let Some(server) = server {
-            server.crew.stand(seat);
+            server.threads.deregister(worker);
         }
     }
 
@@ -260,7 +260,7 @@ impl Lane {
     pub fn end(&self) {
         if let Some(server) = &self.server {
             // First, so that a thread which sees a door closed knows why.
-            let left = server.crew.close();
+            let left = server.threads.close();
             server.acceptors().iter().for_each(|acceptor| acceptor.listener.close());
             let connections: Vec<_> = {
                 let members = self.members.lock();

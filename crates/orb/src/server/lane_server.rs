@@ -1,7 +1,7 @@
 //! What makes a lane one of a thread pool: its own door, its threads, their priority, and what happens when all are busy.
 //!
 //! ```text
-//!   poller ─► a thread reads the request, lets others read on ─► crew: a place? ─► runs it, then what was kept meanwhile
+//!   poller ─► a thread reads the request, lets others read on ─► threads: a place? ─► runs it, then what was kept meanwhile
 //!                                                                  └ none: grow, borrow, keep, refuse or wait
 //! ```
 //!
@@ -13,13 +13,13 @@ use super::group_queue::GroupRequestQueue;
 use super::guarded;
 use super::lane::{Lane, Member};
 use super::reply::reject;
+use super::thread_lane::{Admission, Buffering, ThreadLane};
 use crate::buffers::{CallBuffers, LaneMemory};
 use crate::connection::Arrived;
 use crate::sched::thread::{self, ThreadPlan};
 use crate::sched::{Setup, prepare};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
-use isorb_rt::crew::{Admission, Crew, Kept};
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::Deadline;
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// The pool's side of a lane.
 pub(crate) struct LaneServer {
-    pub crew: Crew<BufferedRequest>,
+    pub threads: ThreadLane<BufferedRequest>,
     /// Where its clients connect.
     acceptors: Vec<Acceptor>,
     accepting: Turn,
@@ -58,7 +58,7 @@ pub(crate) struct Acceptor {
 
 /// What a station is made of.
 pub(crate) struct LaneEndpoints {
-    pub crew: Crew<BufferedRequest>,
+    pub threads: ThreadLane<BufferedRequest>,
     pub acceptors: Vec<Acceptor>,
     pub lenders: Vec<Arc<Lane>>,
     pub plan: ThreadPlan,
@@ -74,7 +74,7 @@ const SPARE_BYTES: usize = 4096;
 /// Requests to groups that a lane has waiting, at most.
 const MOST_GROUP_REQUESTS: usize = if cfg!(feature = "miop") { 64 } else { 0 };
 
-/// A request's place in the crew; given back also when the request ends in a panic.
+/// A request's permit of the lane; given back also when the request ends in a panic.
 struct Permit<'s> {
     server: &'s LaneServer,
     held: Cell<bool>,
@@ -88,7 +88,7 @@ impl<'s> Permit<'s> {
     /// The upcall is over and its reply is about to be sent. Its client may call again before this thread is back, and must not find
     /// the lane busy with a request that was answered.
     fn answering(&self) {
-        if self.held.get() && self.server.crew.leave_unless_kept() {
+        if self.held.get() && self.server.threads.release_unless_buffered() {
             self.held.set(false);
         }
     }
@@ -98,7 +98,7 @@ impl<'s> Permit<'s> {
         if !self.held.get() {
             return None;
         }
-        let next = self.server.crew.next();
+        let next = self.server.threads.next();
         self.held.set(next.is_some());
         next
     }
@@ -107,21 +107,21 @@ impl<'s> Permit<'s> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.held.get() {
-            self.server.crew.leave();
+            self.server.threads.release();
         }
     }
 }
 
 impl LaneServer {
     pub fn new(blueprint: LaneEndpoints) -> LaneServer {
-        let LaneEndpoints { crew, acceptors, lenders, plan, memory, idle_timeout, max_connections } =
+        let LaneEndpoints { threads, acceptors, lenders, plan, memory, idle_timeout, max_connections } =
             blueprint;
-        let spare = crew.rules().room.map_or(0, |room| room.requests.min(MOST_SPARE));
+        let spare = threads.config().buffer.map_or(0, |limits| limits.requests.min(MOST_SPARE));
         let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
         let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
         let (setup, group_requests) = (OnceLock::new(), GroupRequestQueue::new(MOST_GROUP_REQUESTS));
         LaneServer {
-            crew,
+            threads,
             acceptors,
             accepting,
             lenders,
@@ -153,13 +153,13 @@ impl LaneServer {
 
     /// Whether several threads may be busy with one connection, so that a request is not run before others can read on.
     pub fn shares(&self) -> bool {
-        let rules = self.crew.rules();
-        rules.counts() || rules.static_threads > 1
+        let rules = self.threads.config();
+        rules.counts_permits() || rules.static_threads > 1
     }
 
     /// How long an idle thread waits.
     pub fn idle_deadline(&self) -> Deadline {
-        match self.crew.rules().dynamic_threads {
+        match self.threads.config().dynamic_threads {
             0 => Deadline::NONE,
             _ => Deadline::after(self.idle_timeout),
         }
@@ -187,7 +187,7 @@ impl LaneServer {
             if failed {
                 // A connection of the lane that ends, the next to connect, or the time brings a thread here again.
                 while !self.accepting.pass() {}
-                if !self.crew.is_closed() {
+                if !self.threads.is_closed() {
                     lane.retry_accept();
                 }
                 return;
@@ -215,18 +215,18 @@ impl LaneServer {
                     let connection = Arc::new(accepted_connection(orb, acceptor.tag, stream));
                     let full = !lane.has_room(orb, self.max_connections)
                         || !orb.accepted().admit(&connection, usize::MAX);
-                    if full || self.crew.is_closed() || lane.add(connection.clone()).is_err() {
+                    if full || self.threads.is_closed() || lane.add(connection.clone()).is_err() {
                         crate::log::note(format_args!("{}: turned away by a lane", connection.peer()));
                         connection.close();
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 // What is closed may go on to say that whoever comes is turned away.
-                Err(error) if is_fault_of_peer(&error) && !self.crew.is_closed() => {
+                Err(error) if is_fault_of_peer(&error) && !self.threads.is_closed() => {
                     crate::log::note(format_args!("accept: {error}"));
                 }
                 Err(error) => {
-                    if !self.crew.is_closed() {
+                    if !self.threads.is_closed() {
                         crate::log::note(format_args!("accept: {error}"));
                     }
                     return true;
@@ -244,11 +244,11 @@ impl LaneServer {
         arrived: Arrived,
         buffers: &mut CallBuffers,
     ) {
-        if !self.crew.rules().counts() {
+        if !self.threads.config().counts_permits() {
             run(orb, source, arrived, buffers, None);
             return;
         }
-        let admitted = match self.crew.admit() {
+        let admitted = match self.threads.admit() {
             Admission::Run => true,
             Admission::RunAndGrow => self.grow(lane, orb),
             Admission::Full => false,
@@ -258,21 +258,21 @@ impl LaneServer {
             if self.borrow(orb, source, arrived, buffers) {
                 return;
             }
-            // Before the lock of the crew is taken, since locks of POAs are.
-            let urgency = match self.crew.rules().room {
+            // Before the lock of the threads is taken, since locks of POAs are.
+            let urgency = match self.threads.config().buffer {
                 Some(_) => orb.handler().request_priority(orb, arrived, buffers),
                 None => None,
             };
             let buffered = |block: &mut Buffer| self.buffered(orb, source, arrived, block, None);
-            match self.crew.keep(arrived.len, urgency, || buffered(&mut buffers.block)) {
-                Kept::Buffered => return,
-                Kept::Overflow => {
+            match self.threads.buffer(arrived.len, urgency, || buffered(&mut buffers.block)) {
+                Buffering::Buffered => return,
+                Buffering::Overflow => {
                     refuse(orb, source, arrived, buffers);
                     return;
                 }
-                Kept::Run => {}
-                Kept::NoBuffer => {
-                    if !self.crew.wait_for_place() {
+                Buffering::Run => {}
+                Buffering::NoBuffer => {
+                    if !self.threads.wait_for_permit() {
                         return;
                     }
                 }
@@ -290,7 +290,7 @@ impl LaneServer {
             Ok(()) => true,
             Err(error) => {
                 crate::log::note(format_args!("no dynamic thread: {error}"));
-                self.crew.did_not_grow();
+                self.threads.abandon_growth();
                 false
             }
         }
@@ -301,7 +301,7 @@ impl LaneServer {
         self.lenders.iter().any(|lender| {
             let Some(server) = lender.server() else { return false };
             let plan = Some(self.plan.clone());
-            let lent = server.crew.lend(
+            let lent = server.threads.borrow_thread(
                 || self.buffered(orb, source, arrived, &mut buffers.block, plan),
                 |thread| {
                     // Refused means that the thread comes later, at its own priority, and raises itself.
@@ -340,7 +340,7 @@ impl LaneServer {
 
     /// Something to do for a more urgent lane, or for a group.
     pub fn run_borrowed(&self, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers, raised: bool) {
-        let (borrowed, more) = self.crew.errand();
+        let (borrowed, more) = self.threads.borrowed_request();
         let Some(buffered) = borrowed else {
             if raised {
                 self.back_to_own_priority();

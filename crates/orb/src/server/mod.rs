@@ -14,6 +14,7 @@ mod lane_server;
 mod reference;
 mod reply;
 mod session;
+mod thread_lane;
 
 pub(crate) use endpoint::{
     Endpoints, free_local_endpoints, listens_by, open_listener, open_local_listener, spawn,
@@ -22,6 +23,7 @@ pub(crate) use lane::Lane;
 pub(crate) use lane_server::{Acceptor, LaneEndpoints, LaneServer};
 pub(crate) use reference::make_reference;
 pub(crate) use reply::{deliver, write_exception};
+pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
 
 use crate::connection::{Connection, ReadError};
 use isorb_giop::{Answer, ProtocolError, message};
