@@ -7,7 +7,7 @@ use crate::buffers::{CachedHeader, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
-use crate::peer::{Peer, Wish};
+use crate::peer::{LeaseRequest, Peer};
 use crate::poa::waiting_until;
 use crate::policy::{Effective, Rebind, Timeout};
 use crate::{Object, Orb, Result, SystemException, dispatch};
@@ -169,8 +169,8 @@ impl<'a> Call<'_, 'a> {
     ) -> Result<Option<Answer<'s>>, Failure> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { began, deadline, timeout, .. } = *self;
-        let wish = Wish { began, deadline, timeout, reconnect, wary: self.wary.get() };
-        let connection = match peer.lease(self.orb.connector(), wish) {
+        let request = LeaseRequest { began, deadline, timeout, reconnect, wary: self.wary.get() };
+        let connection = match peer.lease(self.orb.connector(), request) {
             Ok(connection) => connection,
             Err(exception) => {
                 cold_path();
