@@ -140,7 +140,7 @@ impl Config {
     #[cfg(not(feature = "config-file"))]
     fn configured(named: Option<&str>) -> Result<Config> {
         match named {
-            // Ignoring it would start a server that nobody configured.
+            // Ignoring it would start a server with the wrong configuration.
             Some(file) => Err(bad(format!(
                 "{file} cannot be read: this program was built without the feature config-file of isorb"
             ))),

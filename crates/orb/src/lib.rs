@@ -1,7 +1,7 @@
 //! isorb: an isochronous object request broker.
 //!
 //! Real-Time CORBA in Rust. A servant is a type that implements the trait that the IDL compiler made from an
-//! interface; a reference is a typed value whose methods call it, wherever it is.
+//! interface; the methods of a typed reference call it, wherever it is.
 //!
 //! ```text
 //!   stub (generated) ─► invoke ─► connection ─► wire ─► connection ─► dispatch ─► POA ─► skeleton (generated) ─► servant

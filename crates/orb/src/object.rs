@@ -1,6 +1,6 @@
 //! Object references.
 
-use crate::binding::{Facts, Overrides, Plans};
+use crate::binding::{Overrides, Plans, RtComponents};
 use crate::peer::Peer;
 use crate::policy::{Effective, Policies, thread_policies, thread_sets_policies};
 use crate::transports;
@@ -55,7 +55,7 @@ struct Binding {
 pub(crate) struct Target {
     /// No other target of this process has or had it; never 0.
     pub number: u64,
-    pub place: Place,
+    pub locality: Locality,
     /// The reference that was resolved.
     pub ior: Arc<Ior>,
     pub key: Box<[u8]>,
@@ -72,7 +72,7 @@ pub(crate) struct Target {
     /// How the server wants to be addressed: 0 by key, 1 by profile, 2 by reference (clause 9.4.3.1).
     pub addressing: AtomicU8,
     /// What the reference says about real time.
-    pub facts: Option<Box<Facts>>,
+    pub facts: Option<Box<RtComponents>>,
     /// Where calls go, under each set of overrides.
     pub plans: Plans,
 }
@@ -81,15 +81,15 @@ impl Target {
     /// All members of a group.
     #[cfg(feature = "miop")]
     pub fn of_group(
-        place: Place,
+        locality: Locality,
         ior: Arc<Ior>,
         head: RequestHead,
         code_sets: Option<(Narrow, Wide)>,
-        facts: Option<Facts>,
+        facts: Option<RtComponents>,
     ) -> Target {
         Target {
             number: next_number(),
-            place,
+            locality,
             ior,
             key: Box::default(),
             head: Some(head),
@@ -109,10 +109,10 @@ impl Target {
     }
 }
 
-pub(crate) enum Place {
+pub(crate) enum Locality {
     /// In this ORB.
-    Here,
-    There(Arc<Peer>),
+    Local,
+    Remote(Arc<Peer>),
     /// All members of a group.
     #[cfg(feature = "miop")]
     Group(Box<crate::group::GroupTarget>),
@@ -278,14 +278,14 @@ fn next_number() -> u64 {
 
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     if let Some(key) = orb.handler().local_key(ior) {
-        let facts = Facts::of(ior)?.map(Box::new);
+        let facts = RtComponents::of(ior)?.map(Box::new);
         let head = RequestHead::new(&key);
         let key = key.into();
-        let (place, ior, version) = (Place::Here, ior.clone(), Version::V1_2);
+        let (locality, ior, version) = (Locality::Local, ior.clone(), Version::V1_2);
         let addressing = AtomicU8::new(0);
         return Ok(Target {
             number: next_number(),
-            place,
+            locality,
             ior,
             key,
             head,
@@ -311,7 +311,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         let head = if version == Version::V1_2 { RequestHead::new(&found.key) } else { None };
         return Ok(Target {
             number: next_number(),
-            place: Place::There(orb.peer(found.routes)),
+            locality: Locality::Remote(orb.peer(found.routes)),
             ior: ior.clone(),
             key: found.key.into(),
             head,
@@ -320,7 +320,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
             cancel: found.orb_type.is_some_and(|orb| orb != ORB_TYPE_OMNIORB),
             forwarded,
             addressing: AtomicU8::new(0),
-            facts: Facts::of(ior)?.map(Box::new),
+            facts: RtComponents::of(ior)?.map(Box::new),
             plans: Plans::default(),
         });
     }

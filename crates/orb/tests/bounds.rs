@@ -1,4 +1,4 @@
-//! What is bounded, and that nobody can use up what others need.
+//! Limits of resources: one client cannot use up the resources of the others.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const BOTH: [Concurrency; 2] = [Concurrency::Connection, Concurrency::Lane];
 
-/// A server whose message blocks are few.
+/// A server with few message blocks.
 fn small(concurrency: Concurrency) -> Config {
     Config { concurrency, memory_limit: 16 << 20, message_limit: 4 << 20, ..Config::default() }
 }

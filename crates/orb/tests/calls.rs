@@ -84,7 +84,7 @@ fn a_call_ends_in_timeout_that_says_who_and_what() {
             sentence.contains("sleep") && sentence.contains("700ms") && sentence.contains("127.0.0.1"),
             "{sentence}"
         );
-        // The late reply is nobody's: the next call gets its own.
+        // No call takes the late reply: the next call gets its own.
         assert_eq!(echo.text("patient").unwrap(), "patient");
         server.shutdown(false).unwrap();
     }
@@ -220,7 +220,8 @@ fn a_server_that_ends_and_one_that_comes_back() {
     again.shutdown(true).unwrap();
 }
 
-/// The end of a stream comes with what was sent before it, or a moment later; either way the server lets go.
+/// The end of a stream comes with what was sent before it, or a moment later; either way the server
+/// lets go.
 #[test]
 fn a_peer_that_sends_and_leaves_is_noticed() {
     use std::io::{Read, Write};

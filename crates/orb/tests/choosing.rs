@@ -1,4 +1,5 @@
-//! Which of the endpoints in a reference a client takes: a server that listens by segments, unix sockets and TCP tells by which a connection came.
+//! Which of the endpoints in a reference a client takes: a server that listens by segments, unix
+//! sockets and TCP tells by which a connection came.
 #![cfg(all(feature = "segments", feature = "unix"))]
 
 mod common;
@@ -131,7 +132,8 @@ fn the_next_is_taken_where_one_cannot_be_had() {
         let found = ior.profiles.iter().find(|profile| profile.tag == tag).unwrap();
         AddressProfile::parse(found).unwrap().address
     };
-    // The file is gone, as after the server's folder was cleared; or somebody is there and attaches nothing.
+    // The file is missing, as after the server's folder was cleared; or a process listens there
+    // that attaches no segment.
     for nowhere in [format!("{}x", path(TAG_SEGMENTS)), rude.clone()] {
         let without = with_address(&ior, TAG_SEGMENTS, &nowhere, &segments);
         assert_eq!(taken(&server, &without, patient(), &[]), "unix", "{nowhere}");
@@ -154,7 +156,7 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     server.shutdown(true).unwrap();
 }
 
-/// A transport that somebody added: TCP by another name, which tells how often it was taken.
+/// A transport added by the program: TCP under another name, which counts its uses.
 #[derive(Clone, Debug, Default)]
 struct Added(Arc<AtomicUsize>);
 
@@ -225,7 +227,7 @@ fn what_was_added_comes_before_tcp_or_where_the_order_says() {
     server.shutdown(true).unwrap();
 }
 
-/// Of the reference that another user's process calls, and of the users with whom it shares segments.
+/// The reference that another user's process calls, and the users that share segments with it.
 const REFERENCE: &str = "ISORB_CHOOSING_REFERENCE";
 const USERS: &str = "ISORB_CHOOSING_USERS";
 
@@ -248,7 +250,8 @@ fn another_users_client_takes_what_is_left_to_it() {
         return println!("skipped: only root can start a process of another user");
     }
     const NOBODY: u32 = 65534;
-    // Segments are for the same user whatever the sockets' permissions, unless each names the other; unix sockets for who may open them.
+    // Segments are for the same user whatever the sockets' permissions, unless each side names the
+    // other; unix sockets are for all users with permission to open them.
     for (socket_mode, named, by) in [(0o666, false, "unix"), (0o600, true, "tcp"), (0o666, true, "segment")] {
         // Where every user may look.
         let path = |kind: &str| {

@@ -1,4 +1,5 @@
-//! A server that ends while nobody reads its replies: it waits for all of them together, not for one after the other.
+//! A server that shuts down while its clients read no replies: it waits for all of them together,
+//! not for one after the other.
 
 mod common;
 
@@ -13,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Only so that a failing test ends. A server that waited for each client in turn would take longer.
+/// Only so that a failing test ends. A server that waited for each client in turn would take
+/// longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 75;
 /// Octets of a reply: more than a socket holds.

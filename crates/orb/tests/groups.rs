@@ -1,4 +1,5 @@
-//! Groups: one oneway request reaches every member; nobody answers; what is wrong is said and costs nobody else anything.
+//! Groups: one oneway request reaches every member, and no member replies. Malformed requests are
+//! logged and affect no other request.
 #![cfg(feature = "miop")]
 
 mod common;
@@ -25,7 +26,7 @@ fn config() -> Config {
     Config { transport, ..Config::default() }
 }
 
-/// A URL of a group on a port that nobody else uses.
+/// A URL of a group on a port of its own.
 fn url(address: &str, number: u32) -> String {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("corbaloc:miop:1.0@1.0-test-{number}/{address}:{free}")
@@ -55,7 +56,8 @@ fn server() -> Orb {
     orb
 }
 
-/// A new object that belongs to the group; `None` where there is no multicast on the loopback interface.
+/// A new object that belongs to the group; `None` where there is no multicast on the loopback
+/// interface.
 fn member(orb: &Orb, group: &str) -> Option<(Arc<Keeper>, ObjectId)> {
     let root = orb.root_poa().unwrap();
     let id = match root.create_id_for_reference(&orb.string_to_object(group).unwrap()) {
@@ -94,7 +96,8 @@ fn every_member_in_every_process_gets_each_oneway() {
         // At the same address, and another group.
         let stranger = member(&other, &url.replace("test-1", "test-2")).unwrap().0;
         let far = group(&client, &url);
-        // Machines differ in whether the loopback interface has a route for groups of IPv6; netlab's hosts have.
+        // Machines differ in whether the loopback interface has a route for groups of IPv6;
+        // netlab's hosts have.
         if let Some(why) = far.feed(&[9]).err().and_then(|error| error.detail) {
             assert!(why.contains("unreachable") && address.starts_with('['), "{why}");
             println!("SKIPPED {url}: {why}");
@@ -173,7 +176,7 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
         one.fed().last() == Some(&(1, 4))
     });
     assert_eq!(other.fed().len(), 2);
-    // An object that is not active any more hears nothing, and harms nobody.
+    // An inactive object receives nothing, and does no harm.
     root.deactivate_object(&id).unwrap();
     far.feed(&[5]).unwrap();
     // What is no group, no id of this POA, or on no interface.
@@ -232,7 +235,8 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     // Another group at the same address.
     group(&client, &url.replace("test-1", "test-7")).feed(&[1]).unwrap();
     until("nobody is of that group", || orb.group_statistics().refused == 1);
-    // Whole messages that are no requests to groups, among them one that wants an answer; and noise.
+    // Whole messages that are no requests to groups, among them one that wants an answer; and
+    // noise.
     let at = far.object().ior().profiles[0].clone();
     let profile = UipmcProfile::parse(&at.data).unwrap();
     let hostile = isorb::transport::Multicast { interface: "lo".into(), ..Default::default() };
@@ -257,7 +261,8 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     send(&asking[..asking.len() - 1]);
     send(&isorb_giop::message::message_error(isorb_giop::Version::V1_2));
     send(b"GIOP");
-    // A request whose header is cut, so that no argument is there: the servant is not called, and its thread goes on.
+    // A request with a truncated header, so that no argument is there: the servant is not called,
+    // and its thread continues.
     asking[Header::LEN + 4] = 0;
     send(asking);
     hostile.send(b"noise").unwrap();

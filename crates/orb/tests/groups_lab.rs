@@ -60,7 +60,7 @@ fn member(host: &Host, orb: &Orb, url: &str) -> Arc<Keeper> {
     host.run(join).unwrap()
 }
 
-/// Sends until `done`: an address of IPv6 needs some time before it may be used, and nobody sends again what a network lost.
+/// Sends until `done`: a new IPv6 address needs some time, and no layer repeats lost datagrams.
 fn send_until(host: &Host, from: &Orb, url: &str, length: usize, done: impl Fn() -> bool) {
     let far: EchoRef = from.string_to_object(url).unwrap().unchecked_narrow();
     let octets: Vec<u8> = (0..length).map(|i| (i / 7) as u8).collect();

@@ -1,4 +1,5 @@
-//! Requests to groups and their priorities: each runs on the lane of its priority, and a high one is served while a low one computes.
+//! Requests to groups and their priorities: each runs on the lane of its priority, and a high one
+//! is served while a low one computes.
 #![cfg(feature = "miop")]
 
 mod common;
@@ -28,13 +29,14 @@ fn orb(cpus: Vec<usize>) -> Orb {
     orb
 }
 
-/// A group on a port that nobody else uses.
+/// A group on a port of its own.
 fn url(number: u32) -> String {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("corbaloc:miop:1.0@1.0-priority-{number}/239.255.83.{number}:{free}")
 }
 
-/// Makes the object with an id a member; `false` where there is no multicast on the loopback interface.
+/// Makes the object with an id a member; `false` where there is no multicast on the loopback
+/// interface.
 fn joins(poa: &Poa, group: &Object, id: &[u8]) -> bool {
     match poa.associate_reference_with_id(group, id) {
         Ok(()) => true,
@@ -123,7 +125,8 @@ fn each_request_runs_on_the_lane_of_its_priority() {
         let threads = [&witness, &high, &plain].map(|witness| next(witness).thread);
         assert_eq!(threads, [format!("pool1-{LOW}"), format!("pool1-{HIGH}"), "isorb-group".into()]);
     }
-    // At the class that its thread was started with, though the reader is as urgent as the high lane.
+    // At the class that its thread was started with, though the reader is as urgent as the high
+    // lane.
     feed_at(&client, &group, Some(LOW));
     assert_eq!(next(&plain).class, SchedClass::current().unwrap());
     client.shutdown(true).unwrap();
@@ -164,7 +167,8 @@ fn a_reference_says_whether_priorities_are_sent() {
     server.shutdown(true).unwrap();
 }
 
-/// How long the low request computes; far less than the share that the kernel leaves to real-time threads.
+/// How long the low request computes; far less than the share that the kernel leaves to real-time
+/// threads.
 const BUSY_NS: u64 = 150_000_000;
 
 #[derive(Default)]

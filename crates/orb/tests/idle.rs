@@ -1,4 +1,4 @@
-//! Connections that nobody uses: closed in order after their time, and no others.
+//! Idle connections: closed in order after their time, and no others.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Portable interceptors: the points and their order, what they raise, what they add, what they see.
+//! Portable interceptors: the points and their order, what they raise, what they add, what they
+//! see.
 
 mod common;
 #[path = "interceptors/contexts.rs"]

@@ -1,4 +1,5 @@
-//! What ended leaves nothing behind: no descriptor, no thread. One test, since the counts are those of the process.
+//! What ended leaves nothing behind: no descriptor, no thread. One test, since the counts are those
+//! of the process.
 
 mod common;
 

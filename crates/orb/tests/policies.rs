@@ -38,7 +38,7 @@ fn time_outs_hold_at_every_scope() {
 
 #[test]
 fn a_server_that_never_answers_is_a_timeout() {
-    // It listens, the kernel accepts, nobody reads.
+    // A socket that listens: the kernel accepts, no process reads.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("corbaloc::1.2@{}/x", silent.local_addr().unwrap());
     let orb = Orb::with_config(Config::default()).unwrap();
@@ -117,7 +117,8 @@ fn forwards_are_followed_once_and_remembered() {
             assert_eq!(far.text(&format!("call {i}")).unwrap(), format!("call {i}"));
         }
         assert_eq!(asked.load(Ordering::SeqCst), 1, "the binding is remembered");
-        // The place that it was forwarded to is gone: a passing forward falls back to where the reference says.
+        // The place that it was forwarded to is gone: a passing forward falls back to where the
+        // reference says.
         target.shutdown(true).unwrap();
         let gone = far.ping().unwrap_err();
         assert!(matches!(gone.kind, Kind::Transient | Kind::CommFailure | Kind::ObjectNotExist), "{gone}");

@@ -1,4 +1,5 @@
-//! Client and server together: a call's priority finds its band, its band the lane, and the servant runs there.
+//! Client and server together: a call's priority finds its band, its band the lane, and the servant
+//! runs there.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn band(low: i16, high: i16) -> PriorityBand {
     PriorityBand { low, high }
 }
 
-/// A server with lanes at 100 and 10,000, of so many threads each, and an object whose clients have a band for each.
+/// A server with lanes at 100 and 10,000, with this number of threads each, and an object with a
+/// band for each.
 fn laned(threads: u32) -> (Orb, Arc<Witness>, EchoRef) {
     laned_in(server(), threads)
 }
@@ -188,7 +190,8 @@ fn a_call_from_a_servant_has_its_requests_priority_transformed() {
         let client = Orb::with_config(Config::default()).unwrap();
         let far: EchoRef = client.resolve(&first.object().to_string()).unwrap();
         let runs = || (seen.take().pop().unwrap().priority, seen_last.take().pop().unwrap().priority);
-        // Without a priority the request runs at the server's, and the servant's call at what that becomes.
+        // Without a priority the request runs at the server's, and the servant's call at what that
+        // becomes.
         far.call_back(Some(&second)).unwrap();
         assert_eq!(runs(), (Some(7), Some(8)));
         client.rt_current().set_the_priority(100).unwrap();

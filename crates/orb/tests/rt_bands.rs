@@ -1,4 +1,5 @@
-//! `_bind_priority_band` on the wire (RT-CORBA 1.2, clause 5.13.2): both sides, each against one of which the test decides every byte.
+//! `_bind_priority_band` on the wire (RT-CORBA 1.2, clause 5.13.2): both sides, each against one of
+//! which the test decides every byte.
 
 mod common;
 

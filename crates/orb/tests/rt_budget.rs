@@ -1,4 +1,4 @@
-//! Budgets of operations: what is counted, who is told, who is demoted.
+//! Budgets of operations: counting, reports, demotion.
 
 mod common;
 
@@ -87,7 +87,8 @@ fn overruns_are_counted_at_their_end() {
     object.sleep(25).unwrap();
     object.call_back(None).unwrap();
     object.ping().unwrap();
-    // The reply is sent before the caller's thread may see the count; one thread serves all, so the next call tells.
+    // The reply is sent before the caller's thread may see the count; one thread serves all, so the
+    // next call tells.
     let status = rt.budgets();
     let of = |operation: &str| status.iter().find(|status| status.operation == operation).unwrap();
     assert_eq!((of("sleep").calls, of("sleep").overruns, of("sleep").demoted), (2, 1, 0));
@@ -110,7 +111,8 @@ fn the_watchdog_demotes_who_goes_on_and_the_thread_recovers() {
     rt.start_watchdog(&WatchdogOptions::default()).unwrap();
     let urgent = real_time(&server);
     for _ in 0..3 {
-        // Without the right to be urgent nobody is demoted; a while beyond its budget then.
+        // Without the right to real-time scheduling no thread is demoted; the upcall just exceeds
+        // its budget.
         object.sleep(if urgent { UNTIL_DEMOTED } else { 60 }).unwrap();
         object.ping().unwrap();
     }

@@ -1,4 +1,5 @@
-//! Thread pools whose threads are all busy: they grow, borrow, keep requests, refuse them, or let them wait.
+//! Thread pools with all threads busy: they grow, borrow threads, buffer requests, reject them, or
+//! let them wait.
 
 mod common;
 
@@ -64,7 +65,8 @@ fn requests_are_buffered_up_to_the_limit_and_then_refused() {
     server.shutdown(true).unwrap();
 }
 
-/// The order in which requests are run that came, and were kept, at these priorities of their clients one after the other.
+/// The order in which requests are run that came, and were kept, at these priorities of their
+/// clients one after the other.
 fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
     let server = server();
     let buffering = RequestBuffering { max_buffered_requests: 0, max_request_buffer_size: 0 };
@@ -131,7 +133,8 @@ fn the_bytes_of_buffered_requests_are_limited_too() {
     server.shutdown(true).unwrap();
 }
 
-/// A pool of a low lane with two threads and a high lane with one, and three clients of the high lane's object.
+/// A pool of a low lane with two threads and a high lane with one, and three clients of the high
+/// lane's object.
 fn borrower(allow_borrowing: bool) -> (Orb, u32, Arc<Witness>, Vec<EchoRef>) {
     let server = server();
     let options = ThreadpoolOptions { allow_borrowing, ..ThreadpoolOptions::default() };

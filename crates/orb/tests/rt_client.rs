@@ -1,7 +1,8 @@
-//! The client's side of Real-Time CORBA: which priority travels, over which connection, and what is refused.
+//! The client's side of Real-Time CORBA: which priority travels, over which connection, and what is
+//! refused.
 //!
-//! The server's reference is made to say what a test wants it to say; the servant tells what came with each request, the
-//! server's ORB by which connections.
+//! The server's reference is made to say what a test wants it to say; the servant tells what came
+//! with each request, the server's ORB by which connections.
 
 mod common;
 
@@ -43,7 +44,7 @@ struct Server {
     near: EchoRef,
 }
 
-/// A server whose reference carries these policies.
+/// A server with a reference that carries these policies.
 fn server(policies: &[RtPolicy]) -> Server {
     let orb = Orb::with_config(Config::default()).unwrap();
     let witness = Arc::new(Witness::default());
@@ -88,7 +89,7 @@ fn served(server: &Server) -> Vec<Option<(i16, i16)>> {
     bands
 }
 
-/// Runs `f` on a thread of its own, whose priority it may set.
+/// Runs `f` on a thread of its own, so that `f` may set its priority.
 fn apart(f: impl FnOnce() + Send + 'static) {
     std::thread::spawn(f).join().unwrap();
 }
@@ -203,7 +204,8 @@ fn a_private_connection_is_one_references_own() {
     });
 }
 
-/// Lanes as ORBs of their own, so that a test sees which one was reached: all have the object under one plain key.
+/// Lanes as ORBs of their own, so that a test sees which one was reached: all have the object under
+/// one plain key.
 #[test]
 fn a_lane_is_reached_at_its_own_address() {
     let lanes = [10i16, 20, 30].map(|priority| (priority, server(&[])));

@@ -1,4 +1,5 @@
-//! From a key to its servant, however deep the POA and however many the servants; and from a key that is stale to nobody.
+//! From a key to its servant, for any depth of POAs and any number of servants. A stale key finds
+//! no servant.
 
 mod common;
 
@@ -87,7 +88,8 @@ fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
     server.shutdown(true).unwrap();
 }
 
-/// The object's id in its POA: in this ORB's transient keys what follows the POA's part of the key, which all of a POA share.
+/// The object's id in its POA: in this ORB's transient keys what follows the POA's part of the key,
+/// which all of a POA share.
 fn poa_id(object: &EchoRef) -> Vec<u8> {
     let profile = object.object().ior().iiop_profiles().flatten().next().unwrap();
     profile.key[profile.key.len() - 8..].to_vec()

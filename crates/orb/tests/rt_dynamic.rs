@@ -1,4 +1,4 @@
-//! Distributable threads that cross ORBs: who they are, what schedules them, and what becomes of them there.
+//! Distributable threads across ORBs: their identity, their scheduling, and their end.
 #![cfg(feature = "dynamic-scheduling")]
 
 mod common;

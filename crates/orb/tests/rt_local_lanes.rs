@@ -121,7 +121,7 @@ fn with_bands_a_client_goes_to_the_lane_at_once() {
     }
 }
 
-/// The control: nobody listens by a transport that the server does not have.
+/// The control: without an endpoint of the ORB's transport, the lane has none either.
 #[test]
 fn without_an_endpoint_of_the_orb_lanes_have_none() {
     let server = listening(&[]);

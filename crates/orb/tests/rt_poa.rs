@@ -1,4 +1,5 @@
-//! Real-time POAs: which policies go together, what their objects' references say, and at which priority requests run.
+//! Real-time POAs: which policies go together, what their objects' references say, and at which
+//! priority requests run.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn band(low: i16, high: i16) -> PriorityBand {
     PriorityBand { low, high }
 }
 
-/// REFERENCE of the standard's rules: each combination that no POA can have, and the policy that is to blame by its place.
+/// REFERENCE of the standard's rules: each combination that no POA can have, and the policy that is
+/// to blame by its place.
 #[test]
 fn policies_that_do_not_go_together_are_refused() {
     let server = server();

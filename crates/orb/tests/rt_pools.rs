@@ -1,4 +1,5 @@
-//! Thread pools: which thread runs a request, at which priority, and what happens when all are busy.
+//! Thread pools: which thread runs a request, at which priority, and what happens when all are
+//! busy.
 
 mod common;
 
@@ -53,7 +54,8 @@ fn each_lane_serves_its_objects_at_its_priority() {
             assert_eq!(run.class, if rt { fifo(priority) } else { SchedClass::Other });
         }
     }
-    // The ORB's own endpoint knows the object as well: its thread takes the lane's priority for the upcall.
+    // The ORB's own endpoint knows the object as well: its thread takes the lane's priority for the
+    // upcall.
     let (_, port) = server.endpoint_addresses()[0].clone();
     assert_eq!(Raw::connect_at(high.object(), port).call("ping", &[]).status, 0);
     let run = high_witness.take().pop().unwrap();

@@ -1,7 +1,9 @@
-//! Lanes at work: on one processor, a request of the low lane computes, and one of the high lane comes.
+//! Lanes at work: on one processor, a request of the low lane computes, and one of the high lane
+//! comes.
 //!
-//! What is asserted is an order of events, not a time: the high request is served while the low one runs. The same scene with both
-//! lanes' priorities mapped to one must end the other way round, which shows that the test can tell.
+//! What is asserted is an order of events, not a time: the high request is served while the low one
+//! runs. The same scene with both lanes' priorities mapped to one must end the other way round,
+//! which shows that the test can tell.
 
 mod common;
 
@@ -18,7 +20,8 @@ use isorb_rt::sched::{SchedClass, ThreadSpec, current_cpus};
 use isorb_rt::time::thread_cpu_ns;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// How long the low request computes; far less than the share that the kernel leaves to real-time threads.
+/// How long the low request computes; far less than the share that the kernel leaves to real-time
+/// threads.
 const BUSY_NS: u64 = 150_000_000;
 
 #[derive(Default)]

@@ -1,6 +1,8 @@
-//! Two processes that share one processor: what is urgent runs while what is not computes, and only because it is urgent.
+//! Two processes that share one processor: what is urgent runs while what is not computes, and only
+//! because it is urgent.
 //!
-//! The serving process is this program once more. Its servant computes in `sleep` and says how many `ping`s ran meanwhile.
+//! The serving process is this program once more. Its servant computes in `sleep` and says how many
+//! `ping`s ran meanwhile.
 
 mod common;
 
@@ -126,7 +128,8 @@ fn meanwhile(how: &str, work: i16, ping: i16) -> u32 {
         }
     };
     let (pings, works) = (at(ping), at(work));
-    // The work begins when the pinging thread is what it is to be: an ordinary one would not get the processor.
+    // The work begins when the pinging thread is what it is to be: an ordinary one would not get
+    // the processor.
     let (ready, pings_go) = std::sync::mpsc::channel();
     let pinging = std::thread::spawn(move || {
         pings(&|echo, done| {
@@ -155,7 +158,8 @@ fn what_is_urgent_runs_while_what_is_not_computes() {
     }
     let urgent = meanwhile("lanes", LOW, HIGH);
     assert!(urgent > 0, "urgent pings have a lane that preempts");
-    // Controls: the same lanes the other way round, and the same priorities without lanes and bands.
+    // Controls: the same lanes the other way round, and the same priorities without lanes and
+    // bands.
     assert_eq!(meanwhile("lanes", HIGH, LOW), 0, "what is less urgent waits");
     assert_eq!(meanwhile("one thread", LOW, HIGH), 0, "without lanes what is urgent waits, too");
 }

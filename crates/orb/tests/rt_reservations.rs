@@ -1,4 +1,5 @@
-//! Lanes whose threads have processor time reserved (`SCHED_DEADLINE`). Who may not reserve any runs what is left, and says so.
+//! Lanes with reserved processor time (`SCHED_DEADLINE`). Without the right to reserve, a lane runs
+//! without reservation, and logs it.
 
 mod common;
 

@@ -1,7 +1,9 @@
-//! What an ORB does in a process that may not schedule in real time: under `require` it does not start and says which right is missing and
-//! how to grant it; under `prefer` it goes on, and says so.
+//! What an ORB does in a process that may not schedule in real time: under `require` it does not
+//! start and says which right is missing and how to grant it; under `prefer` it goes on, and says
+//! so.
 //!
-//! Each test starts itself once more. The process that is started takes its own rights away, and is looked at from outside.
+//! Each test starts itself once more. The process that is started takes its own rights away, and is
+//! looked at from outside.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Pools under load from many clients, some of which share connections: every call is answered, by its own answer or as the pool's
-//! rules say, and afterwards nothing is left over.
+//! Pools under load from many clients, some of which share connections: every call is answered, by
+//! its own answer or as the pool's rules say, and afterwards nothing is left over.
 
 mod common;
 
@@ -70,7 +70,8 @@ fn no_call_is_lost_whatever_the_pool_does_when_it_is_busy() {
     let roomy = Some(RequestBuffering::default());
     assert_eq!(storm(&ThreadpoolOptions { buffering: roomy, ..plain() }, 0), 0);
     assert_eq!(storm(&ThreadpoolOptions { buffering: roomy, allow_borrowing: true, ..plain() }, 1), 0);
-    // Whether any is refused here is up to the scheduler; what counts is that none hangs and none gets another's answer.
+    // Whether any is refused here is up to the scheduler; what counts is that none hangs and none
+    // gets another's answer.
     let tight = RequestBuffering { max_buffered_requests: 1, max_request_buffer_size: 600 };
     storm(&ThreadpoolOptions { buffering: Some(tight), ..plain() }, 0);
 }

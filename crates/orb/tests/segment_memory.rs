@@ -1,5 +1,6 @@
-//! Memory for segments that the system refuses, to the client or to the server: the call goes by the reference's next endpoint, or ends in
-//! a standard exception, and nothing is left behind. One test in a process of its own, since limits and counts are those of the process.
+//! Memory for segments that the system refuses, to the client or to the server: the call goes by
+//! the reference's next endpoint, or ends in a standard exception, and nothing is left behind. One
+//! test in a process of its own, since limits and counts are those of the process.
 #![cfg(feature = "segments")]
 
 mod common;
@@ -77,7 +78,8 @@ fn with_little_memory(f: impl FnOnce()) {
 
 #[test]
 fn who_gets_no_memory_for_a_segment_goes_another_way() {
-    // What a process has once and for all is there before anything is counted, and before the limit is worked out.
+    // What a process has once and for all is there before anything is counted, and before the limit
+    // is worked out.
     let (server, client) = (orb(USUAL, &["segment:", "unix:"]), orb(USUAL, &[]));
     client.resolve::<EchoRef>(&serve(&server)).unwrap().ping().unwrap();
     client.shutdown(true).unwrap();
@@ -85,7 +87,7 @@ fn who_gets_no_memory_for_a_segment_goes_another_way() {
     drop((client, server));
     settles([usize::MAX, usize::MAX, 0]);
     with_little_memory(|| {
-        // Who of the two asks for more than there is.
+        // The side that asks for more than there is.
         for (of_client, of_server) in [(HUGE, USUAL), (USUAL, HUGE)] {
             for others in [&["unix:"][..], &["127.0.0.1:0"][..], &[][..]] {
                 refused(of_client, of_server, others);

@@ -1,7 +1,9 @@
-//! Peers of a segment that are killed, stop, or write nonsense into it, as server and as client: an exception or the end of that connection, while
-//! others of the same ORB go on, and nothing is left behind. One test in a process of its own, which counts what it holds.
+//! Peers of a segment that are killed, stop, or write nonsense into it, as server and as client: an
+//! exception or the end of that connection, while others of the same ORB go on, and nothing is left
+//! behind. One test in a process of its own, which counts what it holds.
 //!
-//! The bad peer is this program once more (`ISORB_SEGMENT_PEER`), told on its standard input what to do.
+//! The bad peer is this program once more (`ISORB_SEGMENT_PEER`), told on its standard input what
+//! to do.
 #![cfg(feature = "segments")]
 
 mod common;
@@ -23,7 +25,7 @@ const LARGE: usize = 1 << 20;
 const ROUNDS: u32 = 4;
 /// For what fails; what goes on has a minute.
 const BRIEF: Duration = Duration::from_millis(200);
-/// Longer than anything here is waited for: who ends within it does so by itself, and by no time-out.
+/// Longer than any wait here: a process that ends earlier ends by itself, not by a time-out.
 const LONG: Duration = Duration::from_secs(600);
 
 /// The mapped segments of this process, first and last octet.
@@ -66,7 +68,8 @@ impl Echo for Bad {
     }
 }
 
-/// The other process: does what it was started for, then as it is told until its standard input ends.
+/// The other process: does what it was started for, then as it is told until its standard input
+/// ends.
 #[test]
 fn the_peer() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -93,7 +96,7 @@ fn the_peer() {
         println!("done");
     }
     drop(stays);
-    // Without the ORB's last words: its threads may wait for calls that nobody answers.
+    // Without an orderly shutdown: its threads may wait for calls that never return.
     std::process::exit(0);
 }
 
@@ -165,10 +168,10 @@ fn serve<S: Echo>(orb: &Orb, servant: Arc<S>) -> String {
     root.activate::<EchoRef>(servant).unwrap().object().to_string()
 }
 
-/// Keeps who sends much until it is let go.
+/// Blocks senders of large messages until it opens.
 #[derive(Default)]
 struct Gate {
-    /// Who is inside, and how many may leave.
+    /// The number of blocked upcalls, and of those that may leave.
     state: Mutex<[u32; 2]>,
     bell: Condvar,
 }
@@ -185,7 +188,7 @@ impl Gate {
         assert!(!waited.unwrap().1.timed_out(), "nobody came, or nobody was let go");
     }
 
-    /// Waits until somebody is inside.
+    /// Waits until an upcall is blocked.
     fn entered(&self) {
         self.until(|[inside, _]| *inside > 0);
     }
@@ -219,7 +222,8 @@ fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Two ORBs of this process with a connection over segments between them, which all must leave alone.
+/// Two ORBs of this process with a connection over segments between them, which all must leave
+/// alone.
 struct Here {
     server: Orb,
     client: Orb,
@@ -264,7 +268,8 @@ fn bad_server(here: &Here) -> (Peer, EchoRef) {
     (peer, far)
 }
 
-/// Ends the server. Whoever calls next learns so, and who calls then finds nobody; what was kept for the server goes with that.
+/// Ends the server. The next call fails, and the call after it finds no server; the resources for
+/// the server are released.
 fn has_gone(peer: Peer, far: &EchoRef) {
     drop(peer);
     let error = far.ping().unwrap_err();
@@ -312,7 +317,7 @@ fn a_server_that_stops(here: &Here, _: u32) {
 
 fn a_server_that_scribbles(here: &Here, seed: u32) {
     let (mut peer, far) = bad_server(here);
-    // Who sleeps may not be woken any more, and then has its time-out.
+    // A sleeping thread may not be woken any more; its call then times out.
     let error = within(&far, BRIEF).fail(seed).unwrap_err();
     assert!([Kind::CommFailure, Kind::Timeout].contains(&error.kind), "{error}");
     peer.expect("scribbled");
@@ -322,7 +327,7 @@ fn a_server_that_scribbles(here: &Here, seed: u32) {
     has_gone(peer, &far);
 }
 
-/// A client whose large request is being served.
+/// A client with a large request in service.
 fn bad_client(here: &Here) -> Peer {
     let peer = Peer::start(&format!("call {}", here.good.object()));
     here.gate.entered();

@@ -1,5 +1,5 @@
-//! Calls whose time runs out while signals of the program arrive more often than the time-out. A
-//! process of its own, since it has a signal handler.
+//! Calls that time out while signals of the program arrive more often than the time-out. A process
+//! of its own, because it has a signal handler.
 
 mod common;
 

@@ -1,5 +1,6 @@
-//! Many who connect and say nothing, and descriptors that run out, at endpoints and at lanes: who is served goes on, others get in
-//! again, nothing is left behind. One test in a process of its own, since counts and limits are those of the process.
+//! Many silent connections, and a lack of descriptors, at endpoints and at lanes: clients in
+//! service continue, others connect again later, and nothing leaks. One test in a process of its
+//! own, because counts and limits are those of the process.
 
 mod common;
 
@@ -43,7 +44,7 @@ fn settles(at_most: [usize; 3]) {
     panic!("descriptors, threads, segments: {:?} are left, there were {at_most:?}", held());
 }
 
-/// Who serves.
+/// The part that serves.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Endpoint(Concurrency),
@@ -132,7 +133,7 @@ fn storm(protocol: &str, by: By, folder: &Path) {
     echo.ping().unwrap();
     let before = held();
 
-    // Many more than there is room for, who stay.
+    // Many more connections than the limit allows, and they stay open.
     let mut crowd: Vec<Socket> = Vec::new();
     for i in 0..200 {
         crowd.extend(served.silent());
@@ -176,8 +177,8 @@ fn clients_take_all_descriptors(served: &Served) {
     newcomer.shutdown(true).unwrap();
 }
 
-/// Something else has the descriptors: a newcomer waits until they are there again, and is then served without that anybody else
-/// connects, calls or leaves.
+/// Something else has the descriptors: a newcomer waits until they are there again, and is then
+/// served without that anybody else connects, calls or leaves.
 fn files_take_all_descriptors(served: &Served) {
     let mut files: Vec<File> = Vec::new();
     files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));

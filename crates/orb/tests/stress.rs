@@ -1,5 +1,6 @@
-//! Everything at once, for a bounded number of calls: many threads, messages of many sizes, time-outs, calls back, a server that
-//! goes and comes back. Each reply must be the right one, and nothing may be left in the end. No times are asserted.
+//! Everything at once, for a bounded number of calls: many threads, messages of many sizes,
+//! time-outs, calls back, a server that goes and comes back. Each reply must be the right one, and
+//! nothing may be left in the end. No times are asserted.
 
 mod common;
 
@@ -86,7 +87,7 @@ impl Client<'_> {
         })
     }
 
-    /// May end in TIMEOUT; the late reply must disturb nobody.
+    /// May end in TIMEOUT; the late reply must not disturb another call.
     fn impatient(&mut self) -> Result<(), SystemException> {
         let round_trip_timeout = Some(Duration::from_millis(3));
         let echo = self.echo.with_policies(Policies { round_trip_timeout, ..Policies::default() });
@@ -145,7 +146,8 @@ fn everything_at_once() {
         for bidirectional in [false, true] {
             for connections_per_server in [1, 4] {
                 for steady in [true, false] {
-                    // A servant that calls back waits in its lane for another call to be served: more threads than callers.
+                    // A servant that calls back waits in its lane for another call to be served:
+                    // more threads than callers.
                     let config = Config {
                         concurrency,
                         bidirectional,

@@ -1,5 +1,6 @@
-//! Time-outs hold, whatever the peer does instead of answering. Each server here does answer, but later than the call may
-//! last, so that a call that waits too long gets a result and fails the test.
+//! Time-outs hold, whatever the peer does instead of answering. Each server here does answer, but
+//! later than the call may last, so that a call that waits too long gets a result and fails the
+//! test.
 
 mod common;
 
@@ -70,7 +71,8 @@ fn a_caller_that_reads_after_another_has_read_for_it() {
         sleep(Duration::from_millis(800));
         stream.write_all(&reply(first_id)).unwrap();
         first.join().unwrap().unwrap();
-        // Much later, so that a call that waits too long is told from a machine that stands still for a while.
+        // Much later, so that a call that waits too long is told from a machine that stands still
+        // for a while.
         let (ended, wait) = std::sync::mpsc::channel::<()>();
         threads.spawn(move || {
             let _ = wait.recv_timeout(Duration::from_secs(10));

@@ -98,7 +98,7 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
     assert_eq!(hosts, ["127.0.0.1", "localhost"]);
     exercise(&far);
 
-    // Where TCP leads to one who never answers, the call goes by the unix socket all the same.
+    // If TCP leads to a server that never answers, the call uses the unix socket all the same.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let decoy = |ior: &mut Ior| {
@@ -228,7 +228,7 @@ fn a_transport_from_outside() {
     let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
     let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
     exercise(&far);
-    // Who has no such transport says so, and so does who gets it twice.
+    // A client without such a transport gets an error; so does one that adds it twice.
     let stranger = Orb::with_config(Config::default()).unwrap();
     let object = stranger.string_to_object(&near.object().to_string()).unwrap();
     assert_eq!(object.non_existent().unwrap_err().kind, Kind::InvObjref);
@@ -295,7 +295,7 @@ fn where_a_reply_may_stay_away_a_call_needs_a_time_out() {
             } else {
                 exercise(&far);
             }
-            // Nobody waits for a oneway.
+            // No reply follows a oneway.
             far.feed(&[1]).unwrap();
             client.shutdown(true).unwrap();
         }
@@ -335,7 +335,8 @@ fn a_version_of_long_ago_is_spoken_too() {
     let (server, _client, far, _) = pair_with(server, Config::default());
     let profile = AddressProfile::parse(&far.object().ior().profiles[0]).unwrap();
     assert_eq!((profile.version, profile.components.len()), (Version::V1_0, 0));
-    // Without components nothing says what the path means; it is tried, since there is nothing else.
+    // Without components nothing says what the path means; it is tried, since there is nothing
+    // else.
     far.ping().unwrap();
     server.shutdown(true).unwrap();
 }

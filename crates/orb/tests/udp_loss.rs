@@ -1,4 +1,5 @@
-//! UDP over a bad way: datagrams vanish, come twice, and pass each other. Whoever waits gets its own answer or a time-out, never another's.
+//! UDP over a bad network: datagrams are lost, duplicated and reordered. Each call gets its own
+//! reply or a time-out, never another call's.
 
 mod common;
 

@@ -99,7 +99,7 @@ pub(crate) use client::{ClientChain, Exchange, Point, Received};
 pub(crate) use contexts::{Contexts, join};
 pub(crate) use init::Initial;
 pub(crate) use ior::components;
-pub(crate) use server_flow::{Places, ServerChain, Serving};
+pub(crate) use server_flow::{ReplyOffsets, ServerChain, Serving};
 
 use crate::poa::Refusal;
 use crate::{Object, SystemException};

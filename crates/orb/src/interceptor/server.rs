@@ -88,7 +88,7 @@ impl Point {
 }
 
 /// Who serves the request.
-pub(super) struct Place<'r> {
+pub(super) struct RequestTarget<'r> {
     pub poa: Poa,
     pub object_id: &'r [u8],
     pub interface: &'static Interface,
@@ -112,7 +112,7 @@ pub struct ServerRequestInfo<'r> {
     /// The request's slots, until they are the thread's.
     pub(super) slots: Option<Table>,
     pub(super) reply: Contexts,
-    pub(super) place: Option<Place<'r>>,
+    pub(super) target: Option<RequestTarget<'r>>,
     pub(super) sending: Sending,
     pub(super) forward: Option<Object>,
 }
@@ -216,7 +216,7 @@ impl ServerRequestInfo<'_> {
         self.reply.get(id).ok_or_else(|| no_context(id))
     }
 
-    /// Adds a service context to the reply; `data` is an encapsulation by rule. `replace`: in the place of one with this id, if
+    /// Adds a service context to the reply; `data` is an encapsulation by rule. `replace`: in place of one with this id, if
     /// there is one. A oneway with SYNC_WITH_SERVER is answered before the servant is called: what is added after the starting
     /// point goes nowhere.
     ///
@@ -234,7 +234,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER (OMG|14) at the starting point; NO_RESOURCES (OMG|1) when the request ended before the object was found.
     pub fn object_id(&self) -> Result<&[u8]> {
-        Ok(self.place("object_id")?.object_id)
+        Ok(self.target("object_id")?.object_id)
     }
 
     /// The POA, whose id is the standard's `adapter_id` and whose path of names is its `adapter_name`.
@@ -242,7 +242,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn poa(&self) -> Result<&Poa> {
-        Ok(&self.place("poa")?.poa)
+        Ok(&self.target("poa")?.poa)
     }
 
     /// Octets that no other POA of this process has.
@@ -250,7 +250,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn adapter_id(&self) -> Result<[u8; 8]> {
-        Ok(self.place("adapter_id")?.poa.id())
+        Ok(self.target("adapter_id")?.poa.id())
     }
 
     /// The names of the POAs from the root down.
@@ -261,7 +261,7 @@ impl ServerRequestInfo<'_> {
     /// # Real-time
     /// Allocates.
     pub fn adapter_name(&self) -> Result<Vec<String>> {
-        let mut poa = Some(self.place("adapter_name")?.poa.clone());
+        let mut poa = Some(self.target("adapter_name")?.poa.clone());
         let mut names = Vec::new();
         while let Some(this) = poa {
             names.push(this.name().to_owned());
@@ -276,7 +276,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn target_most_derived_interface(&self) -> Result<&'static str> {
-        Ok(self.place("target_most_derived_interface")?.interface.id)
+        Ok(self.target("target_most_derived_interface")?.interface.id)
     }
 
     /// Whether the servant is of the interface with this repository id.
@@ -284,7 +284,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn target_is_a(&self, id: &str) -> Result<bool> {
-        Ok(self.place("target_is_a")?.interface.is_a(id))
+        Ok(self.target("target_is_a")?.interface.is_a(id))
     }
 
     /// The exception that the client gets; for a user exception, whose type is not known here, UNKNOWN with minor code OMG|1.
@@ -311,9 +311,9 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    fn place(&self, what: &'static str) -> Result<&Place<'_>> {
-        match (&self.place, self.point) {
-            (Some(place), _) => Ok(place),
+    fn target(&self, what: &'static str) -> Result<&RequestTarget<'_>> {
+        match (&self.target, self.point) {
+            (Some(target), _) => Ok(target),
             (None, Point::ReceiveRequestServiceContexts) => Err(not_here(what)),
             (None, _) => Err(SystemException::from(Kind::NoResources)
                 .minor(minor::NO_RESOURCES_INTERCEPTOR)

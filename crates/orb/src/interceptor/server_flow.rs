@@ -1,11 +1,11 @@
 //! The way of a request through the interceptors of its server (clauses 16.3.8 to 16.3.10).
 
 use super::contexts::Contexts;
-use super::server::{Place, Point, Sending};
-use super::slots::{Entered as EnteredSlots, PiCurrent};
+use super::server::{Point, RequestTarget, Sending};
+use super::slots::{PiCurrent, SlotTableGuard};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::buffers::MessageBuffer;
-use crate::poa::{Entered, Refusal, write_refusal};
+use crate::poa::{Refusal, UpcallTarget, write_refusal};
 use crate::server::{deliver, write_exception};
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
@@ -54,7 +54,7 @@ impl ServerChain {
             status: ReplyStatus::Successful,
             slots: Some(self.current.empty()),
             reply: Contexts::new(),
-            place: None,
+            target: None,
             sending: Sending::Nothing,
             forward: None,
         };
@@ -79,7 +79,7 @@ pub(crate) struct Serving<'r> {
     /// How many interceptors are to see the end.
     flow: usize,
     /// The request's slots as the thread's.
-    slots: Option<EnteredSlots>,
+    slots: Option<SlotTableGuard>,
     /// What `receive_request` raised.
     forward: Option<Object>,
     /// The client has its reply already.
@@ -88,7 +88,7 @@ pub(crate) struct Serving<'r> {
 
 /// Where the parts of a reply are that was written without contexts.
 #[derive(Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct ReplyOffsets {
     /// Its status.
     pub status: usize,
     /// The end of its header.
@@ -148,9 +148,9 @@ impl<'r> Serving<'r> {
     /// # Errors
     /// The exception that an interceptor raised; something else for a forward, which [`Serving::finish`] writes.
     #[inline(never)]
-    pub fn reach(&mut self, servant: &Servant, entered: &'r Entered<'r>) -> Result<()> {
+    pub fn reach(&mut self, servant: &Servant, entered: &'r UpcallTarget<'r>) -> Result<()> {
         self.info.point = Point::ReceiveRequest;
-        self.info.place = Some(Place {
+        self.info.target = Some(RequestTarget {
             poa: entered.poa().clone(),
             object_id: entered.object_id(),
             interface: servant.interface(),
@@ -174,7 +174,7 @@ impl<'r> Serving<'r> {
     pub fn finish(
         mut self,
         e: Encoder<'_>,
-        places: Places,
+        offsets: ReplyOffsets,
         encode: &mut MessageBuffer,
         send: &mut dyn FnMut(&Message<'_>),
     ) {
@@ -190,7 +190,7 @@ impl<'r> Serving<'r> {
                 return;
             }
         };
-        let status = self.info.sent(&mut message, places);
+        let status = self.info.sent(&mut message, offsets);
         let mut changed = false;
         if let Some(to) = self.forward.take() {
             self.info.raise(Raised::Forward(to));
@@ -204,7 +204,7 @@ impl<'r> Serving<'r> {
         };
         if expected && (changed || !self.info.reply.is_empty()) {
             let refusal = if changed { Some(self.info.refusal()) } else { None };
-            self.rewrite(&message, text, status, places, refusal.as_ref(), send);
+            self.rewrite(&message, text, status, offsets, refusal.as_ref(), send);
         } else if expected && message::finish_header(&mut message).is_ok() {
             send(&message);
         }
@@ -235,7 +235,7 @@ impl<'r> Serving<'r> {
         message: &Message<'_>,
         text: isorb_cdr::Text,
         status: u32,
-        places: Places,
+        offsets: ReplyOffsets,
         refusal: Option<&Refusal>,
         send: &mut dyn FnMut(&Message<'_>),
     ) {
@@ -255,7 +255,7 @@ impl<'r> Serving<'r> {
             None => {
                 e.patch(at, status);
                 let body = message::begin_body(&mut e);
-                let mut skip = places.body(text.version);
+                let mut skip = offsets.body(text.version);
                 for piece in message.pieces() {
                     let skipped = skip.min(piece.len());
                     e.raw_lent(&piece[skipped..]);
@@ -275,7 +275,7 @@ impl<'r> Serving<'r> {
     }
 }
 
-impl Places {
+impl ReplyOffsets {
     /// Where the body begins.
     fn body(self, version: Version) -> usize {
         if version >= Version::V1_2 { self.head.next_multiple_of(8) } else { self.head }
@@ -284,11 +284,11 @@ impl Places {
 
 impl ServerRequestInfo<'_> {
     /// Sets the ending point for the reply that was written; its status on the wire.
-    fn sent(&mut self, message: &mut Message<'_>, places: Places) -> u32 {
-        // A header without contexts has 24 octets in each version, so the body's place is the same in each.
-        let body = places.body(Version::V1_2);
+    fn sent(&mut self, message: &mut Message<'_>, offsets: ReplyOffsets) -> u32 {
+        // A header without contexts has 24 octets in each version, so the body begins at the same offset in each.
+        let body = offsets.body(Version::V1_2);
         let octets: &[u8] = message.head_mut();
-        let status = number(octets, places.status).unwrap_or(0);
+        let status = number(octets, offsets.status).unwrap_or(0);
         (self.point, self.status) = match status {
             0 => (Point::SendReply, ReplyStatus::Successful),
             1 => {

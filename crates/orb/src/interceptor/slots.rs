@@ -116,10 +116,10 @@ impl PiCurrent {
     }
 
     /// Makes `table` the thread's for as long as the result lives; nothing where the ORB has no slots.
-    pub(crate) fn enter(self, table: Table) -> Option<Entered> {
+    pub(crate) fn enter(self, table: Table) -> Option<SlotTableGuard> {
         (self.slots > 0).then(|| {
             change(|tables| tables.stack.push(Frame { orb: self.orb, table }));
-            Entered { current: self, here: PhantomData }
+            SlotTableGuard { current: self, here: PhantomData }
         })
     }
 }
@@ -138,13 +138,13 @@ pub(crate) fn give_back(mut table: Table) {
 }
 
 /// A table that is its thread's for a while.
-pub(crate) struct Entered {
+pub(crate) struct SlotTableGuard {
     current: PiCurrent,
     /// It stays on its thread.
     here: PhantomData<*const ()>,
 }
 
-impl Entered {
+impl SlotTableGuard {
     /// Empties the table, so that the next interception point has a fresh one.
     pub fn reset(&self) {
         change(|tables| {
@@ -155,7 +155,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for SlotTableGuard {
     fn drop(&mut self) {
         if let Some(frame) = change(|tables| tables.stack.pop()) {
             give_back(frame.table);

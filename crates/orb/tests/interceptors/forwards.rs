@@ -107,7 +107,8 @@ fn a_forward_of_the_server_is_seen_on_both_sides() {
         assert!(bed.log.forwards().iter().all(|object| object.ior() == bed.other.object().ior()));
         bed.log.clear();
         let stay = moved.with_policies(Policies { rebind: Some(Rebind::NoRebind), ..Policies::default() });
-        // What was forwarded stays so; a new reference is not followed, and interceptors see that as an exception.
+        // What was forwarded stays so; a new reference is not followed, and interceptors see that
+        // as an exception.
         stay.ping().unwrap();
         bed.log.clear();
         let fresh: EchoRef = bed.client.string_to_object(&object.to_string()).unwrap().unchecked_narrow();

@@ -1,4 +1,5 @@
-//! Two interceptors on each side that write down what they see, and the objects that they see it of.
+//! Two interceptors on each side that write down what they see, and the objects that they see it
+//! of.
 
 use crate::common::{Echo, EchoRef, Parrot};
 use isorb::generated::*;
@@ -245,7 +246,7 @@ impl Bed {
         Bed { server, client, echo, other, denier, servant, log: Log::default() }
     }
 
-    /// The user exception as a system exception whose sentence is its id.
+    /// The user exception as a system exception; its sentence is the id.
     pub fn deny(&self) -> Result<()> {
         call_scope(|scope| {
             self.denier.0.invoke(&DENY, scope, &|_| ())?.raises(
