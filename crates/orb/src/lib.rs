@@ -24,7 +24,6 @@ pub mod interceptor;
 mod interface;
 mod invoke;
 mod log;
-mod naming;
 mod object;
 mod orb;
 mod peer;
@@ -35,12 +34,11 @@ mod reference;
 pub mod rt;
 mod servant;
 mod server;
+mod settings;
 mod transports;
 mod upcall;
 mod value;
 mod workspace;
-
-include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
 
 pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
@@ -52,7 +50,6 @@ pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
 #[doc(hidden)]
 pub use log::note;
-pub use naming::Naming;
 pub use object::Object;
 pub use orb::{Orb, OrbBuilder, ServedConnection};
 pub use poa::Poa;

@@ -38,7 +38,7 @@ use std::time::Duration;
 /// ```no_run
 /// let orb = isorb::Orb::init(std::env::args())?;
 /// let root = orb.root_poa()?;           // opens the endpoints
-/// // root.activate(..)?, orb.naming()?.bind(..)?
+/// // root.activate(..)?, isorb_naming::Naming::initial(&orb)?.bind(..)?
 /// orb.run();                            // until orb.shutdown(..)
 /// # Ok::<(), isorb::SystemException>(())
 /// ```

@@ -22,12 +22,12 @@ use std::sync::Arc;
 /// Operations on a POA that was destroyed raise OBJECT_NOT_EXIST.
 ///
 /// ```
-/// # use isorb::{cos_naming::BindingIteratorRef, poa::PoaPolicies};
-/// # fn example(orb: &isorb::Orb, servant: std::sync::Arc<impl isorb::cos_naming::BindingIterator>) -> isorb::Result<()> {
-/// let poa = orb.root_poa()?.create_poa("iterators", None, PoaPolicies::new())?;
-/// let iterator: BindingIteratorRef = poa.activate(servant)?;
+/// # use isorb::{IntoServant, Orb, Reference, poa::PoaPolicies};
+/// # fn example<ProbeRef: Reference>(orb: &Orb, probe: impl IntoServant<ProbeRef>) -> isorb::Result<()> {
+/// let poa = orb.root_poa()?.create_poa("probes", None, PoaPolicies::new())?;
+/// let probe: ProbeRef = poa.activate(probe)?;
 /// poa.manager().activate()?;
-/// # drop(iterator);
+/// # drop(probe);
 /// # Ok(())
 /// # }
 /// ```

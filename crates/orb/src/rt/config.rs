@@ -1,53 +1,73 @@
-//! What an ORB is told about real time: the table `[real_time]` of `isorb.toml`.
+//! The table `[real_time]` of the configuration.
 
+use crate::settings::{Setting, choice, settings};
 use isorb_rt::priority::{Continuous, Direct, Linear, PriorityMapping};
 use isorb_rt::sched::{Cpus, MemoryLock, NativeRange, RealTime};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Real-time settings of an ORB. All keys have the names of these fields.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
-pub struct RealTimeConfig {
-    /// `require`: the ORB does not start without the rights that this table needs. `prefer` (the default): it warns once and goes on
-    /// with what it may. `off`: CORBA priorities travel, and no thread's scheduling is touched.
-    #[cfg_attr(feature = "config-file", serde(deserialize_with = "by_name"))]
-    pub mode: RealTime,
-    /// Scheduling class of real-time threads: `fifo` or `rr`.
-    pub class: RealTimeClass,
-    /// How CORBA priorities become native ones: `linear`, `continuous` or `direct`. A program may set one of its own
-    /// ([`RtOrb::set_priority_mapping`](super::RtOrb::set_priority_mapping)).
-    pub mapping: Mapping,
-    /// Lowest native priority to use; 1 is the lowest that Linux has.
-    pub native_min: u8,
-    /// Highest native priority to use. Below 50, the interrupt threads of a PREEMPT_RT kernel stay above the ORB.
-    pub native_max: u8,
-    /// CORBA priorities below this one are of the ordinary class: their threads share what real-time threads leave.
-    pub ordinary_below: i16,
-    /// Whether the process locks its memory: `no`, `all` or `on-fault`.
-    pub lock_memory: LockMemory,
-    /// Processors of pool threads, by number; empty for all that the process has. A pool can say otherwise.
-    pub cpus: Vec<usize>,
-    /// How long an idle dynamic thread waits for a request before it ends, in milliseconds.
-    pub idle_timeout_ms: u64,
-    /// Most requests that a lane may buffer, also for pools that ask for no limit.
-    pub max_buffered_requests: u32,
-    /// Most bytes of requests that a lane may buffer, also for pools that ask for no limit.
-    pub max_request_buffer_size: u32,
-    /// Memory of an upcall in bytes: the region of each pool thread, made when the thread starts.
-    pub region_bytes: usize,
-    /// `scope`: what does not fit the region is NO_MEMORY. `heap`: it is taken from the heap, request by request.
-    pub memory: UpcallMemory,
+settings! {
+    /// Real-time settings of an ORB. Each key of the table `[real_time]` has the name of its field here.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct RealTimeConfig {
+        /// `require`: the ORB does not start without the rights that this table needs. `prefer`: it logs a missing right
+        /// once and continues without it. `off`: requests carry CORBA priorities, and the scheduling of threads does not
+        /// change.
+        #[cfg_attr(feature = "config-file", serde(deserialize_with = "by_name"))]
+        mode: RealTime = RealTime::Prefer, "-ORBRealTime";
+        /// Scheduling class of real-time threads: `fifo` or `rr`.
+        class: RealTimeClass = RealTimeClass::Fifo;
+        /// The mapping from CORBA priorities to native ones: `linear`, `continuous` or `direct`. A program can set its
+        /// own with `RtOrb::set_priority_mapping`.
+        mapping: Mapping = Mapping::Linear;
+        /// Lowest native priority to use. The lowest of Linux is 1.
+        native_min: u8 = NativeRange::system().min;
+        /// Highest native priority to use. Below 50, the interrupt threads of a PREEMPT_RT kernel stay above the ORB.
+        native_max: u8 = NativeRange::system().max;
+        /// Threads at lower CORBA priorities are in the ordinary class: they share the time that real-time threads leave.
+        ordinary_below: i16 = 0, in 0..;
+        /// Whether the process locks its memory: `no`, `all` or `on-fault`.
+        lock_memory: LockMemory = LockMemory::No;
+        /// Processors of pool threads, by number. Empty: all processors of the process. A pool can choose its own.
+        cpus: Vec<usize> = Vec::new();
+        /// How long a dynamic thread waits for a request before it ends, in milliseconds.
+        idle_timeout_ms: u64 = 10_000, in 1..;
+        /// The number of requests that a lane may buffer. It also bounds pools that ask for no limit.
+        max_buffered_requests: u32 = 1024, in 1..;
+        /// The octets of requests that a lane may buffer. It also bounds pools that ask for no limit.
+        max_request_buffer_size: u32 = 16 << 20, in 1..;
+        /// Memory of an upcall in octets: the region of each pool thread, made when the thread starts.
+        region_bytes: usize = 16 << 10, in 1024..;
+        /// `scope`: an upcall that needs more than the region gets NO_MEMORY. `heap`: each request takes its memory from
+        /// the heap.
+        memory: UpcallMemory = UpcallMemory::Scope;
+    }
 }
 
-/// Where what an upcall needs lies.
+choice!(RealTimeClass: "fifo" Fifo, "rr" Rr);
+choice!(Mapping: "linear" Linear, "continuous" Continuous, "direct" Direct);
+choice!(LockMemory: "no" No, "all" All, "on-fault" OnFault);
+choice!(UpcallMemory: "scope" Scope, "heap" Heap);
+
+impl Setting for RealTimeConfig {
+    const FORM: &'static str = "";
+    fn set(&mut self, _: &str) -> Result<(), String> {
+        Err("is a table".into())
+    }
+    fn show(&self) -> String {
+        String::new()
+    }
+}
+
+/// Where the memory of an upcall lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum UpcallMemory {
-    /// In a region of fixed size that was made beforehand. What does not fit is NO_MEMORY to the caller, and nothing to others.
+    /// In a region of fixed size, made when the thread starts. An upcall that needs more gets NO_MEMORY; others are not
+    /// affected.
     #[default]
     Scope,
-    /// On the heap, taken and given back for each request: for comparison, and for those whose requests know no bound.
+    /// On the heap, allocated and freed for each request: for comparison, and for requests without a bound.
     Heap,
 }
 
@@ -55,14 +75,14 @@ pub enum UpcallMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum RealTimeClass {
-    /// `SCHED_FIFO`: a thread runs until it blocks or a more urgent one comes.
+    /// `SCHED_FIFO`: a thread runs until it blocks or a thread of higher priority preempts it.
     #[default]
     Fifo,
-    /// `SCHED_RR`: threads of one priority take turns.
+    /// `SCHED_RR`: threads of one priority share the processor by time slices.
     Rr,
 }
 
-/// The mappings that come with the ORB.
+/// The priority mappings of the ORB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Mapping {
@@ -79,57 +99,28 @@ pub enum Mapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum LockMemory {
-    /// It is not.
+    /// Memory is not locked.
     #[default]
     No,
-    /// All of it, now and later.
+    /// All memory, now and later.
     All,
-    /// What was touched stays.
+    /// Pages stay in memory once they were touched.
     OnFault,
 }
 
-impl Default for RealTimeConfig {
-    fn default() -> RealTimeConfig {
-        let NativeRange { min, max } = NativeRange::system();
-        RealTimeConfig {
-            mode: RealTime::Prefer,
-            class: RealTimeClass::Fifo,
-            mapping: Mapping::Linear,
-            native_min: min,
-            native_max: max,
-            ordinary_below: 0,
-            lock_memory: LockMemory::No,
-            cpus: Vec::new(),
-            idle_timeout_ms: 10_000,
-            max_buffered_requests: 1024,
-            max_request_buffer_size: 16 << 20,
-            region_bytes: 16 << 10,
-            memory: UpcallMemory::Scope,
-        }
-    }
-}
-
 impl RealTimeConfig {
-    /// What is wrong, as a sentence.
+    /// Checks the ranges, and that the native priorities are within those of the system.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_ranges().map_err(|sentence| format!("real_time: {sentence}"))?;
         let (min, max) = (self.native_min, self.native_max);
         if NativeRange::new(min, max).is_none() {
             let NativeRange { min: low, max: high } = NativeRange::system();
             return Err(format!(
                 "real_time: native_min {min} to native_max {max} is not within {low} to {high}"
             ));
-        }
-        if self.ordinary_below < 0 {
-            return Err("real_time: ordinary_below is a CORBA priority, 0 to 32767".into());
-        }
-        if self.region_bytes < 1024 {
-            return Err("real_time: region_bytes must be at least 1024".into());
-        }
-        if self.max_buffered_requests == 0 || self.max_request_buffer_size == 0 {
-            return Err("real_time: the limits of request buffers must be at least 1".into());
-        }
-        if self.idle_timeout_ms == 0 {
-            return Err("real_time: idle_timeout_ms must be at least 1".into());
         }
         Ok(())
     }
@@ -204,7 +195,7 @@ mod tests {
             ("native_max = 200", "native_max"),
             ("ordinary_below = -1", "ordinary_below"),
             ("region_bytes = 10", "region_bytes"),
-            ("max_buffered_requests = 0", "buffers"),
+            ("max_buffered_requests = 0", "max_buffered_requests"),
             ("idle_timeout_ms = 0", "idle_timeout_ms"),
             ("urgency = 3", "urgency"),
         ] {

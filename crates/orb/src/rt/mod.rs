@@ -12,6 +12,7 @@ mod binding;
 mod budget;
 mod config;
 mod current;
+#[cfg(feature = "dynamic-scheduling")]
 pub mod dynamic;
 mod mutex;
 mod overrides;

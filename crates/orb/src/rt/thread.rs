@@ -83,34 +83,31 @@ pub(crate) fn become_of(priority: Priority, class: SchedClass) {
     }
 }
 
-/// Tells a thread that was just started outside of any pool what it was started as.
-pub(crate) fn started_as(priority: Priority, class: SchedClass) {
-    PRIORITY.set(Some(priority));
-    CLASS.set(Some(class));
-}
-
 /// Somebody else may change this thread's class from now on: it is not known any more.
 pub(crate) fn class_was_changed() {
     CLASS.set(None);
 }
 
-/// What a thread is, to be that again later.
+/// The priority and the class of a thread, to be restored later.
+#[cfg(feature = "dynamic-scheduling")]
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SavedPriority {
     priority: Option<Priority>,
     class: Option<SchedClass>,
 }
 
-/// What the calling thread is.
+/// Saves the calling thread's priority and class.
 ///
 /// # Real-time
 /// A system call where the class is not known.
-pub(crate) fn keep() -> Kept {
-    Kept { priority: PRIORITY.get(), class: CLASS.get().or_else(|| SchedClass::current().ok()) }
+#[cfg(feature = "dynamic-scheduling")]
+pub(crate) fn save() -> SavedPriority {
+    SavedPriority { priority: PRIORITY.get(), class: CLASS.get().or_else(|| SchedClass::current().ok()) }
 }
 
-impl Kept {
-    /// Makes the calling thread what it was. What the system refuses is noted.
+#[cfg(feature = "dynamic-scheduling")]
+impl SavedPriority {
+    /// Restores the calling thread's priority and class. A refusal of the system is logged.
     ///
     /// # Real-time
     /// A system call where the class is another one or not known.

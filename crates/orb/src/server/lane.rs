@@ -176,7 +176,7 @@ impl Lane {
         let station = self.station.as_ref();
         let mut work = station.map_or_else(|| Work::new(orb.pool()), |station| station.work(orb.pool()));
         let mut events = Events::<1>::new();
-        let seat = station.and_then(|station| station.crew.sit());
+        let worker = station.and_then(|station| station.threads.register());
         loop {
             if self.review_at.load(Ordering::Relaxed) != NEVER {
                 self.review(orb);
@@ -184,14 +184,14 @@ impl Lane {
             let patience = station.map_or(Deadline::NONE, Station::patience);
             let review = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
             if let Some(station) = station {
-                station.crew.rest(seat);
+                station.threads.set_idle(worker);
             }
             let waited = self.poller.wait(&mut events, patience.earlier(review));
-            let raised = station.is_some_and(|station| station.crew.rise(seat));
+            let raised = station.is_some_and(|station| station.threads.set_busy(worker));
             let Ok(mut ready) = waited else { break };
             let event = ready.next();
             match (event.map(|event| event.token), station) {
-                (Some(Poller::WAKE), Some(station)) if !station.crew.is_closed() => {
+                (Some(Poller::WAKE), Some(station)) if !station.threads.is_closed() => {
                     station.errand(self, orb, &mut work, raised);
                     continue;
                 }
@@ -211,12 +211,12 @@ impl Lane {
                         self.expel(orb, &member);
                     }
                 }
-                (None, Some(station)) if patience.is_past() && station.crew.retire() => break,
+                (None, Some(station)) if patience.is_past() && station.threads.retire() => break,
                 (None, _) => {}
             }
         }
         if let Some(station) = station {
-            station.crew.stand(seat);
+            station.threads.deregister(worker);
         }
     }
 
@@ -251,7 +251,7 @@ impl Lane {
     pub fn end(&self) {
         if let Some(station) = &self.station {
             // First, so that a thread which sees a door closed knows why.
-            let left = station.crew.close();
+            let left = station.threads.close();
             station.doors().iter().for_each(|door| door.listener.close());
             let connections: Vec<_> = {
                 let members = self.members.lock();

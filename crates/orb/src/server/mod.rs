@@ -17,6 +17,7 @@ mod reader;
 mod seen;
 mod session;
 mod station;
+mod thread_lane;
 mod warden;
 
 pub(crate) use dispatch::{deliver, request, write_exception, write_refusal};
@@ -26,6 +27,7 @@ pub(crate) use group::{Joined, Membership};
 pub(crate) use lane::Lane;
 pub(crate) use seen::Seen;
 pub(crate) use station::{Blueprint, Door, Station};
+pub(crate) use thread_lane::{BufferLimits, LaneConfig, ThreadLane};
 
 use crate::Orb;
 use crate::connection::{Arrived, Connection, ReadError};

@@ -1,7 +1,7 @@
 //! What makes a lane one of a thread pool: its own door, its threads, their priority, and what happens when all are busy.
 //!
 //! ```text
-//!   poller ─► a thread reads the request, lets others read on ─► crew: a place? ─► runs it, then what was kept meanwhile
+//!   poller ─► a thread reads the request, lets others read on ─► threads: a place? ─► runs it, then what was kept meanwhile
 //!                                                                  └ none: grow, borrow, keep, refuse or wait
 //! ```
 //!
@@ -11,13 +11,13 @@ use super::endpoint::{came_in, is_of_peer};
 use super::lane::{Lane, Member};
 use super::parcel::{Caller, Parcel};
 use super::posted::Posted;
+use super::thread_lane::{Admission, Buffering, ThreadLane};
 use super::{Next, guarded, on_message};
 use crate::connection::Arrived;
 use crate::rt::{Setup, ThreadPlan, prepare, thread};
 use crate::workspace::{Memory, Work};
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
-use isorb_rt::crew::{Admission, Crew, Kept};
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::{PiMutex, Turn};
 use isorb_rt::time::Deadline;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// The pool's side of a lane.
 pub(crate) struct Station {
-    pub crew: Crew<Parcel>,
+    pub threads: ThreadLane<Parcel>,
     /// Where its clients connect.
     doors: Vec<Door>,
     accepting: Turn,
@@ -56,7 +56,7 @@ pub(crate) struct Door {
 
 /// What a station is made of.
 pub(crate) struct Blueprint {
-    pub crew: Crew<Parcel>,
+    pub threads: ThreadLane<Parcel>,
     pub doors: Vec<Door>,
     pub lenders: Vec<Arc<Lane>>,
     pub plan: ThreadPlan,
@@ -72,7 +72,7 @@ const SPARE_BYTES: usize = 4096;
 /// Requests to groups that a lane has waiting, at most.
 const MOST_POSTED: usize = if cfg!(feature = "miop") { 64 } else { 0 };
 
-/// A request's place in the crew; given back also when the request ends in a panic.
+/// A request's place in the threads; given back also when the request ends in a panic.
 struct Place<'s> {
     station: &'s Station,
     held: Cell<bool>,
@@ -86,7 +86,7 @@ impl<'s> Place<'s> {
     /// The upcall is over and its reply is about to be sent. Its client may call again before this thread is back, and must not find
     /// the lane busy with a request that was answered.
     fn answering(&self) {
-        if self.held.get() && self.station.crew.leave_unless_kept() {
+        if self.held.get() && self.station.threads.release_unless_buffered() {
             self.held.set(false);
         }
     }
@@ -96,7 +96,7 @@ impl<'s> Place<'s> {
         if !self.held.get() {
             return None;
         }
-        let next = self.station.crew.next();
+        let next = self.station.threads.next();
         self.held.set(next.is_some());
         next
     }
@@ -105,20 +105,20 @@ impl<'s> Place<'s> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if self.held.get() {
-            self.station.crew.leave();
+            self.station.threads.release();
         }
     }
 }
 
 impl Station {
     pub fn new(blueprint: Blueprint) -> Station {
-        let Blueprint { crew, doors, lenders, plan, memory, idle_timeout, max_connections } = blueprint;
-        let spare = crew.rules().room.map_or(0, |room| room.requests.min(MOST_SPARE));
+        let Blueprint { threads, doors, lenders, plan, memory, idle_timeout, max_connections } = blueprint;
+        let spare = threads.config().buffer.map_or(0, |limits| limits.requests.min(MOST_SPARE));
         let spare = (0..spare).map(|_| Buffer::unpooled(SPARE_BYTES)).collect();
         let (accepting, spare) = (Turn::new(), PiMutex::new(spare));
         let (setup, posted) = (OnceLock::new(), Posted::new(MOST_POSTED));
         Station {
-            crew,
+            threads,
             doors,
             accepting,
             lenders,
@@ -150,13 +150,13 @@ impl Station {
 
     /// Whether several threads may be busy with one connection, so that a request is not run before others can read on.
     pub fn shares(&self) -> bool {
-        let rules = self.crew.rules();
-        rules.counts() || rules.static_threads > 1
+        let rules = self.threads.config();
+        rules.counts_permits() || rules.static_threads > 1
     }
 
     /// How long an idle thread waits.
     pub fn patience(&self) -> Deadline {
-        match self.crew.rules().dynamic_threads {
+        match self.threads.config().dynamic_threads {
             0 => Deadline::NONE,
             _ => Deadline::after(self.idle_timeout),
         }
@@ -184,7 +184,7 @@ impl Station {
             if failed {
                 // A connection of the lane that ends, the next to connect, or the time brings a thread here again.
                 while !self.accepting.pass() {}
-                if !self.crew.is_closed() {
+                if !self.threads.is_closed() {
                     lane.leave_waiting();
                 }
                 return;
@@ -212,18 +212,18 @@ impl Station {
                     let connection = Arc::new(came_in(orb, door.tag, stream));
                     let full = !lane.has_room(orb, self.max_connections)
                         || !orb.accepted().admit(&connection, usize::MAX);
-                    if full || self.crew.is_closed() || lane.add(connection.clone()).is_err() {
+                    if full || self.threads.is_closed() || lane.add(connection.clone()).is_err() {
                         crate::log::note(format_args!("{}: turned away by a lane", connection.peer()));
                         connection.close();
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 // What is closed may go on to say that whoever comes is turned away.
-                Err(error) if is_of_peer(&error) && !self.crew.is_closed() => {
+                Err(error) if is_of_peer(&error) && !self.threads.is_closed() => {
                     crate::log::note(format_args!("accept: {error}"));
                 }
                 Err(error) => {
-                    if !self.crew.is_closed() {
+                    if !self.threads.is_closed() {
                         crate::log::note(format_args!("accept: {error}"));
                     }
                     return true;
@@ -234,11 +234,11 @@ impl Station {
 
     /// Runs a request that lies in `work.block`, or sees to it that another thread does, or refuses it.
     pub fn serve(&self, lane: &Arc<Lane>, orb: &Orb, caller: Caller<'_>, arrived: Arrived, work: &mut Work) {
-        if !self.crew.rules().counts() {
+        if !self.threads.config().counts_permits() {
             run(orb, caller, arrived, work, None);
             return;
         }
-        let admitted = match self.crew.admit() {
+        let admitted = match self.threads.admit() {
             Admission::Run => true,
             Admission::RunAndGrow => self.grow(lane, orb),
             Admission::Full => false,
@@ -248,21 +248,21 @@ impl Station {
             if self.borrow(orb, caller, arrived, work) {
                 return;
             }
-            // Before the lock of the crew is taken, since locks of POAs are.
-            let urgency = match self.crew.rules().room {
+            // Before the lock of the threads is taken, since locks of POAs are.
+            let urgency = match self.threads.config().buffer {
                 Some(_) => super::dispatch::urgency_of(orb, arrived, work),
                 None => None,
             };
             let parcel = |block: &mut Buffer| self.parcel(orb, caller, arrived, block, None);
-            match self.crew.keep(arrived.len, urgency, || parcel(&mut work.block)) {
-                Kept::Buffered => return,
-                Kept::Overflow => {
+            match self.threads.buffer(arrived.len, urgency, || parcel(&mut work.block)) {
+                Buffering::Buffered => return,
+                Buffering::Overflow => {
                     refuse(orb, caller, arrived, work);
                     return;
                 }
-                Kept::Run => {}
-                Kept::NoBuffer => {
-                    if !self.crew.wait_for_place() {
+                Buffering::Run => {}
+                Buffering::NoBuffer => {
+                    if !self.threads.wait_for_permit() {
                         return;
                     }
                 }
@@ -280,7 +280,7 @@ impl Station {
             Ok(()) => true,
             Err(error) => {
                 crate::log::note(format_args!("no dynamic thread: {error}"));
-                self.crew.did_not_grow();
+                self.threads.abandon_growth();
                 false
             }
         }
@@ -291,7 +291,7 @@ impl Station {
         self.lenders.iter().any(|lender| {
             let Some(station) = lender.station() else { return false };
             let plan = Some(self.plan.clone());
-            let lent = station.crew.lend(
+            let lent = station.threads.borrow_thread(
                 || self.parcel(orb, caller, arrived, &mut work.block, plan),
                 |thread| {
                     // Refused means that the thread comes later, at its own priority, and raises itself.
@@ -328,7 +328,7 @@ impl Station {
 
     /// Something to do for a more urgent lane, or for a group.
     pub fn errand(&self, lane: &Arc<Lane>, orb: &Orb, work: &mut Work, raised: bool) {
-        let (errand, more) = self.crew.errand();
+        let (errand, more) = self.threads.borrowed_request();
         let Some(parcel) = errand else {
             if raised {
                 self.back_to_own_priority();

@@ -2,7 +2,7 @@
 //!
 //! A pool is a row of lanes, each with a priority, threads, an endpoint and the connections that come in there; a pool without lanes
 //! is one lane at the default priority, whose threads take the priority of each request for its upcall. How a lane works stands in
-//! `server/station.rs` and `server/crew.rs`; here is what it is made of and who keeps it.
+//! `server/station.rs` and `server/thread_lane/`; here is what it is made of and who keeps it.
 
 mod options;
 mod threadpool;

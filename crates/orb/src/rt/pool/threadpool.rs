@@ -8,11 +8,11 @@ use super::{
     ThreadpoolOptions,
 };
 use crate::server::{Blueprint, Door, Lane, Station, beside_the_local, open_listener, open_local_listener};
+use crate::server::{BufferLimits, LaneConfig, ThreadLane};
 use crate::transports::{Published, TAG_TCP};
 use crate::workspace::Memory;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::{Kind, TaggedProfile, minor};
-use isorb_rt::crew::{Crew, Room, Rules};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::{Cpus, RealTime, Reservation, SchedClass, SchedError, SpawnError, ThreadSpec};
 use isorb_rt::sync::PiMutex;
@@ -103,12 +103,12 @@ impl Threadpool {
         let mut pool =
             Threadpool { id, lanes: Vec::new(), has_lanes, region_bytes, users: AtomicUsize::new(0) };
         for (i, wanted) in sorted.iter().enumerate() {
-            let rules = Rules {
+            let rules = LaneConfig {
                 static_threads: wanted.static_threads,
                 dynamic_threads: wanted.dynamic_threads,
                 // A lane that lends must not have its threads wait with a request in hand: the place that they wait for may be lent
                 // to a request which waits for one of them.
-                room: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
+                buffer: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
                 borrows: borrowing && i > 0,
                 lends: borrowing && i + 1 < sorted.len(),
             };
@@ -139,7 +139,7 @@ impl Threadpool {
         &mut self,
         orb: &Orb,
         wanted: &ThreadpoolLane,
-        rules: Rules,
+        rules: LaneConfig,
         options: &ThreadpoolOptions,
         class: SchedClass,
     ) -> Result<()> {
@@ -176,7 +176,7 @@ impl Threadpool {
             false => Vec::new(),
         };
         let station = Station::new(Blueprint {
-            crew: Crew::new(rules),
+            threads: ThreadLane::new(rules),
             doors,
             lenders,
             plan,
@@ -193,7 +193,7 @@ impl Threadpool {
             station.staff(&lane, orb).map_err(|error| not_started(wanted, error))?;
         }
         // Whatever a thread makes before its first request is made by the time that the pool is there.
-        station.crew.await_ready(rules.initial_threads());
+        station.threads.wait_until_registered(rules.initial_threads());
         Ok(())
     }
 
@@ -231,17 +231,17 @@ impl Threadpool {
 
     fn status(&self) -> Vec<LaneStatus> {
         let lanes = self.lanes.iter().map(|pool_lane| {
-            let census = pool_lane.lane.station().map(|station| station.crew.census()).unwrap_or_default();
+            let status = pool_lane.lane.station().map(|station| station.threads.status()).unwrap_or_default();
             LaneStatus {
                 lane_priority: pool_lane.priority.get(),
                 class: pool_lane.class,
                 address: pool_lane.address.clone(),
                 connections: pool_lane.lane.connections(),
-                running: census.running,
-                peak: census.peak,
-                dynamic_threads: census.dynamic,
-                buffered_requests: census.kept,
-                buffered_bytes: census.kept_bytes,
+                running: status.running,
+                peak: status.peak,
+                dynamic_threads: status.dynamic,
+                buffered_requests: status.buffered,
+                buffered_bytes: status.buffered_bytes,
             }
         });
         lanes.collect()
@@ -299,10 +299,10 @@ fn not_started(wanted: &ThreadpoolLane, error: SpawnError) -> SystemException {
 }
 
 /// What buffering comes to with the configured limits.
-fn room(wanted: RequestBuffering, orb: &Orb) -> Room {
+fn room(wanted: RequestBuffering, orb: &Orb) -> BufferLimits {
     let settings = &orb.config().real_time;
     let within = |wanted: u32, limit: u32| if wanted == 0 { limit } else { wanted.min(limit) } as usize;
-    Room {
+    BufferLimits {
         requests: within(wanted.max_buffered_requests, settings.max_buffered_requests),
         bytes: within(wanted.max_request_buffer_size, settings.max_request_buffer_size),
     }

@@ -43,7 +43,7 @@ impl Rio {
         let object: RIORef = orb.root_poa()?.activate(servant).map_err(Error::unavailable)?;
         let name = name::of_this_process();
         if orb.config().init_refs.contains_key("NameService") {
-            let naming = orb.naming()?;
+            let naming = isorb_naming::Naming::initial(orb)?;
             naming.bind(&name, &object)?;
             name::sweep(&naming);
         }

@@ -1,4 +1,4 @@
-//! Compiles the standard modules that the run-time itself offers.
+//! Compiles the IDL of the naming service.
 
 fn main() {
     isorb_idl_rust::Build::new().include("../../idl").compile("../../idl/CosNaming.idl");

@@ -1,31 +1,41 @@
-//! Naming as a program uses it: names as text, one error. The whole service is [`cos_naming`](crate::cos_naming).
+//! A client of the naming service: names as text, one kind of error. [`cos_naming`](crate::cos_naming) has the
+//! operations of the standard with their own exceptions.
 
 use crate::cos_naming::naming_context::{
     BindError, BindNewContextError, RebindError, ResolveError, UnbindError,
 };
 use crate::cos_naming::{self, NamingContextRef};
-use crate::generated::call_scope;
-use crate::{IsA, Object, Operation, Orb, Reference, Result, SystemException};
-use isorb_cdr::Handle;
-use isorb_giop::{Kind, Name};
+use isorb::{IsA, Kind, Object, Orb, Reference, Result, SystemException};
+use isorb_giop::Name;
 
 /// A naming context, with names as text: `lab/t1`, `a/b.kind`, with `\` before `/`, `.` or `\` in a part.
 ///
-/// What the service refuses is a system exception with a sentence; who wants its own exceptions uses
-/// [`NamingContextRef`].
+/// A refusal of the service is a system exception with a sentence. [`NamingContextRef`] has the service's own
+/// exceptions.
+///
+/// ```no_run
+/// # use isorb::{Object, Orb, Result};
+/// # fn example(orb: &Orb, probe: &Object) -> Result<()> {
+/// isorb_naming::Naming::initial(orb)?.bind("lab/t1", probe)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Naming {
     context: NamingContextRef,
 }
 
 impl Naming {
-    /// The initial naming context (`NameService`).
-    pub(crate) fn initial(orb: &Orb) -> Result<Naming> {
+    /// The initial naming context: the initial reference `NameService` of `orb`.
+    ///
+    /// # Errors
+    /// As [`Orb::resolve_initial_references`].
+    pub fn initial(orb: &Orb) -> Result<Naming> {
         let context = orb.resolve_initial_references("NameService")?;
         Ok(Naming { context: context.unchecked_narrow() })
     }
 
-    /// A context of one's own choice.
+    /// The client of another naming context.
     pub fn of(context: NamingContextRef) -> Naming {
         Naming { context }
     }
@@ -101,34 +111,4 @@ fn parse(name: &str) -> Result<cos_naming::Name> {
 
 fn refused(name: &str, why: &dyn std::fmt::Display) -> SystemException {
     SystemException::from(Kind::InvObjref).detail(format!("the name {name}: {why}"))
-}
-
-static RESOLVE: Operation = Operation { name: "resolve", oneway: false };
-
-/// Resolves a name in a naming context; every exception of the service becomes a sentence.
-pub(crate) fn resolve(context: &Object, name: &Name) -> Result<Object> {
-    call_scope(|scope| {
-        let components = name.components();
-        let reply = context.invoke(&RESOLVE, scope, &|e| {
-            e.count(components.len());
-            for component in components {
-                e.string(&component.id);
-                e.string(&component.kind);
-            }
-        })?;
-        let found = reply.raises(Object::decode_handle, |id, _| {
-            let why = match id {
-                "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => "is not bound",
-                "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => {
-                    "leads through a context that cannot be used"
-                }
-                "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => "is not a valid name",
-                _ => return Ok(None),
-            };
-            Ok(Some(SystemException::from(Kind::InvObjref).detail(format!("the name {name} {why}"))))
-        })?;
-        found.ok_or_else(|| {
-            SystemException::from(Kind::InvObjref).detail(format!("the name {name} is bound to nil"))
-        })
-    })
 }
