@@ -1,8 +1,15 @@
 //! Compiles the IDL of each example.
 
 fn main() {
-    for file in ["callback/clocks.idl", "lanes/brakes.idl", "interceptor/hello.idl", "persistence/notes.idl"]
-    {
+    let files = [
+        "callback/clocks.idl",
+        "interceptor/hello.idl",
+        "lanes/brakes.idl",
+        "naming/lab.idl",
+        "persistence/notes.idl",
+        "tls/vault.idl",
+    ];
+    for file in files {
         isorb_idl_rust::Build::new().compile(file);
     }
 }

@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("called at {priority}, served at {}", wheel.priority()?);
     }
     for lane in server.rt().threadpool_status(pool)? {
-        println!("lane {}: {} connection", lane.priority, lane.connections);
+        println!("lane {}: {} connection", lane.lane_priority, lane.connections);
     }
     client.shutdown(true)?;
     server.shutdown(true)?;

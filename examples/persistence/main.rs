@@ -1,5 +1,5 @@
-//! References that stay valid over restarts of their server: a POA with the PERSISTENT lifespan, and a
-//! servant activator that loads objects when they are called.
+//! References that stay valid over restarts of their server: a POA with the PERSISTENT lifespan,
+//! and a servant activator that loads objects when they are called.
 #![forbid(unsafe_code)]
 
 use generated::notes::{Note, NoteRef};

@@ -61,11 +61,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             break sample;
         }
     };
-    println!("value {}: {}", sample.number, String::from_utf8_lossy(&octets[..sample.len]));
+    println!("value {}: {}", sample.sequence, String::from_utf8_lossy(&octets[..sample.len]));
 
     // A writer that is gone leaves its last value behind, and its readers are informed.
     drop(writer);
-    while reader.state() != State::WriterGone {
+    while reader.state() != Some(State::WriterGone) {
         let _ = reader.wait(Duration::from_millis(100));
     }
     let sample = reader.latest(&mut octets)?;

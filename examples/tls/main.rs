@@ -1,43 +1,63 @@
 //! Calls over TLS, with certificates on both sides.
 #![forbid(unsafe_code)]
 
+use generated::vault::{Safe, SafeRef};
 use isorb::prelude::*;
-use isorb_naming::{Limits, MemoryStore, NamingService};
 use isorb_tls::testing::Authority;
 use isorb_tls::{Tls, TlsConfig};
 use std::sync::Arc;
 
+#[allow(missing_docs)]
+mod generated {
+    isorb::include_idl!("vault");
+}
+
+struct Bank;
+
+impl Safe for Bank {
+    fn contents(&self, _: Upcall<'_>) -> Result<&str> {
+        Ok("gold")
+    }
+}
+
 /// An ORB with TLS. `ssl` alone in its protocols requires TLS of every call.
-fn orb(tls: TlsConfig, endpoint: &str) -> Result<Orb, Box<dyn std::error::Error>> {
+fn orb(tls: TlsConfig) -> Result<Orb, Box<dyn std::error::Error>> {
     let tls = Tls::new(tls)?;
-    let mut config = Config { endpoints: vec![endpoint.into()], ..Config::default() };
+    let mut config = Config { endpoints: vec!["giop:ssl:127.0.0.1:0".into()], ..Config::default() };
     config.transport.protocols = vec!["ssl".into()];
     Ok(Orb::builder().config(config).register(|info| Ok(info.add_transport(Arc::new(tls))?)).build()?)
 }
 
+/// Calls the safe, and prints its contents or a refusal.
+fn look(name: &str, client: &Orb, reference: &str) {
+    match client.resolve::<SafeRef>(reference).and_then(|safe| safe.contents()) {
+        Ok(contents) => println!("{name}: {contents}"),
+        Err(refusal) => {
+            eprintln!("{name}: {refusal}");
+            println!("{name}: refused");
+        }
+    }
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A plant with its own authority signs two certificates. Yours come from files.
+    // A bank with its own authority signs certificates. Yours come from files.
     let folder = tempfile::tempdir()?;
-    let plant = Authority::at(&folder.path().join("plant"))?;
-    let strangers = Authority::at(&folder.path().join("strangers"))?;
+    let bank = Authority::at(&folder.path().join("bank"))?;
+    let others = Authority::at(&folder.path().join("others"))?;
 
-    // A server of the naming service, behind TLS only.
-    let server = orb(plant.member("server")?, "giop:ssl:127.0.0.1:0")?;
-    let service = NamingService::start(&server, Arc::new(MemoryStore::default()), Limits::default())?;
-    let reference = service.object().to_string();
+    let server = orb(bank.member("server")?)?;
+    let poa = server.root_poa()?;
+    poa.manager().activate()?;
+    let safe: SafeRef = poa.activate(Arc::new(Bank))?;
+    let reference = safe.to_string();
 
-    let client = orb(plant.member("client")?, "giop:ssl:127.0.0.1:0")?;
-    let naming = client.string_to_object(&reference)?;
-    println!("a member of the plant: exists {}", !naming.non_existent()?);
-
-    let stranger = orb(strangers.member("client")?, "giop:ssl:127.0.0.1:0")?;
-    let refused = stranger.string_to_object(&reference)?.non_existent();
-    println!("a certificate of another authority: {}", refused.map_or("refused", |_| "accepted"));
-
+    let member = orb(bank.member("client")?)?;
+    look("a certificate of the bank", &member, &reference);
+    let stranger = orb(others.member("client")?)?;
+    look("a certificate of another authority", &stranger, &reference);
     let plain = Orb::builder().build()?;
-    let refused = plain.string_to_object(&reference).and_then(|object| object.non_existent());
-    println!("a client without TLS: {}", refused.map_or("refused", |_| "accepted"));
-    for orb in [plain, stranger, client, server] {
+    look("no TLS", &plain, &reference);
+    for orb in [plain, stranger, member, server] {
         orb.shutdown(true)?;
     }
     Ok(())
