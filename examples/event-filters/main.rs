@@ -28,18 +28,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Events of one type from one source.
     let exact = Filter::of(POSITION, GPS);
-    let _exact = consumers.connect(printing("position of the GPS"), ConsumerQos::of("exact", exact))?;
+    let _exact = consumers.connect(printing("position of the GPS"), ConsumerQos::new("exact", exact))?;
 
     // All but one source.
     let others = Filter::Not(Box::new(Filter::from_source(GPS)));
-    let _others = consumers.connect(printing("not from the GPS"), ConsumerQos::of("others", others))?;
+    let _others = consumers.connect(printing("not from the GPS"), ConsumerQos::new("others", others))?;
 
     // Both readings in one push; or nothing for 40 ms, as a time-out.
     let both = Filter::any_of([
         Filter::all_of([Filter::of(POSITION, GPS), Filter::of(SPEED, INERTIAL)]),
         Filter::deadline(Duration::from_millis(40)),
     ]);
-    let _both = consumers.connect(printing("both or silence"), ConsumerQos::of("both", both))?;
+    let _both = consumers.connect(printing("both or silence"), ConsumerQos::new("both", both))?;
 
     let supplier = channel.for_suppliers().connect()?;
     println!("push a position");

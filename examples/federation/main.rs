@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use isorb::Orb;
-use isorb_event::face::Neighbourhood;
-use isorb_event::federation::{Federation, Membership};
+use isorb_event::federation::Federation;
+use isorb_event::servants::{FederationServant, LinkOptions};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
 use std::error::Error;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ struct Member {
     orb: Orb,
     channel: Channel,
     federation: Federation,
-    neighbourhood: Neighbourhood,
+    servant: FederationServant,
 }
 
 /// Starts a member. `id` is its number in the federation.
@@ -27,9 +27,9 @@ fn member(id: u64) -> Result<Member, Box<dyn Error>> {
     let orb = Orb::builder().build()?;
     orb.root_poa()?.manager().activate()?;
     let channel = Channel::new(Config { id, ..Config::default() })?;
-    let federation = Federation::member(&channel, Membership::default())?;
-    let neighbourhood = Neighbourhood::start(&orb, &federation, Duration::from_secs(5))?;
-    Ok(Member { orb, channel, federation, neighbourhood })
+    let federation = Federation::builder(&channel).build()?;
+    let servant = FederationServant::start(&orb, &federation, LinkOptions::new(Duration::from_secs(5)))?;
+    Ok(Member { orb, channel, federation, servant })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,12 +42,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             let _ = sender.send(String::from_utf8_lossy(event.data.octets).into_owned());
         }
     };
-    let wants = ConsumerQos::of("display", Filter::of(TARGET, RADAR));
+    let wants = ConsumerQos::new("display", Filter::of(TARGET, RADAR));
     let _connected = cockpit.channel.for_consumers().connect(Arc::new(consumer), wants)?;
 
     // The pod joins the cockpit by its reference.
-    let url = cockpit.neighbourhood.object().to_string();
-    pod.neighbourhood.join(&pod.orb.string_to_object(&url)?)?;
+    let url = cockpit.servant.object().to_string();
+    pod.servant.join(&pod.orb.string_to_object(&url)?)?;
 
     // The supplier is at the pod. The subscription takes a moment to arrive there.
     let radar = pod.channel.for_suppliers().connect()?;
