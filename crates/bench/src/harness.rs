@@ -24,9 +24,6 @@ const SHORTEST_REST: Duration = Duration::from_millis(2);
 /// Somebody who makes blocks of calls.
 pub trait Contender {
     /// Makes one block; the samples in nanoseconds.
-    ///
-    /// # Errors
-    /// [`PeerError`], after which this contender is not asked again.
     fn block(&mut self, block: Block) -> Result<Vec<u64>, PeerError>;
 }
 
@@ -51,9 +48,6 @@ pub struct Limits {
 }
 
 /// The block of `case` that takes about as long as one should, judged by a contender's own speed.
-///
-/// # Errors
-/// The contender's.
 pub fn calibrate(contender: &mut impl Contender, case: Case) -> Result<Block, PeerError> {
     let probe = if case.is_burst() { 200 } else { WARM };
     let samples = contender.block(Block { case, warm: WARM, calls: probe })?;

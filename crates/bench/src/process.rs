@@ -84,9 +84,6 @@ pub struct Launcher {
 
 impl Launcher {
     /// With the binary that is running.
-    ///
-    /// # Errors
-    /// Where /proc is not mounted.
     pub fn current() -> io::Result<Launcher> {
         Ok(Launcher { exe: std::env::current_exe()? })
     }
@@ -163,9 +160,6 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `program` at `place`. What it writes to standard error appears on ours.
-    ///
-    /// # Errors
-    /// [`Fault::Start`].
     pub fn start(
         launcher: &Launcher,
         subject: &'static str,
@@ -206,9 +200,6 @@ impl Peer {
     }
 
     /// Sends a line.
-    ///
-    /// # Errors
-    /// [`Fault::Ended`].
     pub fn tell(&mut self, line: &str) -> Result<(), PeerError> {
         let error = self.error(Fault::Ended);
         let input = self.input.as_mut().ok_or(error)?;
@@ -216,9 +207,6 @@ impl Peer {
     }
 
     /// The next line without its end, which must begin with `word`; what follows the word is returned.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn expect(&mut self, word: &str, within: Duration) -> Result<String, PeerError> {
         let until = Instant::now() + within;
         let end = loop {
@@ -236,9 +224,6 @@ impl Peer {
     }
 
     /// The next `count` numbers, eight octets each in the order of the machine.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn numbers(&mut self, count: usize, within: Duration) -> Result<Vec<u64>, PeerError> {
         let until = Instant::now() + within;
         while self.pending.len() < count * 8 {
@@ -260,9 +245,6 @@ impl Peer {
     }
 
     /// Closes its input and waits for its end; kills it if that takes longer than `within`.
-    ///
-    /// # Errors
-    /// [`Fault::Silent`] if it had to be killed, [`Fault::Ended`] if it ended with a failure.
     pub fn end(mut self, within: Duration) -> Result<(), PeerError> {
         self.resume();
         drop(self.input.take());

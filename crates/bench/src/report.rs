@@ -86,9 +86,6 @@ impl Row {
     }
 
     /// As one line of JSON.
-    ///
-    /// # Errors
-    /// None that a row of numbers and names can have.
     pub fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }

@@ -16,9 +16,6 @@ pub struct Busy {
 
 impl Busy {
     /// So many of them.
-    ///
-    /// # Errors
-    /// [`BenchError::Thread`].
     pub fn start(cx: &Context<'_>, threads: u32) -> Result<Busy, BenchError> {
         let mut busy = Busy { end: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
         for _ in 0..threads {

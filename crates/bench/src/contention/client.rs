@@ -71,9 +71,6 @@ struct Done {
 }
 
 /// Obeys orders until standard input ends.
-///
-/// # Errors
-/// Those of standard input and output, and of the ORB.
 pub fn call(args: &ClientArgs) -> io::Result<()> {
     limit_spinning()?;
     let orb = Orb::with_config(args.setup.config());

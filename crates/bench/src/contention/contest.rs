@@ -72,9 +72,6 @@ impl Played {
 
 impl Contest {
     /// Starts both, in the left and the right host of `lab` if there is one.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn start(
         cx: &Context<'_>,
         subject: &'static str,
@@ -106,9 +103,6 @@ impl Contest {
     }
 
     /// Starts programs of another kind that obey the same orders. They take care of their priorities themselves.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn of(cx: &Context<'_>, subject: &'static str, programs: Programs) -> Result<Contest, PeerError> {
         let place = Place { cpu: Some(cx.cpu()), fifo: None };
         let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &programs.server)?;
@@ -122,9 +116,6 @@ impl Contest {
     }
 
     /// One run; what each role did, in the order's order.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn run(&mut self, order: &Order) -> Result<Vec<Played>, PeerError> {
         self.client.tell(&order.line())?;
         let within = Duration::from_millis(order.ms.into()) + PATIENCE;
@@ -174,9 +165,6 @@ pub(super) fn in_host(namespace: Option<&str>, program: Vec<OsString>) -> Vec<Os
 }
 
 /// Units of work that take a millisecond on the processor that contenders share.
-///
-/// # Errors
-/// [`BenchError::Thread`].
 pub fn calibrate_work(cx: &Context<'_>) -> Result<f64, BenchError> {
     const UNITS: i32 = 2000;
     // The fastest of several: the others were disturbed.

@@ -31,9 +31,6 @@ pub struct FloodArgs {
 }
 
 /// Sends until standard input ends.
-///
-/// # Errors
-/// Those of the socket.
 pub fn flood(args: &FloodArgs) -> io::Result<()> {
     let sockets: Vec<UdpSocket> =
         (0..SOCKETS).map(|_| UdpSocket::bind("0.0.0.0:0")).collect::<io::Result<_>>()?;
@@ -56,9 +53,6 @@ pub fn flood(args: &FloodArgs) -> io::Result<()> {
 
 /// Starts a flood from `from` to `to`, away from the processor that contenders share if there is another. It ends when what is
 /// returned is dropped.
-///
-/// # Errors
-/// [`PeerError`].
 pub fn start(cx: &Context<'_>, from: &Host, to: &Host, kbit: u32) -> Result<Peer, PeerError> {
     let place = Place { cpu: cx.machine.cpus.get(1).copied(), fifo: None };
     let (address, kbit) = (format!("{}:9", to.address()), format!("--kbit={kbit}"));

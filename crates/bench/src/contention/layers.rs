@@ -98,9 +98,6 @@ impl Layered for Timed {
 }
 
 /// An ORB with the interceptor, and the servant that belongs to it.
-///
-/// # Errors
-/// The ORB's.
 pub(super) fn server(config: isorb::Config) -> Result<(Orb, Timed)> {
     let seen = Arc::new(Seen::default());
     let stamper = Arc::new(Stamper(seen.clone()));
@@ -132,9 +129,6 @@ impl<'a> Caller<'a> {
     }
 
     /// A call that does not count.
-    ///
-    /// # Errors
-    /// The ORB's.
     pub fn rehearse(&mut self) -> Result<()> {
         self.call(0, &[])?;
         self.before = None;
@@ -142,18 +136,12 @@ impl<'a> Caller<'a> {
     }
 
     /// The parts of all calls; asks for the last one's with a call that does not count.
-    ///
-    /// # Errors
-    /// The ORB's.
     pub fn finish(mut self) -> Result<Vec<u64>> {
         self.call(0, &[])?;
         Ok(self.parts)
     }
 
     /// One call.
-    ///
-    /// # Errors
-    /// The ORB's.
     pub fn call(&mut self, work: i32, payload: &[u8]) -> Result<()> {
         let written = Cell::new(0);
         let begun = now_ns();

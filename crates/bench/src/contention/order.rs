@@ -21,6 +21,18 @@ pub struct Role {
     pub call: Call,
 }
 
+impl Role {
+    /// Threads at a CORBA priority whose calls have no payload.
+    pub fn new(threads: u32, hz: u32, work: i32, priority: i16) -> Role {
+        Role { threads, hz, work, priority: Some(priority), ..Role::default() }
+    }
+
+    /// Calls over a raw socket, half a period later so that the two never meet.
+    pub fn raw_between(self) -> Role {
+        Role { delay_us: 500_000 / self.hz.max(1), work: 0, call: Call::Raw, ..self }
+    }
+}
+
 /// What a call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Call {

@@ -16,9 +16,6 @@ const LONGEST: usize = (1 << 20) + 4096;
 
 /// Starts the server's thread, at a CORBA priority of `orb`, listening at a port of `host`; its address. `stamped`: replies begin with
 /// the moments at which a request had arrived and its reply left.
-///
-/// # Errors
-/// Those of the socket and of the thread.
 pub fn serve(orb: &Orb, host: &str, priority: i16, marked: bool, stamped: bool) -> io::Result<String> {
     let listener = TcpListener::bind((host, 0))?;
     let address = listener.local_addr()?.to_string();
@@ -78,9 +75,6 @@ pub struct Probe {
 
 impl Probe {
     /// Connects; each call is to be as long as a message with so many octets.
-    ///
-    /// # Errors
-    /// Those of the socket.
     pub fn connect(address: &str, payload: u32, marked: Option<i16>) -> io::Result<Probe> {
         let mut stream = TcpStream::connect(address)?;
         prepare(&stream, marked)?;
@@ -94,9 +88,6 @@ impl Probe {
     }
 
     /// There and back.
-    ///
-    /// # Errors
-    /// Those of the socket.
     pub fn call(&mut self) -> io::Result<()> {
         self.stream.write_all(&self.request)?;
         self.stream.read_exact(&mut self.reply)

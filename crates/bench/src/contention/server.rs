@@ -26,9 +26,6 @@ pub struct ServerArgs {
 }
 
 /// Serves until standard input ends.
-///
-/// # Errors
-/// The ORB's, and those of standard output.
 pub fn serve(args: &ServerArgs) -> io::Result<()> {
     limit_spinning()?;
     let setup = &args.setup;
@@ -119,9 +116,6 @@ fn bands(lanes: &[i16]) -> Vec<PriorityBand> {
 
 /// The kernel ends a process whose real-time threads run for two seconds without once blocking: a mistake in here shall not take the
 /// machine away.
-///
-/// # Errors
-/// The kernel's.
 pub fn limit_spinning() -> io::Result<()> {
     const MICROSECONDS: u64 = 2_000_000;
     let hard = getrlimit(Resource::Rttime).maximum.unwrap_or(u64::MAX).min(MICROSECONDS);

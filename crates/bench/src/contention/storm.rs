@@ -110,9 +110,6 @@ pub fn most(wanted: usize) -> usize {
 }
 
 /// Obeys the harness until standard input ends; the crowd connects to `address`.
-///
-/// # Errors
-/// Those of standard input and output, and of a line that is no order.
 pub fn obey(address: &Address) -> io::Result<()> {
     let limits = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })?;

@@ -57,9 +57,6 @@ pub enum Distant {
 
 impl Distant {
     /// Is that program, until standard input ends.
-    ///
-    /// # Errors
-    /// The ORB's, the sockets', and the harness's orders'.
     pub fn run(&self) -> io::Result<()> {
         match self {
             Distant::Channel(args) => channel::serve(args),

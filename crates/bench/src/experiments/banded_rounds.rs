@@ -1,10 +1,9 @@
 //! What rounds of calls come to: jitter and spread of blocks of calls, and how many times as far calls spread as others do, with how sure
 //! that is.
 
-use std::fmt;
-
+use crate::claim::{Cells, most};
 use crate::contention::Played;
-use crate::figure::{Row, at, series, times};
+use crate::figure::{Values, times};
 use crate::stats::{Samples, Summary, median};
 
 /// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of microseconds about once a second: of rounds of a
@@ -31,7 +30,7 @@ impl Rounds {
         self.low_calls += lows.iter().map(|low| low.calls).sum::<u64>();
     }
 
-    pub fn values(&self) -> Vec<(&'static str, f64)> {
+    pub fn values(&self) -> Values {
         let all = self.latencies.concat();
         let blocks: Vec<_> = all.chunks_exact(BLOCK).map(summary).collect();
         let of_blocks = |value: fn(&Summary) -> u64| {
@@ -98,7 +97,7 @@ pub(super) fn times_alone(beside: &Rounds, alone: &Rounds) -> Times {
 }
 
 impl Times {
-    pub fn values(self) -> Vec<(&'static str, f64)> {
+    pub fn values(self) -> Values {
         vec![("times", self.value), ("times_low", self.low), ("times_high", self.high)]
     }
 
@@ -123,33 +122,25 @@ impl Times {
 pub(super) struct OverSizes {
     /// Of all sizes.
     pub mean: Times,
-    /// Of that at which it is most.
-    pub worst: Times,
+    /// At the size at which it is largest.
+    pub worst: f64,
     /// What it surely is at some size: the largest of the lower bounds.
     pub surely: f64,
 }
 
-/// `None` of a subject that was not measured.
-pub(super) fn over_sizes(rows: &[Row], figure: &str, subject: &str) -> Option<OverSizes> {
-    let value = |x, name| at(rows, figure, subject, name, x);
-    let each: Vec<Times> = series(rows, figure, subject, "times")
-        .into_iter()
-        .map(|(x, times)| Times { value: times, low: value(x, "times_low"), high: value(x, "times_high") })
-        .collect();
-    let worst = each.iter().copied().reduce(|a, b| if b.value > a.value { b } else { a })?;
-    let surely = each.iter().map(|times| times.low).fold(f64::NAN, f64::max);
-    Some(OverSizes { mean: Times::mean(&each), worst, surely })
-}
-
-impl fmt::Display for Times {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2} ({:.2} to {:.2})", self.value, self.low, self.high)
-    }
+/// NaN of a subject that was not measured.
+pub(super) fn over_sizes(r: &dyn Cells, figure: &str, subject: &str) -> OverSizes {
+    let [values, lows, highs] =
+        ["times", "times_low", "times_high"].map(|name| r.values(figure, subject, name));
+    let bounds = values.iter().zip(&lows).zip(&highs);
+    let each: Vec<Times> = bounds.map(|((&value, &low), &high)| Times { value, low, high }).collect();
+    OverSizes { mean: Times::mean(&each), worst: most(values), surely: most(lows) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Row;
 
     fn round(latencies: Vec<u64>) -> Played {
         let n = latencies.len() as u64;
@@ -157,7 +148,7 @@ mod tests {
     }
 
     /// Three rounds of two blocks each, with stalls in as many blocks as said.
-    fn rounds(stalled: usize) -> Vec<(&'static str, f64)> {
+    fn rounds(stalled: usize) -> Values {
         let mut rounds = Rounds::default();
         for turn in 0..3 {
             let mut latencies: Vec<u64> = (0..2 * BLOCK as u64).map(|i| 10 + i % 20).collect();
@@ -218,16 +209,16 @@ mod tests {
     fn sizes_are_taken_together() {
         let row = |x, [value, low, high]: [f64; 3]| {
             let values = Times { value, low, high }.values();
-            Row { experiment: "e", figure: "f", subject: "s", x, values }
+            Row { figure: "f", subject: "s", x, values }
         };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        let one = over_sizes(&[row(0.0, [2.0, 1.0, 4.0])], "f", "s").unwrap();
+        let one = over_sizes(&vec![row(0.0, [2.0, 1.0, 4.0])], "f", "s");
         assert!(near(one.mean.value, 2.0) && near(one.mean.low, 1.0) && near(one.mean.high, 4.0));
-        let rows = [row(0.0, [1.0, 0.5, 2.0]), row(1.0, [4.0, 2.0, 8.0])];
-        let both = over_sizes(&rows, "f", "s").unwrap();
+        let rows = vec![row(0.0, [1.0, 0.5, 2.0]), row(1.0, [4.0, 2.0, 8.0])];
+        let both = over_sizes(&rows, "f", "s");
         assert!(near(both.mean.value, 2.0) && near(both.mean.high, 2.0 * 2f64.powf(0.5f64.sqrt())));
         assert!(near(both.mean.low * both.mean.high, 4.0), "it is surer than one of them");
-        assert_eq!((both.worst.value, both.surely), (4.0, 2.0));
-        assert_eq!(over_sizes(&rows, "f", "other"), None);
+        assert_eq!((both.worst, both.surely), (4.0, 2.0));
+        assert!(over_sizes(&rows, "f", "other").mean.value.is_nan());
     }
 }

@@ -25,9 +25,6 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Finds out what the process may do, and begins to show progress over `seconds`.
-    ///
-    /// # Errors
-    /// [`BenchError::NotRealTime`] under [`RealTime::Require`]. Under `prefer`, what is missing is in the notes.
     pub fn new(
         launcher: &'a Launcher,
         real_time: RealTime,
@@ -80,9 +77,6 @@ impl<'a> Context<'a> {
     }
 
     /// Runs `f` on a thread of its own, on the processor that contenders share and at the usual priority.
-    ///
-    /// # Errors
-    /// [`BenchError::Thread`].
     pub fn on_thread<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> R + Send + 'static,

@@ -53,9 +53,6 @@ pub struct Counted<R> {
 }
 
 /// Runs `subject` for [`SHORT`] and for [`LONG`] calls under `tool`. `progress` is called after each run.
-///
-/// # Errors
-/// [`BenchError`].
 pub fn count<T: Tool>(
     launcher: &Launcher,
     subject: Subject,
@@ -100,9 +97,6 @@ fn once<T: Tool>(
 }
 
 /// Finds out who can run, counts each, and hands what came of it to `each`.
-///
-/// # Errors
-/// [`BenchError::NoSubject`] if nobody could be counted.
 pub fn all<T: Tool>(
     launcher: &Launcher,
     options: &Options,

@@ -23,9 +23,6 @@ pub struct Row {
 }
 
 /// Counts, and prints as it goes.
-///
-/// # Errors
-/// [`BenchError`].
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     if !installed("valgrind") {
         return Err(BenchError::NoTool("valgrind"));

@@ -34,9 +34,6 @@ impl Seat {
     }
 
     /// Starts the processes, and stops them until it is their turn.
-    ///
-    /// # Errors
-    /// Those of their start.
     pub fn take(
         launcher: &Launcher,
         subject: Subject,

@@ -3,11 +3,7 @@
 use super::BenchError;
 use crate::contention::layers::{ORB, RAW, distributions};
 use crate::contention::{Call, Contest, Order, Role, Setup};
-use crate::figure::{Figure, Row, times};
-use crate::stats::Samples;
-
-/// What is drawn of it, a line for each part.
-const DRAW: &[&str] = &["mean_ns", "p99_ns"];
+use crate::figure::{Figure, Measured, times};
 
 /// How to read it.
 pub const NOTE: &str = "Layers, from a pass of their own: client-send and client-receive are the client's ORB, server-before and server-after \
@@ -21,42 +17,26 @@ pub fn stamped(setup: &Setup) -> Setup {
 
 /// The figure `id` of the parts.
 pub fn figure(id: &'static str, title: &'static str, x: &'static str) -> Figure {
-    Figure { id, title, x, y: "microseconds", draw: DRAW, divide: 1000.0, log: true }
+    Figure::new(id, title, x, "microseconds", &["mean_ns", "p99_ns"])
 }
 
-/// Where a split's rows belong.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Name of the experiment.
-    pub experiment: &'static str,
-    /// The figure.
-    pub figure: &'static str,
-    /// Where on its horizontal axis.
-    pub x: f64,
-}
-
-/// Plays `high` beside the `others`, and a raw socket half a period later; a row for each part.
-///
-/// # Errors
-/// [`BenchError::Peer`].
+/// Runs `high` beside the `others`, and a raw socket half a period later; a row for each part.
 pub fn rows(
     contest: &mut Contest,
-    place: Place,
+    out: &mut Measured,
+    (figure, x): (&'static str, u32),
     ms: u32,
     high: Role,
     others: &[Role],
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<(), BenchError> {
     let urgent = Role { call: Call::Layers, ..high };
-    let raw = Role { delay_us: 500_000 / high.hz.max(1), work: 0, call: Call::Raw, ..high };
-    let mut roles = vec![urgent, raw];
+    let mut roles = vec![urgent, high.raw_between()];
     roles.extend(others);
     let played = contest.run(&Order { ms, roles })?;
-    let parts = [&ORB[..], &RAW[..]].into_iter().zip(&played);
-    let parts = parts.flat_map(|(names, played)| distributions(names, &played.parts));
-    let Place { experiment, figure, x } = place;
-    let row = |(subject, samples): (&'static str, Samples)| {
-        let values = times(&samples.summary());
-        Row { experiment, figure, subject, x, values }
-    };
-    Ok(parts.map(row).collect())
+    for (names, played) in [&ORB[..], &RAW[..]].into_iter().zip(&played) {
+        for (subject, samples) in distributions(names, &played.parts) {
+            out.row(figure, subject, x, times(&samples.summary()));
+        }
+    }
+    Ok(())
 }

@@ -29,9 +29,6 @@ pub struct Row {
 }
 
 /// Counts, and prints as it goes.
-///
-/// # Errors
-/// [`BenchError`].
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     if !installed("strace") {
         return Err(BenchError::NoTool("strace"));

@@ -48,9 +48,6 @@ pub enum Length {
 const FEWEST_ROUNDS: usize = 3;
 
 /// Measures, and prints as it goes.
-///
-/// # Errors
-/// [`BenchError`]. A subject that is not installed, or fails on the way, is no error: the table says so.
 pub fn run(launcher: &Launcher, options: &Options) -> Result<(), BenchError> {
     let begin = Instant::now();
     let need = Need { native_priority: options.priority, lock_memory: None };

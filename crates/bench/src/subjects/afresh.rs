@@ -10,9 +10,6 @@ use crate::cases::Case;
 use crate::protocol::{Client, obey};
 
 /// Calls the object at `address` as the harness orders, by a new ORB each time, with the certificates of `folder`.
-///
-/// # Errors
-/// The ORBs', and those of the harness's orders.
 pub fn call(folder: &Path, address: String) -> io::Result<()> {
     obey(&mut Afresh { folder: folder.into(), address, case: None })
 }

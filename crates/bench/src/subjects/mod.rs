@@ -140,9 +140,6 @@ impl Subject {
     }
 
     /// Its programs, built if need be, which takes some seconds once.
-    ///
-    /// # Errors
-    /// [`Missing`].
     pub fn programs(self, launcher: &Launcher) -> Result<Programs, Missing> {
         match self {
             Subject::Raw | Subject::RawAgain => Ok(Programs {
@@ -298,9 +295,6 @@ impl Places {
 
 impl Pair {
     /// Starts the two and waits until a call can be made, for at most `within` each.
-    ///
-    /// # Errors
-    /// [`PeerError`].
     pub fn start(
         launcher: &Launcher,
         subject: Subject,
@@ -324,9 +318,6 @@ impl Pair {
     }
 
     /// Makes a block of calls; the samples in nanoseconds.
-    ///
-    /// # Errors
-    /// [`PeerError`]; [`Fault::Silent`] if that takes longer than `within`.
     pub fn run(&mut self, block: Block, within: Duration) -> Result<Vec<u64>, PeerError> {
         self.client.tell(&block.line())?;
         let count = self.client.expect("samples", within)?;
@@ -363,9 +354,6 @@ impl Pair {
     }
 
     /// Ends both, the client first, in an orderly way: what counts their instructions reports at their end.
-    ///
-    /// # Errors
-    /// [`PeerError`] of one that did not end by itself within `within`.
     pub fn end(self, within: Duration) -> Result<(), PeerError> {
         self.client.end(within)?;
         self.server.end(within)

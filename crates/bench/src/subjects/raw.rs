@@ -60,9 +60,6 @@ impl Plan {
 }
 
 /// Serves one connection over TCP, and ends with it.
-///
-/// # Errors
-/// Those of the sockets.
 pub fn serve() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     exit_at_end_of_input();
@@ -73,9 +70,6 @@ pub fn serve() -> io::Result<()> {
 }
 
 /// As [`serve`], over a unix socket.
-///
-/// # Errors
-/// Those of the sockets.
 pub fn serve_unix() -> io::Result<()> {
     let path = std::env::temp_dir().join(format!("isorb-bench-raw-{}", std::process::id()));
     // Of a process of the same number that was killed.
@@ -90,9 +84,6 @@ pub fn serve_unix() -> io::Result<()> {
 }
 
 /// As [`serve`], over TLS with the certificates of `folder`.
-///
-/// # Errors
-/// Those of the sockets, and of TLS.
 pub fn serve_tls(folder: &Path) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     exit_at_end_of_input();
@@ -133,9 +124,6 @@ fn answer(mut stream: impl Read + Write) -> io::Result<()> {
 }
 
 /// Calls the server at `address` as the harness orders.
-///
-/// # Errors
-/// Those of the sockets and of the harness's orders.
 pub fn call(address: &str) -> io::Result<()> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -143,17 +131,11 @@ pub fn call(address: &str) -> io::Result<()> {
 }
 
 /// As [`call`], over a unix socket.
-///
-/// # Errors
-/// As [`call`].
 pub fn call_unix(path: &Path) -> io::Result<()> {
     obey(&mut Caller::new(UnixStream::connect(path)?))
 }
 
 /// As [`call`], over TLS with the certificates of `folder`.
-///
-/// # Errors
-/// As [`call`], and those of TLS.
 pub fn call_tls(folder: &Path, address: &str) -> io::Result<()> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;

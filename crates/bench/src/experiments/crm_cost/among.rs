@@ -9,7 +9,7 @@ use super::attach::WISH;
 use super::remote::{Nodes, service};
 use super::{Context, MEMORY, refused, row};
 use crate::experiments::BenchError;
-use crate::figure::Row;
+use crate::figure::Measured;
 use crate::stats::Samples;
 
 /// The control: all the others are written just before.
@@ -72,7 +72,7 @@ impl Process {
     }
 }
 
-pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     cx.step(format!("crm-cost: one of {AREAS} areas is written"));
     let (mut one, mut many) = (Process::start(cx, 1)?, Process::start(cx, AREAS)?);
     let values = cx.ms(200, 1_000) as usize;
@@ -82,9 +82,9 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         many.values(cx, values, false, &mut among)?;
     }
     many.values(cx, values / 10, true, &mut busy)?;
-    rows.push(row("among", MEMORY, 1.0, &alone));
-    rows.push(row("among", MEMORY, f64::from(AREAS), &among));
-    rows.push(row("among", BUSY, f64::from(AREAS), &busy));
+    row(out, "among", MEMORY, 1.0, &alone);
+    row(out, "among", MEMORY, f64::from(AREAS), &among);
+    row(out, "among", BUSY, f64::from(AREAS), &busy);
     drop((one.nodes, many.nodes));
     Ok(())
 }

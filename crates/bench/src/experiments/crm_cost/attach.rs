@@ -10,7 +10,7 @@ use super::flow::{self, Flow};
 use super::remote::Nodes;
 use super::{Context, MEMORY, refused, row};
 use crate::experiments::BenchError;
-use crate::figure::Row;
+use crate::figure::Measured;
 use crate::stats::Samples;
 
 /// A reader of its writer's node.
@@ -37,7 +37,7 @@ pub const WISH: ReaderQoS = ReaderQoS {
     parity: 0,
 };
 
-pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     allow_files();
     let nodes = Nodes::start(cx)?;
     let (near, far) = (&nodes.near.1, &nodes.far.1);
@@ -52,18 +52,18 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         flow.add(area(near, &name)?);
         admitted.push(timed(&mut samples, || far.attach_reader(&name, wish))?);
         if number.is_multiple_of(areas / 10) {
-            rows.push(row("attach", GUARANTEED, number as f64, &samples));
+            row(out, "attach", GUARANTEED, number as f64, &samples);
             samples = Samples::new();
         }
     }
-    refusals(cx, near, far, areas, rows)?;
+    refusals(cx, near, far, areas, out)?;
     cx.step("crm-cost: best effort among them");
     for number in 0..cx.pick(100, 200) {
         // Another parity each time, so that no replica is shared.
         let wish = ReaderQoS { parity: number, ..WISH };
         readers.push(timed(&mut samples, || far.attach_reader(&name(1), wish))?);
     }
-    rows.push(row("attach", BETWEEN, areas as f64, &samples));
+    row(out, "attach", BETWEEN, areas as f64, &samples);
     cx.step(format!("crm-cost: {many} readers of one node"));
     for part in 1..=10 {
         samples = Samples::new();
@@ -71,12 +71,12 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
             let name = name(1 + number % areas);
             readers.push(timed(&mut samples, || near.attach_reader(&name, WISH))?);
         }
-        rows.push(row("attach", WITHIN, (part * many / 10) as f64, &samples));
+        row(out, "attach", WITHIN, (part * many / 10) as f64, &samples);
     }
     cx.step("crm-cost: values with all of them there");
     // Each has been written again since the last came.
     std::thread::sleep(Duration::from_nanos(2 * PERIOD_NS));
-    rows.push(flow::ages(&mut admitted, PERIOD_NS + DEADLINE_NS));
+    flow::ages(out, &mut admitted, PERIOD_NS + DEADLINE_NS);
     let writers = flow.end()?;
     cx.step("crm-cost: a write by the number of readers");
     let writes = |writer: &mut AreaWriter| {
@@ -91,11 +91,11 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
     let watched = &name(0);
     let mut writer = area(near, watched)?;
     readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
-    rows.push(row("many", MEMORY, 1.0, &writes(&mut writer)));
+    row(out, "many", MEMORY, 1.0, &writes(&mut writer));
     for _ in 1..MANY_OF_ONE {
         readers.push(near.attach_reader(watched, WISH).map_err(refused)?);
     }
-    rows.push(row("many", MEMORY, MANY_OF_ONE as f64, &writes(&mut writer)));
+    row(out, "many", MEMORY, MANY_OF_ONE as f64, &writes(&mut writer));
     drop((writers, readers, admitted));
     Ok(())
 }
@@ -132,7 +132,7 @@ fn refusals(
     near: &Library,
     far: &Library,
     areas: usize,
-    rows: &mut Vec<Row>,
+    out: &mut Measured,
 ) -> Result<(), BenchError> {
     cx.step("crm-cost: refusals");
     let mut samples = Samples::new();
@@ -151,7 +151,7 @@ fn refusals(
             Ok(_) => return Err(BenchError::Memory("what cannot be admitted was".into())),
         }
     }
-    rows.push(row("refuse", GUARANTEED, areas as f64, &samples));
+    row(out, "refuse", GUARANTEED, areas as f64, &samples);
     Ok(())
 }
 

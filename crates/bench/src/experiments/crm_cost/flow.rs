@@ -7,9 +7,9 @@ use isorb_reflective_memory::{AreaReader, AreaWriter};
 use isorb_rt::sched::{SchedClass, Thread};
 use isorb_rt::time::now_ns;
 
-use super::{Context, joined, row, thread};
+use super::{Context, joined, thread};
 use crate::experiments::BenchError;
-use crate::figure::Row;
+use crate::figure::{Measured, times};
 use crate::stats::Samples;
 
 /// The writers; they write until this is ended.
@@ -62,7 +62,7 @@ fn write_all(take: &Receiver<AreaWriter>, period_ns: u64) -> Vec<AreaWriter> {
 }
 
 /// How old the values of all `readers` are, and how many of these have one younger than `fresh_ns`.
-pub fn ages(readers: &mut [AreaReader], fresh_ns: u64) -> Row {
+pub fn ages(out: &mut Measured, readers: &mut [AreaReader], fresh_ns: u64) {
     let (mut samples, mut fresh, mut value) = (Samples::new(), 0, [0; 64]);
     for reader in readers.iter_mut() {
         // One that has none yet has no age.
@@ -73,7 +73,7 @@ pub fn ages(readers: &mut [AreaReader], fresh_ns: u64) -> Row {
         }
     }
     let all = readers.len() as f64;
-    let mut row = row("flow", super::MEMORY, all, &samples);
-    row.values.push(("fresh_percent", f64::from(fresh) / all * 100.0));
-    row
+    let mut values = times(&samples.summary());
+    values.push(("fresh_percent", f64::from(fresh) / all * 100.0));
+    out.row("flow", super::MEMORY, all, values);
 }

@@ -12,7 +12,7 @@ use rustix::thread::futex;
 use super::turns::Turns;
 use super::{AGAIN, BARE, COPYING, Context, MEMORY, joined, refused, row, thread};
 use crate::experiments::BenchError;
-use crate::figure::Row;
+use crate::figure::Measured;
 use crate::stats::Samples;
 
 /// Octets of a value.
@@ -30,17 +30,17 @@ enum Waits {
 }
 
 /// Each thread on a processor of its own.
-pub fn spinning(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+pub fn spinning(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     if cx.machine.cpus.len() < 2 {
         // Two threads that spin on one processor wait for the scheduler, not for each other.
         return Ok(());
     }
-    measure(cx, "spin", Waits::Spinning, &SIZES, rows)
+    measure(cx, "spin", Waits::Spinning, &SIZES, out)
 }
 
 /// Both threads on one processor.
-pub fn blocking(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
-    measure(cx, "block", Waits::Sleeping, &BLOCKING_SIZES, rows)
+pub fn blocking(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
+    measure(cx, "block", Waits::Sleeping, &BLOCKING_SIZES, out)
 }
 
 fn measure(
@@ -48,7 +48,7 @@ fn measure(
     figure: &'static str,
     waits: Waits,
     sizes: &[usize],
-    rows: &mut Vec<Row>,
+    out: &mut Measured,
 ) -> Result<(), BenchError> {
     for &size in sizes {
         cx.step(format!("crm-cost: {figure}, {size} octets"));
@@ -60,13 +60,13 @@ fn measure(
             turns.add(BARE, bare_block(cx, size, rounds, waits)?);
             turns.add(AGAIN, bare_block(cx, size, rounds, waits)?);
         }
-        rows.extend(turns.rows(figure, size as f64));
+        turns.rows(out, figure, size as f64);
     }
     Ok(())
 }
 
 /// What a reader pays that finds nothing.
-pub fn looking(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+pub fn looking(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     const TOGETHER: u32 = 10_000;
     let segment = segment(64)?;
     segment.writer().map_err(refused)?.write(b"x").map_err(refused)?;
@@ -80,8 +80,8 @@ pub fn looking(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         }
         samples.add((now_ns() - start) / u64::from(TOGETHER));
     }
-    rows.push(row("look", MEMORY, 64.0, &samples));
-    rows.push(row("look", COPYING, COPIED as f64, &copying(cx)?));
+    row(out, "look", MEMORY, 64.0, &samples);
+    row(out, "look", COPYING, COPIED as f64, &copying(cx)?);
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use super::attach::WISH;
 use super::turns::Turns;
 use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, thread};
 use crate::experiments::BenchError;
-use crate::figure::Row;
+use crate::figure::Measured;
 
 const SIZES: [usize; 3] = [64, 1 << 10, 8 << 10];
 const BLOCKS: usize = 10;
@@ -104,7 +104,7 @@ fn node(name: &str, glob: &str, heartbeat: Duration) -> Result<(Orb, (NodeServer
     Ok((orb, (server, library)))
 }
 
-pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let nodes = Nodes::start(cx)?;
     let values = cx.ms(200, 2_000) as usize;
     for size in SIZES {
@@ -127,7 +127,7 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
             turns.add(BARE, bare(cx, size, values)?);
             turns.add(AGAIN, bare(cx, size, values)?);
         }
-        rows.extend(turns.rows("remote", size as f64));
+        turns.rows(out, "remote", size as f64);
     }
     Ok(())
 }

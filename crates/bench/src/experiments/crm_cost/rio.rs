@@ -13,7 +13,7 @@ use super::attach::WISH;
 use super::remote::Nodes;
 use super::{Context, joined, refused, row, thread};
 use crate::experiments::BenchError;
-use crate::figure::Row;
+use crate::figure::Measured;
 use crate::stats::Samples;
 
 /// What is called, and how.
@@ -30,7 +30,7 @@ const TOGETHER: u32 = 20;
 
 type Call = Box<dyn FnMut() + Send>;
 
-pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     cx.step("crm-cost: RIO in its process".to_owned());
     let nodes = Nodes::start(cx)?;
     let library = nodes.near.1.clone();
@@ -88,7 +88,7 @@ pub fn measure(cx: &mut Context<'_>, rows: &mut Vec<Row>) -> Result<(), BenchErr
         calls_by.chain(named(DIRECT, direct)).chain(named(DYNAMIC, dynamic)).collect::<Vec<_>>()
     };
     let measured = joined(thread(cx, 0, SchedClass::Other, work)?)?;
-    rows.extend(measured.iter().map(|(name, samples)| row("rio", name, SIZE as f64, samples)));
+    measured.iter().for_each(|(name, samples)| row(out, "rio", name, SIZE as f64, samples));
     // What its calls left under way.
     std::thread::sleep(Duration::from_millis(10));
     Ok(())

@@ -1,7 +1,7 @@
 //! Subjects that take turns in blocks, each compared with the control's block of the same turn.
 
-use super::{BARE, row};
-use crate::figure::Row;
+use super::BARE;
+use crate::figure::{Measured, times};
 use crate::stats::{Samples, median, ratio_of_medians};
 
 /// What a subject's turns came to.
@@ -31,14 +31,13 @@ impl Turns {
 
     /// A row a subject. `of_bare` is the median over the turns of what a subject's median was to the control's: who was measured while the
     /// machine was slower for both is compared with who was, too.
-    pub fn rows(&self, figure: &'static str, x: f64) -> Vec<Row> {
+    pub fn rows(&self, out: &mut Measured, figure: &'static str, x: f64) {
         let bare = self.0.iter().find(|taken| taken.subject == BARE).map_or(&[][..], |taken| &taken.medians);
-        let of = |taken: &Taken| {
-            let mut row = row(figure, taken.subject, x, &taken.samples);
-            row.values.extend(ratio_of_medians(&taken.medians, bare).map(|ratio| ("of_bare", ratio)));
-            row
-        };
-        self.0.iter().map(of).collect()
+        for taken in &self.0 {
+            let mut values = times(&taken.samples.summary());
+            values.extend(ratio_of_medians(&taken.medians, bare).map(|ratio| ("of_bare", ratio)));
+            out.row(figure, taken.subject, x, values);
+        }
     }
 }
 
@@ -55,7 +54,9 @@ mod tests {
             turns.add(MEMORY, vec![2 * ns; calls]);
             turns.add(BARE, vec![ns; calls]);
         }
-        let rows = turns.rows("spin", 64.0);
+        let mut out = Measured::default();
+        turns.rows(&mut out, "spin", 64.0);
+        let rows = out.rows;
         let of_bare: Vec<_> = rows.iter().map(|row| row.value("of_bare")).collect();
         assert_eq!(of_bare, [Some(2.0), Some(1.0)]);
         assert_eq!(rows[0].value("n"), Some(15.0));

@@ -24,9 +24,6 @@ pub struct Remote(Peer);
 
 impl Remote {
     /// Starts the program, its receiving threads `above` native priorities over the usual one; it is connected when this returns.
-    ///
-    /// # Errors
-    /// [`BenchError::Peer`].
     pub fn start(
         cx: &Context<'_>,
         subject: &'static str,
@@ -40,9 +37,6 @@ impl Remote {
     }
 
     /// What so many consumers saw: the ages of their events, in nanoseconds. Ends the program.
-    ///
-    /// # Errors
-    /// [`BenchError::Peer`].
     pub fn take(mut self, consumers: usize) -> Result<Vec<Vec<u64>>, BenchError> {
         self.0.tell("take")?;
         let mut lists = Vec::new();

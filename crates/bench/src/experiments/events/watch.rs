@@ -25,9 +25,6 @@ pub struct Watch {
 
 impl Watch {
     /// On the processor that contenders share; `None` where real-time scheduling is not to be had.
-    ///
-    /// # Errors
-    /// [`BenchError::Thread`].
     pub fn start(cx: &Context<'_>) -> Result<Option<Watch>, BenchError> {
         if cx.fifo.is_none() {
             return Ok(None);

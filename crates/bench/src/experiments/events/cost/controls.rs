@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use isorb_event::{Event, PushConsumer};
 use isorb_rt::time::now_ns;
 
-use super::NAME;
 use super::push::consumer;
 use super::tables::{Random, SEED, costs_and_periods};
 use super::threads::Setup;
@@ -125,5 +124,5 @@ pub fn all_points(count: u32) -> Vec<Row> {
         }
         now_ns() - start
     });
-    rows(NAME, "analysis", 2, &mut [subject])
+    rows("analysis", 2, &mut [subject])
 }

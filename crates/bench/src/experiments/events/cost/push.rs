@@ -11,7 +11,7 @@ use isorb_event::{
 
 use super::super::refused;
 use super::turns::{Subject, keep, rows};
-use super::{BARE, CHANNEL, NAME, controls};
+use super::{BARE, CHANNEL, controls};
 use crate::experiments::BenchError;
 use crate::figure::Row;
 
@@ -80,7 +80,7 @@ pub fn consumers(rounds: u32) -> Result<Vec<Row>, BenchError> {
         let (supplier, event) = (by_type.for_suppliers().connect().map_err(refused)?, &event);
         subjects.push(Subject::called(BY_TYPE, x, TOGETHER, move || keep(supplier.push(event))));
         subjects.extend([controls::formatted(&bare, event), controls::copies(&bare, event)]);
-        all.extend(rows(NAME, "push", rounds, &mut subjects));
+        all.extend(rows("push", rounds, &mut subjects));
     }
     Ok(all)
 }
@@ -118,5 +118,5 @@ pub fn subscriptions(rounds: u32, channels: &[(u32, Channel)]) -> Result<Vec<Row
         subjects.push(Subject::called(COLD, f64::from(*count), TOGETHER, push));
     }
     subjects.push(controls::scan((0..most).map(key).collect(), &hot));
-    Ok(rows(NAME, "subscriptions", rounds, &mut subjects))
+    Ok(rows("subscriptions", rounds, &mut subjects))
 }

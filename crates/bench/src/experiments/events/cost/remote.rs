@@ -104,7 +104,7 @@ pub fn run(cx: &mut Context<'_>, ms: u32) -> Result<Vec<Row>, BenchError> {
         let mut values = times(&subject.samples.summary());
         let ratio = ratio_of_medians(&subject.medians, &subjects[0].medians).unwrap_or(f64::NAN);
         values.push(("ratio", (ratio * 1000.0).round() / 1000.0));
-        Row { experiment: NAME, figure: "remote", subject: subject.name, x: 1.0, values }
+        Row { figure: "remote", subject: subject.name, x: 1.0, values }
     };
     Ok(subjects.iter().map(row).collect())
 }

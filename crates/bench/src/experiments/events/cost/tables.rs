@@ -5,7 +5,7 @@ use isorb_rt::timers::TimerHeap;
 use isorb_sched::{Nanos, Order, Preemption, Task, analyse, fixed_priority};
 
 use super::turns::{Subject, keep, rows};
-use super::{CHANNEL, NAME, controls};
+use super::{CHANNEL, controls};
 use crate::figure::Row;
 
 /// Calls to a sample.
@@ -25,7 +25,7 @@ pub fn timers(rounds: u32, armed: u32) -> Vec<Row> {
             }
         })
     };
-    rows(NAME, "timer", rounds, &mut [subject(0), subject(armed), controls::unsorted_timers(armed)])
+    rows("timer", rounds, &mut [subject(0), subject(armed), controls::unsorted_timers(armed)])
 }
 
 /// Response times of so many tasks that want 85 % of a processor.
@@ -57,7 +57,7 @@ pub fn analysis(rounds: u32) -> Vec<Row> {
         queue(super::DEADLINE, Order::Deadline),
         queue(super::LAXITY, Order::Laxity),
     ];
-    let mut rows = rows(NAME, "analysis", rounds, &mut subjects);
+    let mut rows = rows("analysis", rounds, &mut subjects);
     rows.extend(controls::all_points(1000));
     rows
 }

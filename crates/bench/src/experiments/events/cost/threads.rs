@@ -12,7 +12,7 @@ use isorb_rt::time::{Deadline, now_ns};
 
 use super::super::{SOURCE, TYPE, age, refused, stamped};
 use super::turns::{Subject, keep, rows};
-use super::{AGAIN, BARE, CHANNEL, NAME, controls};
+use super::{AGAIN, BARE, CHANNEL, controls};
 use crate::distant::OneLevel;
 use crate::experiments::BenchError;
 use crate::figure::Row;
@@ -130,7 +130,7 @@ pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
         Subject::timed(CHANNEL, 1.0, BLOCK, through_channel),
         Subject::timed(controls::DETOUR, 1.0, BLOCK, || detour.hand_over()),
     ];
-    let rows = rows(NAME, "hand-over", rounds, &mut subjects);
+    let rows = rows("hand-over", rounds, &mut subjects);
     drop(connected);
     channel.destroy();
     Ok(rows)
@@ -176,7 +176,7 @@ pub fn flow(setup: Setup, rounds: u32, events: u64) -> Result<Vec<Row>, BenchErr
         Subject::timed(CHANNEL, 1.0, 1, through_channel),
         controls::one_by_one(setup, events / 10),
     ];
-    let rows = rows(NAME, "flow", rounds, &mut subjects);
+    let rows = rows("flow", rounds, &mut subjects);
     drop(connected);
     channel.destroy();
     Ok(rows)

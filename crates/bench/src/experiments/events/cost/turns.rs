@@ -47,12 +47,7 @@ pub fn keep<T>(result: T) {
 }
 
 /// So many rounds; a row a subject, in nanoseconds, and its median ratio to the first in the same round.
-pub fn rows(
-    experiment: &'static str,
-    figure: &'static str,
-    rounds: u32,
-    subjects: &mut [Subject<'_>],
-) -> Vec<Row> {
+pub fn rows(figure: &'static str, rounds: u32, subjects: &mut [Subject<'_>]) -> Vec<Row> {
     let mut samples = vec![Samples::new(); subjects.len()];
     let mut medians = vec![Vec::new(); subjects.len()];
     let mut rested = now_ns();
@@ -82,7 +77,7 @@ pub fn rows(
             ("max_ns", ns(s.max_ns)),
             ("ratio", (ratio * 1000.0).round() / 1000.0),
         ];
-        Row { experiment, figure, subject: subject.name, x: subject.x, values }
+        Row { figure, subject: subject.name, x: subject.x, values }
     };
     subjects.iter().enumerate().map(row).collect()
 }
@@ -90,27 +85,24 @@ pub fn rows(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::at;
+    use crate::claim::Cells;
 
     #[test]
     fn ratios_are_to_the_first() {
         let mut subjects =
             [Subject::timed("control", 1.0, 3, || 100), Subject::timed("other", 1.0, 3, || 150)];
-        let rows = rows("e", "f", 5, &mut subjects);
-        assert_eq!(at(&rows, "f", "other", "ratio", 1.0), 1.5);
-        assert_eq!(
-            (at(&rows, "f", "control", "ratio", 1.0), at(&rows, "f", "control", "n", 1.0)),
-            (1.0, 15.0)
-        );
-        let p50 = at(&rows, "f", "other", "p50_ns", 1.0);
+        let rows = rows("f", 5, &mut subjects);
+        assert_eq!(rows.at("f", "other", "ratio", 1.0), 1.5);
+        assert_eq!((rows.at("f", "control", "ratio", 1.0), rows.at("f", "control", "n", 1.0)), (1.0, 15.0));
+        let p50 = rows.at("f", "other", "p50_ns", 1.0);
         assert!((p50 - 150.0).abs() < 0.5, "{p50}");
     }
 
     #[test]
     fn calls_are_all_made() {
         let mut calls = 0;
-        let rows = rows("e", "f", 2, &mut [Subject::called("one", 1.0, 7, || calls += 1)]);
+        let rows = rows("f", 2, &mut [Subject::called("one", 1.0, 7, || calls += 1)]);
         assert_eq!(calls, 3 * 10 * 7);
-        assert_eq!(at(&rows, "f", "one", "n", 1.0), 20.0);
+        assert_eq!(rows.at("f", "one", "n", 1.0), 20.0);
     }
 }

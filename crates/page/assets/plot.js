@@ -57,7 +57,7 @@
       cell("value", number(line.ys[0]));
     }
     const unit = document.createElement("p");
-    unit.className = "dim";
+    unit.className = "soft";
     unit.textContent = figure.y;
     place.append(unit);
   };
