@@ -101,12 +101,12 @@ impl Measured {
 /// The values of a distribution, as every experiment names them.
 pub fn times(s: &Summary) -> Values {
     let exact = |ns: u64| ns as f64;
-    let tenth = |ns: f64| (ns * 10.0).round() / 10.0;
+    let s = s.rounded();
     vec![
         ("n", exact(s.n)),
         ("min_ns", exact(s.min_ns)),
-        ("mean_ns", tenth(s.mean_ns)),
-        ("stddev_ns", tenth(s.stddev_ns)),
+        ("mean_ns", s.mean_ns),
+        ("stddev_ns", s.stddev_ns),
         ("p50_ns", exact(s.p50_ns)),
         ("p99_ns", exact(s.p99_ns)),
         ("p999_ns", exact(s.p999_ns)),

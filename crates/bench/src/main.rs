@@ -23,14 +23,13 @@
 //! [`PEER`].
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod cases;
 mod claim;
 mod cli;
-mod contention;
-mod distant;
+mod event_peers;
 mod experiments;
 mod figure;
-mod harness;
 mod load;
 mod machine;
 mod page;
@@ -39,6 +38,7 @@ mod protocol;
 mod report;
 mod stats;
 mod subjects;
+mod workload;
 
 use std::env::args_os;
 use std::ffi::OsString;

@@ -67,7 +67,7 @@ fn an_order_that_the_protocol_lacks_ends_the_client_with_a_failure() {
 fn a_placed_program_does_not_start_without_its_parent() {
     // Process 1 is not the parent of what this test starts, which is how a parent that has died shows.
     let output = Command::new(EXE)
-        .args(["bench-peer", "place", "--parent", "1", "--", "echo", "started"])
+        .args(["bench-peer", "start", "--parent", "1", "--", "echo", "started"])
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -75,7 +75,7 @@ fn a_placed_program_does_not_start_without_its_parent() {
     assert!(parent == 1 || (!output.status.success() && output.stdout.is_empty()));
 
     let output = Command::new(EXE)
-        .args(["bench-peer", "place", "--parent", &parent.to_string(), "--", "echo", "started"])
+        .args(["bench-peer", "start", "--parent", &parent.to_string(), "--", "echo", "started"])
         .stdin(Stdio::null())
         .output()
         .unwrap();

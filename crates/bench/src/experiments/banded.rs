@@ -4,13 +4,13 @@
 
 use isorb_netlab::{Class, Lab, LabError, LinkSpec, Sorting};
 
-use super::banded_rounds::{Rounds, times_alone};
 use super::catalogue::Experiment;
+use super::spread::{Rounds, times_alone};
 use super::{BenchError, Context};
 use crate::claim::{AtLeast, AtMost, Below, Cells, Claim, aim, control, median_of, paper};
-use crate::contention::{Contest, Order, Role, Setup};
 use crate::figure::{Figure, Measured};
 use crate::subjects::futex;
+use crate::workload::{Plan, Role, Setup, Workload};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -41,7 +41,7 @@ pub(super) const ALONE: &str = "alone";
 /// The spread beside them as a multiple of that by itself.
 pub(super) const TIMES: &str = "times-alone";
 const LINK_KBIT: u32 = 100_000;
-/// Places in a queue of the link: what network interfaces have unless told otherwise.
+/// PairScheduling in a queue of the link: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
 
 /// What packets of the high client are marked with where they are ([`ClassSelectors`](isorb_rt::priority::ClassSelectors)).
@@ -126,28 +126,28 @@ pub(super) fn measure(
     let sizes: &[u32] = cx.pick(&QUICK_SIZES, &SIZES);
     let rounds = cx.pick(8, 20);
     let labs = labs(out)?;
-    let mut contests = Vec::new();
+    let mut workloads = Vec::new();
     for subject in subjects.iter().filter(|subject| labs.is_some() || !subject.over_link()) {
-        contests.extend(subject.start(cx, labs.as_ref(), out)?.map(|contest| (subject, contest)));
+        workloads.extend(subject.start(cx, labs.as_ref(), out)?.map(|workload| (subject, workload)));
     }
     for &size in sizes {
         let role = |hz, payload, priority| Role { payload, ..Role::new(1, hz, 0, priority) };
         let high = role(HZ, size, HIGH);
         let lows = LOW.map(|priority| role(0, low(size), priority));
-        let mut taken: Vec<[Rounds; 2]> = contests.iter().map(|_| Default::default()).collect();
+        let mut taken: Vec<[Rounds; 2]> = workloads.iter().map(|_| Default::default()).collect();
         for round in 1..=rounds {
-            let turns = contests.iter_mut().zip(&mut taken).filter(|((subject, _), _)| subject.takes(round));
-            for ((subject, contest), [beside, alone]) in turns {
+            let turns = workloads.iter_mut().zip(&mut taken).filter(|((subject, _), _)| subject.takes(round));
+            for ((subject, workload), [beside, alone]) in turns {
                 cx.step(format!("{name}: {}, {size} B, round {round}", subject.name));
                 let ms = subject.ms(cx, size);
                 let roles = [high].into_iter().chain(lows).collect();
-                beside.add(ms, &contest.run(&Order { ms, roles })?);
+                beside.add(ms, &workload.run(&Plan { ms, roles })?);
                 if subject.alone() {
-                    alone.add(ms, &contest.run(&Order { ms, roles: vec![high] })?);
+                    alone.add(ms, &workload.run(&Plan { ms, roles: vec![high] })?);
                 }
             }
         }
-        for ((subject, _), [beside, alone]) in contests.iter().zip(taken) {
+        for ((subject, _), [beside, alone]) in workloads.iter().zip(taken) {
             let mut row = |figure, values| out.row(figure, subject.name, size, values);
             row(BESIDE, beside.values());
             if subject.alone() {
@@ -156,7 +156,7 @@ pub(super) fn measure(
             }
         }
     }
-    contests.into_iter().for_each(|(_, contest)| contest.end());
+    workloads.into_iter().for_each(|(_, workload)| workload.end());
     out.note(OF_CONTROL);
     out.figures = FIGURES.to_vec();
     Ok(())
@@ -194,10 +194,10 @@ impl Subject {
         cx: &Context<'_>,
         labs: Option<&Labs>,
         out: &mut Measured,
-    ) -> Result<Option<Contest>, BenchError> {
+    ) -> Result<Option<Workload>, BenchError> {
         if self.between == Between::Bare {
             return match futex::bands(cx.fifo, LOW.len()) {
-                Ok(programs) => Ok(Some(Contest::of(cx, self.name, programs)?)),
+                Ok(programs) => Ok(Some(Workload::of(cx, self.name, programs)?)),
                 Err(missing) => {
                     out.note(format!("{}: skipped, {missing}", self.name));
                     Ok(None)
@@ -221,7 +221,7 @@ impl Subject {
             ..Setup::lanes(&lanes)
         };
         let host = lab.map_or(setup.host.clone(), |lab| lab.left().address().to_string());
-        Ok(Some(Contest::start(cx, self.name, &Setup { host, ..setup }, lab)?))
+        Ok(Some(Workload::start(cx, self.name, &Setup { host, ..setup }, lab)?))
     }
 
     fn over_link(&self) -> bool {

@@ -4,8 +4,8 @@ use super::banded::{
     ALONE, BARE, BESIDE, LINK_BANDED, LINK_SORTED, NETWORKS, SUBJECTS, TIMES, at_largest, measure, over_link,
     ratio,
 };
-use super::banded_rounds::over_sizes;
 use super::catalogue::Experiment;
+use super::spread::over_sizes;
 use super::{BenchError, Context};
 use crate::claim::{AtLeast, AtMost, Cells, Claim, aim, control, paper};
 use crate::figure::Measured;

@@ -1,8 +1,8 @@
 //! All experiments of the papers that run here.
 
 use super::{
-    BenchError, Context, banded, banded_load, clients, cremes, crm_cost, demux, events, footprint,
-    interconnect, low_threads, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
+    BenchError, Context, banded, banded_load, clients, cremes, demux, events, footprint, interconnect,
+    low_threads, memory_cost, network_load, paced, pi_mutex, scope, server_work, storm, tao_overhead,
     timer_resolution, transports,
 };
 use crate::claim::{Claim, judge};
@@ -52,7 +52,7 @@ pub const ALL: &[Experiment] = &[
     cremes::latency::EXPERIMENT,
     cremes::jitter::EXPERIMENT,
     cremes::size::EXPERIMENT,
-    crm_cost::EXPERIMENT,
+    memory_cost::EXPERIMENT,
     events::timeline::EXPERIMENT,
     events::utilisation::EXPERIMENT,
     events::latency::EXPERIMENT,

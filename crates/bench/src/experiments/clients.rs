@@ -8,9 +8,9 @@ use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::cases::READINGS;
 use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, most, paper};
-use crate::contention::{Busy, Call, Contest, Order, Role, Setup};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
+use crate::workload::{BackgroundLoad, Call, Plan, Role, Setup, Workload};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -40,9 +40,9 @@ const BUSY: u32 = 2;
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     scene(cx, out, CALM, 0)?;
-    let busy = Busy::start(cx, BUSY)?;
+    let background = BackgroundLoad::start(cx, BUSY)?;
     scene(cx, out, PRESSED, ALLOCATING)?;
-    drop(busy);
+    drop(background);
     let figure = |id, title, y, draw| Figure::new(id, title, "clients", y, draw);
     let scatter = "microseconds, standard deviation";
     out.figures = vec![
@@ -73,7 +73,7 @@ fn scene(
 ) -> Result<(), BenchError> {
     let numbers: &[u32] = cx.pick(&QUICK_CLIENTS, &CLIENTS);
     let (rounds, ms) = (cx.pick(4, 10), cx.ms(700, 1_000));
-    let mut contests = Vec::new();
+    let mut workloads = Vec::new();
     for (subject, heap) in SUBJECTS {
         // One pool of two threads; a connection for each client.
         let setup = Setup {
@@ -84,27 +84,27 @@ fn scene(
             connections: 200,
             ..Setup::lanes(&[PRIORITY, PRIORITY + 1])
         };
-        let contest = Contest::start(cx, subject, &setup, None)?;
-        contest.pause();
-        contests.push((subject, contest, Samples::new()));
+        let workload = Workload::start(cx, subject, &setup, None)?;
+        workload.pause();
+        workloads.push((subject, workload, Samples::new()));
     }
     for &threads in numbers {
         for round in 1..=rounds {
             cx.step(format!("{NAME}: {figure}, {threads}, round {round}"));
-            for (_, contest, samples) in &mut contests {
+            for (_, workload, samples) in &mut workloads {
                 let call = Call::Structures(READINGS);
                 let clients = Role { call, ..Role::new(threads, HZ, 0, PRIORITY) };
-                contest.resume();
-                let played = contest.run(&Order { ms, roles: vec![clients] });
-                contest.pause();
-                samples.extend(played?.into_iter().flat_map(|played| played.latencies));
+                workload.resume();
+                let results = workload.run(&Plan { ms, roles: vec![clients] });
+                workload.pause();
+                samples.extend(results?.into_iter().flat_map(|results| results.latencies));
             }
         }
-        for (subject, _, samples) in &mut contests {
+        for (subject, _, samples) in &mut workloads {
             out.row(figure, subject, threads, times(&std::mem::take(samples).summary()));
         }
     }
-    contests.into_iter().for_each(|(_, contest, _)| contest.end());
+    workloads.into_iter().for_each(|(_, workload, _)| workload.end());
     Ok(())
 }
 

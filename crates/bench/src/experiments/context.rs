@@ -7,7 +7,7 @@ use isorb_rt::sched::{Cpus, Need, RealTime, SchedClass, SpawnError, ThreadSpec};
 
 use super::BenchError;
 use crate::machine::Machine;
-use crate::process::{Launcher, Place};
+use crate::process::{Launcher, Scheduling};
 
 /// What every experiment is given.
 pub struct Context<'a> {
@@ -64,8 +64,8 @@ impl<'a> Context<'a> {
     }
 
     /// A place on that processor, `above` native priorities over the usual one.
-    pub fn place(&self, above: u8) -> Place {
-        Place {
+    pub fn scheduling(&self, above: u8) -> Scheduling {
+        Scheduling {
             cpu: Some(self.cpu()),
             fifo: self.fifo.map(|priority| priority.saturating_add(above).min(98)),
         }

@@ -1,10 +1,10 @@
 //! One high periodic client beside more and more low ones that call without a pause, all on one processor.
 
 use super::catalogue::Experiment;
-use super::{BenchError, Context, split};
+use super::{BenchError, Context, call_layers};
 use crate::claim::{AtLeast, AtMost, Below, Claim, aim, control, paper};
-use crate::contention::{Contest, Order, Role, Setup};
 use crate::figure::{Figure, Measured, times};
+use crate::workload::{Plan, Role, Setup, Workload};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -42,50 +42,50 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     // Low clients and their lane are ordinary threads.
     let sorted = Setup { ordinary_below: 1000, probe: true, ..Setup::lanes(&[LOW, HIGH]) };
     let control = Setup { sorted: false, probe: false, ..sorted.clone() };
-    let mut contests = Vec::new();
+    let mut workloads = Vec::new();
     for (subject, setup) in [(SORTED, sorted.clone()), (CONTROL, control)] {
-        contests.push((subject, Contest::start(cx, subject, &setup, None)?));
+        workloads.push((subject, Workload::start(cx, subject, &setup, None)?));
     }
     for (figure, payload) in PAYLOADS {
         for &low in lows {
-            for (subject, contest) in &mut contests {
+            for (subject, workload) in &mut workloads {
                 cx.step(format!("{NAME}: {subject}, {low} low, {payload} B"));
                 let mut roles = roles(low, payload).to_vec();
                 if *subject == SORTED {
                     roles.push(roles[0].raw_between());
                 }
-                let played = contest.run(&Order { ms, roles })?;
-                let low_calls = played[1].calls as f64 * 1000.0 / f64::from(ms);
-                for (subject, played) in [(*subject, played.first()), (RAW, played.get(2))] {
-                    let Some(played) = played else { continue };
-                    let mut values = times(&played.summary());
+                let results = workload.run(&Plan { ms, roles })?;
+                let low_calls = results[1].calls as f64 * 1000.0 / f64::from(ms);
+                for (subject, results) in [(*subject, results.first()), (RAW, results.get(2))] {
+                    let Some(results) = results else { continue };
+                    let mut values = times(&results.summary());
                     values.push(("low_calls_per_s", low_calls));
                     out.row(figure, subject, low, values);
                 }
             }
         }
     }
-    contests.into_iter().for_each(|(_, contest)| contest.end());
+    workloads.into_iter().for_each(|(_, workload)| workload.end());
     // Layers of the high client's calls: alone, and beside the most low clients.
-    let mut contest = Contest::start(cx, SORTED, &split::stamped(&sorted), None)?;
+    let mut workload = Workload::start(cx, SORTED, &call_layers::stamped(&sorted), None)?;
     let ms = cx.ms(2_500, 10_000);
     for (figure, _, payload) in LAYERS {
         for low in [lows[0], lows[lows.len() - 1]] {
             cx.step(format!("{NAME}: layers, {low} low, {payload} B"));
             let [high, others] = roles(low, payload);
-            split::rows(&mut contest, out, (figure, low), ms, high, &[others])?;
+            call_layers::rows(&mut workload, out, (figure, low), ms, high, &[others])?;
         }
     }
-    contest.end();
+    workload.end();
     let (x, y) = ("low clients", "microseconds, of the high client");
     let figure = |id, title| Figure::new(id, title, x, y, &["mean_ns", "p99_ns", "max_ns"]);
     out.figures = vec![figure("empty", "Without payload"), figure("loaded", "With 10 KiB")];
-    out.figures.extend(LAYERS.map(|(id, title, _)| split::figure(id, title, x)));
+    out.figures.extend(LAYERS.map(|(id, title, _)| call_layers::figure(id, title, x)));
     out.note(format!(
         "The high client calls {HZ} times a second (the paper does not say); each call is {WORK} units of \
          work. The raw socket is called as often, at the same priority and without work."
     ));
-    out.note(split::NOTE);
+    out.note(call_layers::NOTE);
     Ok(())
 }
 

@@ -9,11 +9,11 @@
 use isorb_netlab::{Class, Lab, LinkSpec, Sorting};
 
 use super::catalogue::Experiment;
-use super::{BenchError, Context, split};
+use super::{BenchError, Context, call_layers};
 use crate::claim::{Above, AtLeast, AtMost, Cells, Claim, aim, control, paper};
-use crate::contention::{Call, Contest, Order, Role, Setup, flood};
 use crate::figure::{Figure, Measured, times};
 use crate::process::Peer;
+use crate::workload::{Call, Plan, Role, Setup, Workload, link_flood};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -40,7 +40,7 @@ const CONTROL: &str = "one-queue-control";
 /// The same octets at the same priorities, without an ORB.
 const SORTED_RAW: &str = "by-priority-raw";
 const CONTROL_RAW: &str = "one-queue-raw";
-/// Places in a queue: what network interfaces have unless told otherwise.
+/// PairScheduling in a queue: what network interfaces have unless told otherwise.
 const QUEUE: u32 = 1000;
 const FLOOD_AXIS: &str = "flood, megabits a second, on a link of 100";
 /// Figures of layers, in the order of the set-ups: name, title.
@@ -78,34 +78,34 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
             ordinary_below: 1000,
             ..Setup::lanes(&[LOW, HIGH])
         };
-        let mut contest = Contest::start(cx, subject, &setup, Some(&lab))?;
+        let mut workload = Workload::start(cx, subject, &setup, Some(&lab))?;
         for &mbit in floods {
             cx.step(format!("{NAME}: {subject}, flood of {mbit} Mbit/s"));
             let flood = flood_of(cx, &lab, mbit)?;
-            let played = contest.run(&Order { ms, roles: vec![HIGH_ROLE, HIGH_ROLE.raw_between()] })?;
+            let results = workload.run(&Plan { ms, roles: vec![HIGH_ROLE, HIGH_ROLE.raw_between()] })?;
             drop(flood);
-            for (subject, played) in [subject, probe].into_iter().zip(played) {
-                let mut values = times(&played.summary());
-                values.push(("in_time_percent", played.in_time_percent()));
+            for (subject, results) in [subject, probe].into_iter().zip(results) {
+                let mut values = times(&results.summary());
+                values.push(("in_time_percent", results.in_time_percent()));
                 out.row("latency", subject, mbit, values);
             }
         }
-        contest.end();
-        let mut contest = Contest::start(cx, subject, &split::stamped(&setup), Some(&lab))?;
+        workload.end();
+        let mut workload = Workload::start(cx, subject, &call_layers::stamped(&setup), Some(&lab))?;
         for mbit in [floods.first(), floods.last()].into_iter().flatten().copied() {
             cx.step(format!("{NAME}: layers {subject}, flood of {mbit} Mbit/s"));
             let flood = flood_of(cx, &lab, mbit)?;
-            split::rows(&mut contest, out, (layers, mbit), cx.ms(3_000, 10_000), HIGH_ROLE, &[])?;
+            call_layers::rows(&mut workload, out, (layers, mbit), cx.ms(3_000, 10_000), HIGH_ROLE, &[])?;
             drop(flood);
         }
-        contest.end();
+        workload.end();
     }
     let draw = &["p50_ns", "p99_ns"];
     out.figures =
         vec![Figure::new("latency", "Latency of the high client", FLOOD_AXIS, "microseconds", draw)];
-    out.figures.extend(LAYERS.map(|(id, title)| split::figure(id, title, FLOOD_AXIS)));
+    out.figures.extend(LAYERS.map(|(id, title)| call_layers::figure(id, title, FLOOD_AXIS)));
     out.note(format!("{HZ} calls a second with {} KiB there and back.", PAYLOAD >> 10));
-    out.note(split::NOTE);
+    out.note(call_layers::NOTE);
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
 fn flood_of(cx: &Context<'_>, lab: &Lab, mbit: u32) -> Result<Option<Peer>, BenchError> {
     Ok(match mbit {
         0 => None,
-        mbit => Some(flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
+        mbit => Some(link_flood::start(cx, lab.right(), lab.left(), mbit * 1000)?),
     })
 }
 

@@ -12,9 +12,9 @@ use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::claim::{Above, AtMost, Cells, Claim, control, paper};
-use crate::contention::{Busy, Contest, Order, Role, Setup, calibrate_work};
 use crate::figure::{Figure, Measured};
 use crate::load::work;
+use crate::workload::{BackgroundLoad, Plan, Role, Setup, Workload, calibrate_work};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -50,23 +50,23 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         [LOWEST].into_iter().chain(CLIENTS.iter().rev().map(|&(_, priority, _)| priority)).collect();
     let sorted = Setup { ordinary_below: 1000, ..Setup::lanes(&lanes) };
     let control = Setup { sorted: false, ..sorted.clone() };
-    let mut contests =
-        [Contest::start(cx, SORTED, &sorted, None)?, Contest::start(cx, CONTROL, &control, None)?];
-    let _busy = Busy::start(cx, BUSY)?;
+    let mut workloads =
+        [Workload::start(cx, SORTED, &sorted, None)?, Workload::start(cx, CONTROL, &control, None)?];
+    let _busy = BackgroundLoad::start(cx, BUSY)?;
     let mut results = [BARE, SORTED, CONTROL].map(|subject| (subject, Met::default()));
     // In turns, so that a stall of the machine has the same chance to hit each of them.
     for round in 1..=rounds {
         cx.step(format!("{NAME}: {BARE}, round {round}"));
         add(&mut results[0].1, bare(cx, work, Duration::from_millis(ms.into()))?);
-        for (contest, (subject, met)) in contests.iter_mut().zip(&mut results[1..]) {
+        for (workload, (subject, met)) in workloads.iter_mut().zip(&mut results[1..]) {
             cx.step(format!("{NAME}: {subject}, round {round}"));
             let mut roles = CLIENTS.map(|(hz, priority, _)| Role::new(1, hz, work, priority)).to_vec();
             roles.push(Role::new(CONTINUOUS, 0, work, LOWEST));
-            let played = contest.run(&Order { ms, roles })?;
-            add(met, played.iter().take(CLIENTS.len()).map(|p| (p.due, p.in_time)));
+            let results = workload.run(&Plan { ms, roles })?;
+            add(met, results.iter().take(CLIENTS.len()).map(|p| (p.due, p.in_time)));
         }
     }
-    contests.into_iter().for_each(Contest::end);
+    workloads.into_iter().for_each(Workload::end);
     for (subject, met) in results {
         for ((hz, ..), (due, in_time)) in CLIENTS.into_iter().zip(met) {
             let missed = due.saturating_sub(in_time);
@@ -80,7 +80,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     out.figures = vec![figure.divide(1.0).linear()];
     out.note(format!(
         "A call is {WORK_MS} ms of work. {CONTINUOUS} more clients call without a pause, and {BUSY} threads of other programs keep the \
-         processor busy, all of the ordinary class. {rounds} rounds of {} s each.",
+         processor background, all of the ordinary class. {rounds} rounds of {} s each.",
         f64::from(ms) / 1000.0
     ));
     Ok(())
@@ -96,7 +96,7 @@ fn add(to: &mut Met, more: impl IntoIterator<Item = (u64, u64)>) {
 /// Due and met of each client, as threads of this process that do the work themselves.
 fn bare(cx: &Context<'_>, units: i32, length: Duration) -> Result<Vec<(u64, u64)>, BenchError> {
     // In the place of the clients that call without a pause.
-    let _continuous = Busy::start(cx, CONTINUOUS)?;
+    let _continuous = BackgroundLoad::start(cx, CONTINUOUS)?;
     let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
     let paced = CLIENTS.map(|(hz, _, native)| {
         let class = if cx.fifo.is_some() { SchedClass::Fifo(native) } else { SchedClass::Other };

@@ -3,8 +3,8 @@
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
 use crate::claim::{Above, AtLeast, Below, Cells, Claim, aim, control, least, paper};
-use crate::contention::{Contest, Order, Role, Setup, calibrate_work};
 use crate::figure::{Figure, Measured};
+use crate::workload::{Plan, Role, Setup, Workload, calibrate_work};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -41,12 +41,12 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     // The lowest lane is of the ordinary class: what overload there is shall not be decided by the kernel's throttling.
     let sorted = Setup { ordinary_below: 10_000, ..Setup::lanes(&CLIENTS.map(|(_, _, priority)| priority)) };
     let control = Setup { sorted: false, ..sorted.clone() };
-    let mut contests = Vec::new();
+    let mut workloads = Vec::new();
     for (figure, setup) in [(SORTED, sorted), (CONTROL, control)] {
-        contests.push((figure, Contest::start(cx, figure, &setup, None)?));
+        workloads.push((figure, Workload::start(cx, figure, &setup, None)?));
     }
     for &work_ms in works {
-        for (figure, contest) in &mut contests {
+        for (figure, workload) in &mut workloads {
             cx.step(format!("{NAME}: {figure}, {work_ms} ms"));
             let work = (f64::from(work_ms) * unit).round() as i32;
             let roles = CLIENTS.map(|(subject, hz, priority)| Role {
@@ -54,19 +54,19 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
                 delay_us: if subject == "medium" { MEDIUM_DELAY_US } else { 0 },
                 ..Role::new(1, hz, work, priority)
             });
-            let played = contest.run(&Order { ms, roles: roles.to_vec() })?;
-            for ((subject, ..), played) in CLIENTS.into_iter().zip(played) {
+            let results = workload.run(&Plan { ms, roles: roles.to_vec() })?;
+            for ((subject, ..), results) in CLIENTS.into_iter().zip(results) {
                 let per_s = |calls: u64| calls as f64 * 1000.0 / f64::from(ms);
                 let values = vec![
-                    ("calls_per_s", per_s(played.calls)),
-                    ("in_time_per_s", per_s(played.in_time)),
-                    ("in_time_percent", (played.in_time_percent() * 10.0).round() / 10.0),
+                    ("calls_per_s", per_s(results.calls)),
+                    ("in_time_per_s", per_s(results.in_time)),
+                    ("in_time_percent", (results.in_time_percent() * 10.0).round() / 10.0),
                 ];
                 out.row(figure, subject, work_ms, values);
             }
         }
     }
-    contests.into_iter().for_each(|(_, contest)| contest.end());
+    workloads.into_iter().for_each(|(_, workload)| workload.end());
     let figure = |id, title, draw| {
         Figure::new(id, title, "work of a call, ms", "calls a second", draw).divide(1.0).linear()
     };

@@ -13,16 +13,17 @@ use isorb_giop::profile::TAG_TAO_UIOP;
 use isorb_giop::{AddressProfile, IiopProfile};
 
 use super::catalogue::Experiment;
-use super::seats::PATIENCE;
 use super::{BenchError, Context};
 use crate::cases::{Case, Kind};
 use crate::claim::{AtLeast, AtMost, Cells, Claim, control, paper};
-use crate::contention::storm::{self, Address};
 use crate::figure::{Figure, Measured, times};
-use crate::process::{Fault, Peer, PeerError, Place, Role};
+use crate::process::{Fault, Peer, PeerError, Scheduling, Side};
 use crate::protocol::Block;
 use crate::stats::Samples;
-use crate::subjects::{Missing, Pair, Places, Programs, Subject, isorb_programs, isorb_tls_programs};
+use crate::subjects::{
+    Missing, Pair, PairScheduling, Programs, Subject, TIMEOUT, isorb_programs, isorb_tls_programs,
+};
+use crate::workload::connection_storm::{self, Address};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -75,7 +76,7 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     }
     cx.step(format!("{NAME}: the control"));
     let mut scene = Scene::start(cx, Subject::IsorbLane, &NO_LIMITS)?;
-    let crowd = connects.min(1000).min(storm::most(1000));
+    let crowd = connects.min(1000).min(connection_storm::most(1000));
     let opened = scene.crowd.open(crowd)?;
     std::thread::sleep(WATCHED);
     crowd_row(out, NO_LIMITS_NAME, crowd, opened, scene.crowd.alive()?);
@@ -108,11 +109,11 @@ type Both = [Samples; 2];
 impl Scene {
     fn start(cx: &Context<'_>, subject: Subject, limits: &[&str]) -> Result<Scene, BenchError> {
         let programs = programs(cx, subject, limits).map_err(|_| BenchError::NoSubject)?;
-        let place = Place { cpu: cx.machine.cpus.first().copied(), fifo: None };
-        let places = Places { client: place, server: place };
-        let pair = || Pair::start(cx.launcher, subject, &programs, places, PATIENCE);
+        let place = Scheduling { cpu: cx.machine.cpus.first().copied(), fifo: None };
+        let places = PairScheduling { client: place, server: place };
+        let pair = || Pair::start(cx.launcher, subject, &programs, places, TIMEOUT);
         let (stormed, bystander) = (pair()?, pair()?);
-        let crowd = Crowd::start(cx, &address(subject, stormed.address())?)?;
+        let crowd = Crowd::start(cx, &address(subject, &stormed.address)?)?;
         Ok(Scene { stormed, bystander, crowd })
     }
 
@@ -123,7 +124,7 @@ impl Scene {
         wanted: usize,
         out: &mut Measured,
     ) -> Result<(), BenchError> {
-        let connects = wanted.min(storm::most(wanted));
+        let connects = wanted.min(connection_storm::most(wanted));
         let [subject, _] = names;
         let blocks = cx.pick(20, 40);
         let note = |out: &mut Measured, x: f64, both: Both| {
@@ -157,8 +158,8 @@ impl Scene {
     fn calls(&mut self, blocks: usize) -> Result<Both, PeerError> {
         let mut both = Both::default();
         for _ in 0..blocks {
-            both[0].extend(self.stormed.run(BLOCK, PATIENCE)?);
-            both[1].extend(self.bystander.run(BLOCK, PATIENCE)?);
+            both[0].extend(self.stormed.run(BLOCK, TIMEOUT)?);
+            both[1].extend(self.bystander.run(BLOCK, TIMEOUT)?);
         }
         Ok(both)
     }
@@ -169,8 +170,8 @@ impl Scene {
         std::thread::scope(|threads| {
             let opening = threads.spawn(|| crowd.open(connects));
             while !opening.is_finished() {
-                both[0].extend(stormed.run(BLOCK, PATIENCE)?);
-                both[1].extend(bystander.run(BLOCK, PATIENCE)?);
+                both[0].extend(stormed.run(BLOCK, TIMEOUT)?);
+                both[1].extend(bystander.run(BLOCK, TIMEOUT)?);
             }
             opening.join().unwrap_or(Ok(0))
         })
@@ -179,9 +180,9 @@ impl Scene {
     fn end(self) {
         let Scene { stormed, bystander, crowd } = self;
         // Whether they end by themselves matters to nobody any more.
-        let _ = crowd.0.end(PATIENCE);
-        let _ = stormed.end(PATIENCE);
-        let _ = bystander.end(PATIENCE);
+        let _ = crowd.0.end(TIMEOUT);
+        let _ = stormed.end(TIMEOUT);
+        let _ = bystander.end(TIMEOUT);
     }
 }
 
@@ -202,23 +203,22 @@ struct Crowd(Peer);
 impl Crowd {
     fn start(cx: &Context<'_>, address: &Address) -> Result<Crowd, PeerError> {
         let program = cx.launcher.peer(&["storm", &address.to_string()]);
-        let mut peer = Peer::start(cx.launcher, "crowd", Role::Client, Place::ANYWHERE, &program)?;
-        peer.expect("ready", PATIENCE)?;
-        Ok(Crowd(peer))
+        let start = |side| Peer::start_ready(cx.launcher, "crowd", side, Scheduling::ANY, &program, TIMEOUT);
+        Ok(Crowd(start(Side::Client)?.0))
     }
 
     fn open(&mut self, connects: usize) -> Result<usize, PeerError> {
-        self.0.tell(&format!("open {connects}"))?;
+        self.0.send(&format!("open {connects}"))?;
         self.number("opened")
     }
 
     fn alive(&mut self) -> Result<usize, PeerError> {
-        self.0.tell("count")?;
+        self.0.send("count")?;
         self.number("alive")
     }
 
     fn number(&mut self, word: &str) -> Result<usize, PeerError> {
-        let said = self.0.expect(word, 3 * PATIENCE)?;
+        let said = self.0.expect(word, 3 * TIMEOUT)?;
         said.parse().map_err(|_| self.0.error(Fault::Garbled))
     }
 }

@@ -6,15 +6,13 @@
 use std::time::{Duration, Instant};
 
 use super::catalogue::Experiment;
-use super::seats::{PATIENCE, Seat, places};
 use super::{BenchError, Context};
+use crate::blocks::{Rounds, calibrate, interleave_all};
 use crate::cases::{Case, Kind};
 use crate::claim::{Above, Below, Cells, Claim, aim, control, paper};
 use crate::figure::{Figure, Measured, times};
-use crate::harness::{Limits, calibrate, interleave};
 use crate::report::Placement;
-use crate::stats::ratio_of_medians;
-use crate::subjects::Subject;
+use crate::subjects::{PairScheduling, StoppedPair, Subject};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -35,17 +33,11 @@ const SUBJECTS: [Subject; 5] =
     [Subject::Raw, Subject::RawAgain, Subject::Isorb, Subject::IsorbFragments, Subject::OmniOrb];
 
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-    let mut seats = Vec::new();
+    let scheduling = PairScheduling::of(Placement::OneCore, &cx.machine);
+    let mut pairs = Vec::new();
     for subject in SUBJECTS {
         match subject.programs(cx.launcher) {
-            Ok(programs) => {
-                seats.push(Seat::take(
-                    cx.launcher,
-                    subject,
-                    &programs,
-                    places(Placement::OneCore, &cx.machine),
-                )?);
-            }
+            Ok(programs) => pairs.push(StoppedPair::start(cx.launcher, subject, &programs, scheduling)?),
             Err(missing) => out.note(format!("{subject}: {missing}")),
         }
     }
@@ -57,35 +49,33 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let each = Duration::from_millis(cx.ms(4_000, 12_000).into());
     for case in cases {
         cx.step(format!("{NAME}: {case}"));
-        measure(out, &mut seats, case, each)?;
+        measure(out, &mut pairs, case, each)?;
     }
-    for seat in seats {
-        // Whether it ends by itself matters to nobody any more.
-        let _ = seat.pair.end(PATIENCE);
-    }
+    pairs.into_iter().for_each(StoppedPair::end);
     out.figures = FIGURES.to_vec();
     Ok(())
 }
 
-fn measure(out: &mut Measured, seats: &mut [Seat], case: Case, each: Duration) -> Result<(), BenchError> {
+fn measure(
+    out: &mut Measured,
+    pairs: &mut [StoppedPair],
+    case: Case,
+    each: Duration,
+) -> Result<(), BenchError> {
     let until = Instant::now() + each;
-    let block = calibrate(seats.first_mut().ok_or(BenchError::NoSubject)?, case)?;
-    let outcomes = interleave(seats, block, Limits { at_least: 3, until }, || ());
-    let raw = outcomes[0].medians.clone();
-    for (seat, outcome) in seats.iter().zip(&outcomes) {
-        if let Some(error) = outcome.failed {
-            return Err(error.into());
-        }
-        let summary = outcome.samples.summary();
+    let raw = pairs.first_mut().ok_or(BenchError::NoSubject)?;
+    let block = calibrate(|block| raw.block(block), case)?;
+    let all = interleave_all(pairs, Rounds::until(until), |pair| pair.block(block))?;
+    for (pair, series) in pairs.iter().zip(&all) {
+        let summary = series.samples.summary();
         let mut values = times(&summary);
-        let ratio = ratio_of_medians(&outcome.medians, &raw).unwrap_or(f64::NAN);
-        values.push(("overhead_percent", percent(ratio - 1.0)));
+        values.push(("overhead_percent", percent(series.ratio_to(&all[0]) - 1.0)));
         if case.is_burst() && summary.mean_ns > 0.0 {
             values.push(("calls_per_s", (1e9 / summary.mean_ns).round()));
             values.push(("megabytes_per_s", percent(case.size as f64 / summary.mean_ns * 10.0)));
         }
         let figure = if case.is_burst() { "oneway" } else { "two-way" };
-        out.row(figure, seat.subject.name(), case.size as f64, values);
+        out.row(figure, pair.subject.name(), case.size as f64, values);
     }
     Ok(())
 }

@@ -1,18 +1,16 @@
 //! Each transport beside the least that anything of its kind takes, in one run: a bare socket, a bare hand-over, rustls; and iceoryx2.
 //!
-//! Each contest has a negative control, who must not keep to the bound that the contest is about, and its yardstick a second
+//! Each comparison has a negative control, who must not keep to the bound that the comparison is about, and its yardstick a second
 //! time, which shows what of a ratio is noise.
 
 use super::catalogue::Experiment;
-use super::seats::{PATIENCE, Seat, places};
 use super::{BenchError, Context};
+use crate::blocks::{Rounds, calibrate, interleave_all};
 use crate::cases::{Case, Kind};
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, Limit, aim, control, paper};
 use crate::figure::{Figure, Measured, times};
-use crate::harness::{Limits, calibrate, interleave};
 use crate::report::Placement::{self, OneCore, TwoCore};
-use crate::stats::ratio_of_medians;
-use crate::subjects::Subject;
+use crate::subjects::{PairScheduling, StoppedPair, Subject};
 use std::time::{Duration, Instant};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -37,7 +35,7 @@ const LARGE: Case = octets(64 << 10);
 const VERY_LARGE: Case = octets(1 << 20);
 
 /// Who is compared, the yardstick first and the negative control last, at which size and where.
-struct Contest {
+struct Comparison {
     figure: &'static str,
     title: &'static str,
     placement: Placement,
@@ -45,36 +43,36 @@ struct Contest {
     cases: &'static [Case],
 }
 
-const CONTESTS: [Contest; 6] = [
-    Contest {
+const COMPARISONS: [Comparison; 6] = [
+    Comparison {
         figure: "unix",
         title: "Unix sockets, both ends on one processor",
         placement: OneCore,
         subjects: &[Subject::RawUnix, Subject::IsorbUnix, Subject::IsorbUnixUnlimited, Subject::Isorb],
         cases: &[VOID, octets(1 << 10), LARGE],
     },
-    Contest {
+    Comparison {
         figure: "asleep",
         title: "Segments whose ends sleep, both on one processor",
         placement: OneCore,
         subjects: &[Subject::Futex, Subject::IsorbSegment, Subject::IsorbUnix],
         cases: &[VOID],
     },
-    Contest {
+    Comparison {
         figure: "spinning",
         title: "Segments whose ends look, and iceoryx2 polling, two processors",
         placement: TwoCore,
         subjects: &[Subject::Iceoryx2, Subject::IsorbSegment, Subject::IsorbSegmentAsleep],
         cases: &[VOID, octets(1 << 10), LARGE],
     },
-    Contest {
+    Comparison {
         figure: "tcp",
         title: "Segments whose ends look, and TCP, two processors",
         placement: TwoCore,
         subjects: &[Subject::Isorb, Subject::IsorbSegment, Subject::IsorbUnix],
         cases: &[LARGE],
     },
-    Contest {
+    Comparison {
         figure: "tls",
         title: "TLS, both ends on one processor",
         placement: OneCore,
@@ -82,11 +80,11 @@ const CONTESTS: [Contest; 6] = [
         cases: &[VOID, LARGE, VERY_LARGE],
     },
     // Apart, since a handshake takes so long that it would leave the others few rounds.
-    Contest {
+    Comparison {
         figure: "handshakes",
         title: "TLS with a handshake for each call, both ends on one processor",
         placement: OneCore,
-        subjects: &[Subject::RawTls, Subject::IsorbTlsAfresh],
+        subjects: &[Subject::RawTls, Subject::IsorbTlsEachCall],
         cases: &[LARGE],
     },
 ];
@@ -96,24 +94,25 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
         "ratio: the median over rounds of the ratio of a round's medians to those of the first subject of \
          a figure; {AGAIN}: the first subject once more."
     ));
-    for contest in &CONTESTS {
-        if contest.placement == TwoCore && cx.machine.cpus.len() < 2 {
-            out.note(format!("{}: left out, this process may use one processor only", contest.title));
+    for comparison in &COMPARISONS {
+        if comparison.placement == TwoCore && cx.machine.cpus.len() < 2 {
+            out.note(format!("{}: left out, this process may use one processor only", comparison.title));
             continue;
         }
-        contest.run(cx, out)?;
+        comparison.run(cx, out)?;
     }
     let x = "octets there and back, 0 for a void call";
-    let figure =
-        |contest: &Contest| Figure::new(contest.figure, contest.title, x, "microseconds", &["p50_ns"]);
-    out.figures = CONTESTS.iter().map(figure).collect();
+    let figure = |comparison: &Comparison| {
+        Figure::new(comparison.figure, comparison.title, x, "microseconds", &["p50_ns"])
+    };
+    out.figures = COMPARISONS.iter().map(figure).collect();
     Ok(())
 }
 
-impl Contest {
+impl Comparison {
     fn run(&self, cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
-        let places = places(self.placement, &cx.machine);
-        let mut seats = Vec::new();
+        let scheduling = PairScheduling::of(self.placement, &cx.machine);
+        let mut pairs = Vec::new();
         // That it runs is shown without the minute of building iceoryx2.
         let smoke = cx.is_smoke();
         let left_out = |subject: Subject| smoke && subject == Subject::Iceoryx2;
@@ -124,7 +123,7 @@ impl Contest {
             cx.step(format!("{NAME}: {subject} is set up"));
             match subject.programs(cx.launcher) {
                 Ok(programs) => {
-                    seats.push(Seat::take(cx.launcher, subject, &programs, places)?);
+                    pairs.push(StoppedPair::start(cx.launcher, subject, &programs, scheduling)?);
                     names.push(name);
                 }
                 Err(_) if name == AGAIN => {}
@@ -133,26 +132,19 @@ impl Contest {
         }
         for &case in self.cases {
             cx.step(format!("{NAME}: {}, {case}", self.title));
-            let Some(first) = seats.first_mut() else { break };
-            let block = calibrate(first, case)?;
+            let Some(first) = pairs.first_mut() else { break };
+            let block = calibrate(|block| first.block(block), case)?;
             let until = Instant::now() + Duration::from_millis(cx.ms(2_500, 12_000).into());
-            let outcomes = interleave(&mut seats, block, Limits { at_least: 3, until }, || ());
+            let all = interleave_all(&mut pairs, Rounds::until(until), |pair| pair.block(block))?;
             // Without its yardstick a figure has times and no ratios.
-            let there = seats[0].subject == self.subjects[0];
-            let yardstick = if there { outcomes[0].medians.clone() } else { Vec::new() };
-            for (&subject, outcome) in names.iter().zip(outcomes) {
-                if let Some(error) = outcome.failed {
-                    return Err(error.into());
-                }
-                let mut values = times(&outcome.samples.summary());
-                values.push(("ratio", ratio_of_medians(&outcome.medians, &yardstick).unwrap_or(f64::NAN)));
+            let has_yardstick = pairs[0].subject == self.subjects[0];
+            for (&subject, series) in names.iter().zip(&all) {
+                let mut values = times(&series.samples.summary());
+                values.push(("ratio", if has_yardstick { series.ratio_to(&all[0]) } else { f64::NAN }));
                 out.row(self.figure, subject, case.size as f64, values);
             }
         }
-        for seat in seats {
-            // Whether it ends by itself matters to nobody any more.
-            let _ = seat.pair.end(PATIENCE);
-        }
+        pairs.into_iter().for_each(StoppedPair::end);
         Ok(())
     }
 }
@@ -178,13 +170,13 @@ const AIMS: [Bound; 5] = [
 ];
 /// How far from an aim is near, as a factor.
 const NEAR: f64 = 1.3;
-/// Who must not keep to these: another transport in the place of the contest's, looks turned off, a handshake for each call.
+/// Who must not keep to these: another transport in the place of the comparison's, looks turned off, a handshake for each call.
 const CONTROLS: [Bound; 5] = [
     ("unix", Subject::Isorb, 0, 1.08 * NEAR),
     ("asleep", Subject::IsorbUnix, 0, 1.15 * NEAR),
     ("spinning", Subject::IsorbSegmentAsleep, 0, 0.5),
     ("tcp", Subject::IsorbUnix, 64 << 10, 1.0 / 3.0),
-    ("handshakes", Subject::IsorbTlsAfresh, 64 << 10, 1.3),
+    ("handshakes", Subject::IsorbTlsEachCall, 64 << 10, 1.3),
 ];
 /// The most that a void call over spinning segments may take, in nanoseconds.
 const SPINNING_NS: f64 = 800.0;
@@ -220,8 +212,8 @@ fn claim(
     (figure, subject, octets, _): Bound,
     limit: Limit,
 ) -> Claim {
-    let contest = CONTESTS.iter().find(|contest| contest.figure == figure);
-    let yardstick = contest.map_or("", |contest| contest.subjects[0].name());
+    let comparison = COMPARISONS.iter().find(|comparison| comparison.figure == figure);
+    let yardstick = comparison.map_or("", |comparison| comparison.subjects[0].name());
     let says = format!(
         "{subject}, {octets} octets: {{0:.3}} of {yardstick} ({{limit}}; {yardstick} again {{1:.3}})"
     );
@@ -238,9 +230,9 @@ mod tests {
     #[test]
     fn a_bound_is_of_somebody_who_is_measured() {
         for (figure, subject, octets, _) in REACHED.iter().chain(&AIMS).chain(&CONTROLS) {
-            let contest = CONTESTS.iter().find(|contest| contest.figure == *figure).unwrap();
-            assert!(contest.subjects[1..].contains(subject), "{figure}: {subject}");
-            assert!(contest.cases.iter().any(|case| case.size == *octets), "{figure}: {octets}");
+            let comparison = COMPARISONS.iter().find(|comparison| comparison.figure == *figure).unwrap();
+            assert!(comparison.subjects[1..].contains(subject), "{figure}: {subject}");
+            assert!(comparison.cases.iter().any(|case| case.size == *octets), "{figure}: {octets}");
         }
     }
 }

@@ -197,7 +197,7 @@ fn to_another_process(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Seen,
     let options = FaceOptions { threads: 0, ping: None, ..FaceOptions::default() };
     let face = RealTimeFace::start(&orb, &channel, options)?;
     let count = consumers.to_string();
-    let far = Remote::start(cx, REMOTE, 0, &["watch", "--count", &count, &face.object().to_string()])?;
+    let far = Remote::start(cx, REMOTE, 0, &["consumers", "--count", &count, &face.object().to_string()])?;
     supply(cx, &channel, 1, ms)?;
     let mut lists = far.take(2)?.into_iter();
     channel.destroy();

@@ -8,8 +8,8 @@ use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
 use super::pairs::{Pair, count, through_channel};
 use crate::claim::{AtLeast, Below, Cells, Claim, aim, control, least, paper};
-use crate::contention::calibrate_work;
 use crate::figure::{Figure, Measured};
+use crate::workload::calibrate_work;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,

@@ -11,10 +11,10 @@ use super::super::{BenchError, Context};
 use super::pairs::{Ages, Pair, bare, count, supply, through_channel};
 use super::refused;
 use super::remote::{self, Remote};
-use super::watch::Watch;
+use super::stall_detector::StallDetector;
 use crate::claim::{Above, AtLeast, Below, Cells, Claim, control, least, paper};
-use crate::contention::calibrate_work;
 use crate::figure::{Figure, Measured};
+use crate::workload::calibrate_work;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
@@ -140,9 +140,9 @@ impl More {
         mut once: impl FnMut() -> Result<Ages, BenchError>,
     ) -> Result<Ages, BenchError> {
         loop {
-            let watch = Watch::start(cx)?;
+            let watch = StallDetector::start(cx)?;
             let ages = once()?;
-            let taken = watch.map_or(0, Watch::end);
+            let taken = watch.map_or(0, StallDetector::end);
             // Of a tenth of a second, in nanoseconds.
             let left = 1_000_000 * u64::from(100_u32.saturating_sub(percent));
             if left == 0 || taken <= left / 2 || self.spare == 0 || is_clean(pairs, ms, &ages) {
@@ -179,7 +179,7 @@ fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchErr
     let (neighbour, cpu) = (neighbourhood.object().to_string(), cx.cpu().to_string());
     let words: Vec<String> =
         pairs.iter().map(|pair| format!("--pair={}:{}:{}", pair.hz, pair.work, pair.priority)).collect();
-    let mut arguments = vec!["member", &neighbour, "--cpu", &cpu];
+    let mut arguments = vec!["federated", &neighbour, "--cpu", &cpu];
     arguments.extend(words.iter().map(String::as_str));
     if cx.fifo.is_some() {
         arguments.push("--real-time");

@@ -14,9 +14,9 @@ use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 
-use crate::contention::calibrate_work;
 use crate::experiments::{BenchError, Context};
 use crate::load::work;
+use crate::workload::calibrate_work;
 
 /// How long the low thread holds the lock, in milliseconds.
 pub const HELD_MS: f64 = 2.0;

@@ -5,10 +5,10 @@ mod push;
 mod remote;
 mod tables;
 mod threads;
-mod turns;
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
+use crate::blocks::{Local, Series, interleave_local};
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, control, most, paper};
 use crate::figure::{Figure, Measured, Row};
 
@@ -43,21 +43,20 @@ fn run(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchError> {
     let few = cx.ms(20, 60);
     let many = cx.ms(MANY, MANY);
     let setup = threads::Setup { cpu: cx.cpu(), fifo: cx.fifo };
-    let rows: &mut Vec<Row> = &mut out.rows;
     cx.step(format!("{NAME}: in a process"));
-    rows.extend(cx.on_thread(move || push::consumers(rounds))??);
+    out.rows.extend(cx.on_thread(move || push::consumers(rounds))??);
     cx.step(format!("{NAME}: to another thread"));
-    rows.extend(cx.on_thread(move || threads::hand_over(setup, rounds))??);
-    rows.extend(cx.on_thread(move || threads::flow(setup, few, 50_000))??);
+    out.rows.extend(cx.on_thread(move || threads::hand_over(setup, rounds))??);
+    out.rows.extend(cx.on_thread(move || threads::flow(setup, few, 50_000))??);
     cx.step(format!("{NAME}: {many} subscriptions"));
     let channels = [10, 1_000, many].into_iter().map(|count| Ok((count, push::subscribed(count)?)));
     let channels = channels.collect::<Result<Vec<_>, BenchError>>()?;
-    rows.extend(cx.on_thread(move || push::subscriptions(rounds, &channels))??);
+    out.rows.extend(cx.on_thread(move || push::subscriptions(rounds, &channels))??);
     cx.step(format!("{NAME}: timers, analysis"));
-    rows.extend(cx.on_thread(move || tables::timers(rounds, many))?);
-    rows.extend(cx.on_thread(move || tables::analysis(few))?);
+    out.rows.extend(cx.on_thread(move || tables::timers(rounds, many))?);
+    out.rows.extend(cx.on_thread(move || tables::analysis(few))?);
     let ms = cx.ms(10_000, 40_000);
-    rows.extend(remote::run(cx, ms)?);
+    remote::run(cx, out, ms)?;
     out.figures = FIGURES.to_vec();
     out.notes = NOTES.map(str::to_owned).to_vec();
     Ok(())
@@ -88,6 +87,25 @@ const NOTES: [&str; 4] = [
     "remote: time counts from the supplier's push to the consumer's upcall. The channel pushes on the thread that reads \
      from the supplier; 'channel-push-thread' has a thread of its own for that, so that a slow consumer delays no other.",
 ];
+
+/// Measures local subjects; a row each, in nanoseconds, with the ratio to the first.
+fn rows(figure: &'static str, rounds: u32, subjects: &mut [Local<'_>]) -> Vec<Row> {
+    let all = interleave_local(subjects, rounds as usize);
+    let row = |(subject, series): (&Local<'_>, &Series<()>)| {
+        let s = series.samples.summary();
+        let ns = |ps: u64| ps as f64 / 1000.0;
+        let values = vec![
+            ("n", s.n as f64),
+            ("min_ns", ns(s.min_ns)),
+            ("p50_ns", ns(s.p50_ns)),
+            ("p99_ns", ns(s.p99_ns)),
+            ("max_ns", ns(s.max_ns)),
+            ("ratio", (series.ratio_to(&all[0]) * 1000.0).round() / 1000.0),
+        ];
+        Row { figure, subject: subject.name, x: subject.x, values }
+    };
+    subjects.iter().zip(&all).map(row).collect()
+}
 
 /// A median in units of `unit` nanoseconds.
 fn p50(r: &dyn Cells, figure: &str, subject: &str, x: u32, unit: f64) -> f64 {

@@ -13,7 +13,7 @@ use self::idl::rtec_event_comm::{
     Event, EventHeader, EventSetView, EventView, PushConsumer, PushConsumerRef, PushSupplierRef,
 };
 use self::idl::{RtecEventData, RtecEventDataView};
-use super::{Flight, by_connection, orb, said};
+use super::{InFlight, by_connection, failed, orb};
 
 /// Types below are the channel's own.
 const TYPE: i32 = 16;
@@ -21,14 +21,14 @@ const SOURCE: i32 = 1;
 
 pub(super) fn run(channel: &str) -> io::Result<()> {
     let orb = orb(by_connection())?;
-    let channel: EventChannelRef = orb.resolve(channel).map_err(said)?;
-    let flight = Arc::new(Flight::default());
-    connect(&orb, &channel, Arc::new(Lands(flight.clone())))?;
+    let channel: EventChannelRef = orb.resolve(channel).map_err(failed)?;
+    let flight = Arc::new(InFlight::default());
+    connect(&orb, &channel, Arc::new(Receiver(flight.clone())))?;
     let supplier = supplier(&channel)?;
     let none = isorb::Any::default();
     flight.obey(|octets| {
         let data = RtecEventDataView { pad1: 0, payload: octets, any_value: &none };
-        supplier.push(&[EventView { header: header(), data }][..]).map_err(said)
+        supplier.push(&[EventView { header: header(), data }][..]).map_err(failed)
     })
 }
 
@@ -38,19 +38,19 @@ pub(super) fn connect(
     channel: &EventChannelRef,
     consumer: Arc<impl PushConsumer + 'static>,
 ) -> io::Result<()> {
-    let root = orb.root_poa().map_err(said)?;
-    let reference: PushConsumerRef = root.activate(consumer).map_err(said)?;
-    let admin = channel.for_consumers().map_err(said)?.ok_or_else(|| said("no consumer admin"))?;
-    let proxy = admin.obtain_push_supplier().map_err(said)?.ok_or_else(|| said("no proxy"))?;
+    let root = orb.root_poa().map_err(failed)?;
+    let reference: PushConsumerRef = root.activate(consumer).map_err(failed)?;
+    let admin = channel.for_consumers().map_err(failed)?.ok_or_else(|| failed("no consumer admin"))?;
+    let proxy = admin.obtain_push_supplier().map_err(failed)?.ok_or_else(|| failed("no proxy"))?;
     let wanted = Event { header: header(), data: RtecEventData::default() };
     let qos = ConsumerQOS { dependencies: vec![Dependency { event: wanted, rt_info: 0 }], is_gateway: false };
-    proxy.connect_push_consumer(&reference, &qos).map_err(said)
+    proxy.connect_push_consumer(&reference, &qos).map_err(failed)
 }
 
 fn supplier(channel: &EventChannelRef) -> io::Result<ProxyPushConsumerRef> {
-    let admin = channel.for_suppliers().map_err(said)?.ok_or_else(|| said("no supplier admin"))?;
-    let proxy = admin.obtain_push_consumer().map_err(said)?.ok_or_else(|| said("no proxy"))?;
-    proxy.connect_push_supplier(None::<&PushSupplierRef>, &SupplierQOS::default()).map_err(said)?;
+    let admin = channel.for_suppliers().map_err(failed)?.ok_or_else(|| failed("no supplier admin"))?;
+    let proxy = admin.obtain_push_consumer().map_err(failed)?.ok_or_else(|| failed("no proxy"))?;
+    proxy.connect_push_supplier(None::<&PushSupplierRef>, &SupplierQOS::default()).map_err(failed)?;
     Ok(proxy)
 }
 
@@ -58,11 +58,11 @@ fn header() -> EventHeader {
     EventHeader { type_: TYPE, source: SOURCE, ttl: 0, creation_time: 0, ec_recv_time: 0, ec_send_time: 0 }
 }
 
-struct Lands(Arc<Flight>);
+struct Receiver(Arc<InFlight>);
 
-impl PushConsumer for Lands {
+impl PushConsumer for Receiver {
     fn push(&self, _: Upcall<'_>, events: EventSetView<'_>) -> Result<()> {
-        events.iter().for_each(|event| self.0.land(event.data.payload));
+        events.iter().for_each(|event| self.0.arrive(event.data.payload));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Clients that compete for one server: the machinery of the experiments on priorities.
 //!
-//! A [`Contest`] is a server process and a client process, on one processor. The client's threads play [`Role`]s: so many of them, at such
+//! A [`Workload`] is a server process and a client process, on one processor. The client's threads play [`Role`]s: so many of them, at such
 //! a rate or without a pause, with so much work a call, at such a CORBA priority. All are connected before a barrier lets them go. The
 //! negative control is the same pair with [`Setup::sorted`] off: one pool for all priorities, connections that are shared.
 //!
@@ -9,18 +9,18 @@
 //!           ◄── of each role: calls, due, in time, samples ──
 //! ```
 
-mod busy;
+mod background_load;
 pub mod client;
-mod contest;
-pub mod flood;
+pub mod connection_storm;
 pub mod layers;
-mod order;
-mod probe;
+pub mod link_flood;
+mod plan;
+mod processes;
+mod raw_probe;
 pub mod server;
 mod setup;
-pub mod storm;
 
-pub use busy::Busy;
-pub use contest::{Contest, Played, calibrate_work};
-pub use order::{Call, Order, Role};
+pub use background_load::BackgroundLoad;
+pub use plan::{Call, Plan, Role};
+pub use processes::{RoleResult, Workload, calibrate_work};
 pub use setup::Setup;

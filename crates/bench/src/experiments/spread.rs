@@ -2,9 +2,9 @@
 //! that is.
 
 use crate::claim::{Cells, most};
-use crate::contention::Played;
 use crate::figure::{Values, times};
 use crate::stats::{Samples, Summary, median};
+use crate::workload::RoleResult;
 
 /// Calls whose jitter and spread are taken together. A virtual machine stalls for hundreds of microseconds about once a second: of rounds of a
 /// second most would hold a stall, and the figures would be the host's.
@@ -22,9 +22,9 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// A round of so many milliseconds. The high client is the first of those who played.
-    pub fn add(&mut self, ms: u32, played: &[Played]) {
-        let [high, lows @ ..] = played else { return };
+    /// A round of so many milliseconds. The high client is the first of those who results.
+    pub fn add(&mut self, ms: u32, results: &[RoleResult]) {
+        let [high, lows @ ..] = results else { return };
         self.ms += ms;
         self.latencies.push(high.latencies.clone());
         self.low_calls += lows.iter().map(|low| low.calls).sum::<u64>();
@@ -142,9 +142,9 @@ mod tests {
     use super::*;
     use crate::figure::Row;
 
-    fn round(latencies: Vec<u64>) -> Played {
+    fn round(latencies: Vec<u64>) -> RoleResult {
         let n = latencies.len() as u64;
-        Played { calls: n, due: n, in_time: n, latencies, parts: vec![] }
+        RoleResult { calls: n, due: n, in_time: n, latencies, parts: vec![] }
     }
 
     /// Three rounds of two blocks each, with stalls in as many blocks as said.
@@ -159,7 +159,7 @@ mod tests {
             if turn == 2 {
                 latencies.extend([10; 3]);
             }
-            let low = Played { calls: 500, due: 500, in_time: 500, latencies: vec![], parts: vec![] };
+            let low = RoleResult { calls: 500, due: 500, in_time: 500, latencies: vec![], parts: vec![] };
             rounds.add(1000, &[round(latencies), low]);
         }
         rounds.values()

@@ -11,16 +11,16 @@ use crate::protocol::{Client, obey};
 
 /// Calls the object at `address` as the harness orders, by a new ORB each time, with the certificates of `folder`.
 pub fn call(folder: &Path, address: String) -> io::Result<()> {
-    obey(&mut Afresh { folder: folder.into(), address, case: None })
+    obey(&mut EachCall { folder: folder.into(), address, case: None })
 }
 
-struct Afresh {
+struct EachCall {
     folder: PathBuf,
     address: String,
     case: Option<Case>,
 }
 
-impl Client for Afresh {
+impl Client for EachCall {
     type Error = io::Error;
 
     fn prepare(&mut self, case: Case, _: usize) -> io::Result<()> {

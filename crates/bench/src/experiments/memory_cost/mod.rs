@@ -6,12 +6,12 @@ mod flow;
 mod local;
 mod remote;
 mod rio;
-mod turns;
 
 use isorb_rt::sched::{Cpus, SchedClass, Thread, ThreadSpec};
 
 use super::catalogue::Experiment;
 use super::{BenchError, Context};
+use crate::blocks::Series;
 use crate::claim::{Above, AtLeast, AtMost, Below, Cells, Claim, aim, control, least, most, paper};
 use crate::figure::{Figure, Measured, times};
 use crate::stats::Samples;
@@ -133,6 +133,22 @@ fn refused(error: impl std::fmt::Display) -> BenchError {
 
 fn row(out: &mut Measured, figure: &'static str, subject: &'static str, x: f64, samples: &Samples) {
     out.row(figure, subject, x, times(&samples.summary()));
+}
+
+/// Rows of subjects with their ratios to [`BARE`] in the same rounds.
+fn rows(
+    out: &mut Measured,
+    figure: &'static str,
+    x: usize,
+    subjects: &[&'static str],
+    all: &[Series<BenchError>],
+) {
+    let bare = subjects.iter().position(|&subject| subject == BARE).unwrap_or(0);
+    for (&subject, series) in subjects.iter().zip(all) {
+        let mut values = times(&series.samples.summary());
+        values.push(("of_bare", series.ratio_to(&all[bare])));
+        out.row(figure, subject, x as f64, values);
+    }
 }
 
 /// The largest ratio of a subject's medians to the control's of the same rounds, and at which size.

@@ -1,4 +1,4 @@
-//! How server and client of a contest are set up; both take it as arguments.
+//! How server and client of a workload are set up; both take it as arguments.
 
 use std::path::PathBuf;
 

@@ -8,9 +8,9 @@ use clap::Args;
 use isorb_netlab::Host;
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
 
-use super::contest::in_host;
+use super::processes::in_host;
 use crate::experiments::Context;
-use crate::process::{Peer, PeerError, Place, Role};
+use crate::process::{Peer, PeerError, Scheduling, Side};
 use crate::protocol::{exit_at_end_of_input, ready};
 
 /// How long it may take to start.
@@ -54,11 +54,11 @@ pub fn flood(args: &FloodArgs) -> io::Result<()> {
 /// Starts a flood from `from` to `to`, away from the processor that contenders share if there is another. It ends when what is
 /// returned is dropped.
 pub fn start(cx: &Context<'_>, from: &Host, to: &Host, kbit: u32) -> Result<Peer, PeerError> {
-    let place = Place { cpu: cx.machine.cpus.get(1).copied(), fifo: None };
+    let place = Scheduling { cpu: cx.machine.cpus.get(1).copied(), fifo: None };
     let (address, kbit) = (format!("{}:9", to.address()), format!("--kbit={kbit}"));
     let program = cx.launcher.peer(&["flood", &address, &kbit]);
     let program = in_host(Some(from.namespace()), program);
-    let mut peer = Peer::start(cx.launcher, "flood", Role::Client, place, &program)?;
+    let mut peer = Peer::start(cx.launcher, "flood", Side::Client, place, &program)?;
     peer.expect("ready", PATIENCE)?;
     Ok(peer)
 }

@@ -7,7 +7,7 @@ use isorb_event::face::Neighbourhood;
 use isorb_event::federation::Federation;
 use isorb_event::{Quality, Strategy};
 
-use super::{by_connection, orb, said, whenever_asked};
+use super::{answer_orders, by_connection, failed, orb};
 use crate::experiments::pairs::{Consumers, Pair};
 use crate::protocol::ready;
 
@@ -16,7 +16,7 @@ const ID: u64 = 2;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args, Debug)]
-pub struct MemberArgs {
+pub struct FederatedArgs {
     /// The neighbour's reference
     neighbour: String,
     /// Suppliers and their consumers: HZ:WORK:PRIORITY
@@ -43,20 +43,20 @@ fn pair(text: &str) -> Result<Pair, String> {
     parsed.filter(|_| words.next().is_none()).ok_or_else(|| "HZ:WORK:PRIORITY is wanted".to_owned())
 }
 
-pub(super) fn run(args: &MemberArgs) -> io::Result<()> {
+pub(super) fn run(args: &FederatedArgs) -> io::Result<()> {
     let orb = orb(by_connection())?;
     let strategy = match args.single_threaded {
         true => Strategy::SingleThreaded,
         false => Strategy::Threads { per_level: 1 },
     };
     let consumers =
-        Consumers::connect(ID, args.cpu, args.real_time, strategy, &args.pairs, 0).map_err(said)?;
-    let federation = Federation::new(&consumers.channel, Quality::default()).map_err(said)?;
-    let neighbourhood = Neighbourhood::start(&orb, &federation, TIMEOUT).map_err(said)?;
-    let neighbour = orb.string_to_object(&args.neighbour).map_err(said)?;
-    neighbourhood.join(&neighbour).map_err(said)?;
+        Consumers::connect(ID, args.cpu, args.real_time, strategy, &args.pairs, 0).map_err(failed)?;
+    let federation = Federation::new(&consumers.channel, Quality::default()).map_err(failed)?;
+    let neighbourhood = Neighbourhood::start(&orb, &federation, TIMEOUT).map_err(failed)?;
+    let neighbour = orb.string_to_object(&args.neighbour).map_err(failed)?;
+    neighbourhood.join(&neighbour).map_err(failed)?;
     ready("")?;
-    whenever_asked(|| consumers.take())
+    answer_orders(|| consumers.take())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! The client's stamps are taken where a stub writes arguments and reads results, the server's by an interceptor and by the servant. The
 //! server cannot tell in a reply when it sent that same reply, so it says it in the next one. What lies between the last stamp of one side
 //! and the first of the other, `to-server` and `to-client`, is the system calls, the kernel, the network, and waiting for the
-//! thread that reads: a lane that is busy with another request leaves this one in the socket. A raw socket, stamped at the same
+//! thread that reads: a lane that is background with another request leaves this one in the socket. A raw socket, stamped at the same
 //! places, says how much of it is not the ORB's.
 
 use std::cell::Cell;

@@ -67,15 +67,15 @@ fn prepare(stream: &TcpStream, marked: Option<i16>) -> io::Result<()> {
 }
 
 /// The client.
-pub struct Probe {
+pub struct RawProbe {
     stream: TcpStream,
     request: Vec<u8>,
     reply: Vec<u8>,
 }
 
-impl Probe {
+impl RawProbe {
     /// Connects; each call is to be as long as a message with so many octets.
-    pub fn connect(address: &str, payload: u32, marked: Option<i16>) -> io::Result<Probe> {
+    pub fn connect(address: &str, payload: u32, marked: Option<i16>) -> io::Result<RawProbe> {
         let mut stream = TcpStream::connect(address)?;
         prepare(&stream, marked)?;
         let case = Case { kind: Kind::Message, size: payload as usize };
@@ -84,7 +84,7 @@ impl Probe {
             stream.write_all(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())?;
         }
         let [request, reply] = lengths.map(|length| vec![1; length]);
-        Ok(Probe { stream, request, reply })
+        Ok(RawProbe { stream, request, reply })
     }
 
     /// There and back.
@@ -113,21 +113,21 @@ mod tests {
         let orb = Orb::with_config(config);
         let address = serve(&orb, "127.0.0.1", 30_000, true, false).unwrap();
         for payload in [0, 10 << 10] {
-            let mut probe = Probe::connect(&address, payload, Some(30_000)).unwrap();
+            let mut probe = RawProbe::connect(&address, payload, Some(30_000)).unwrap();
             for _ in 0..3 {
                 probe.call().unwrap();
             }
             assert!(probe.reply.len() >= payload as usize && probe.reply.iter().all(|&octet| octet == 1));
         }
         let stamping = serve(&orb, "127.0.0.1", 30_000, false, true).unwrap();
-        let mut probe = Probe::connect(&stamping, 0, None).unwrap();
+        let mut probe = RawProbe::connect(&stamping, 0, None).unwrap();
         for _ in 0..3 {
             let begun = now_ns();
             probe.call().unwrap();
             let [arrived, left] = probe.stamps();
             assert!(begun < arrived && arrived <= left && left < now_ns());
         }
-        let mut liar = Probe::connect(&address, u32::MAX, None).unwrap();
+        let mut liar = RawProbe::connect(&address, u32::MAX, None).unwrap();
         assert!(liar.stream.read_exact(&mut [0]).is_err(), "it is longer than anybody has room for");
     }
 }

@@ -1,9 +1,9 @@
 //! Where the time of an urgent client's calls goes, layer by layer: a short pass of its own, so that the stamps cost the figures nothing.
 
 use super::BenchError;
-use crate::contention::layers::{ORB, RAW, distributions};
-use crate::contention::{Call, Contest, Order, Role, Setup};
 use crate::figure::{Figure, Measured, times};
+use crate::workload::layers::{ORB, RAW, distributions};
+use crate::workload::{Call, Plan, Role, Setup, Workload};
 
 /// How to read it.
 pub const NOTE: &str = "Layers, from a pass of their own: client-send and client-receive are the client's ORB, server-before and server-after \
@@ -22,7 +22,7 @@ pub fn figure(id: &'static str, title: &'static str, x: &'static str) -> Figure 
 
 /// Runs `high` beside the `others`, and a raw socket half a period later; a row for each part.
 pub fn rows(
-    contest: &mut Contest,
+    workload: &mut Workload,
     out: &mut Measured,
     (figure, x): (&'static str, u32),
     ms: u32,
@@ -32,9 +32,9 @@ pub fn rows(
     let urgent = Role { call: Call::Layers, ..high };
     let mut roles = vec![urgent, high.raw_between()];
     roles.extend(others);
-    let played = contest.run(&Order { ms, roles })?;
-    for (names, played) in [&ORB[..], &RAW[..]].into_iter().zip(&played) {
-        for (subject, samples) in distributions(names, &played.parts) {
+    let results = workload.run(&Plan { ms, roles })?;
+    for (names, results) in [&ORB[..], &RAW[..]].into_iter().zip(&results) {
+        for (subject, samples) in distributions(names, &results.parts) {
             out.row(figure, subject, x, times(&samples.summary()));
         }
     }

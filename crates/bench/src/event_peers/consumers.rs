@@ -8,11 +8,11 @@ use isorb_event::face::stamped::rtec_event_channel_admin::EventChannelRef;
 use isorb_event::face::stamped::rtec_event_comm::{EventSetView, PushConsumer};
 use isorb_rt::time::now_ns;
 
-use super::{by_connection, ends, orb, said, whenever_asked};
+use super::{answer_orders, by_connection, failed, orb, supplier_consumer};
 use crate::protocol::ready;
 
 #[derive(clap::Args, Debug)]
-pub struct WatchArgs {
+pub struct ConsumersArgs {
     /// The channel's reference
     channel: String,
     /// How many
@@ -20,28 +20,29 @@ pub struct WatchArgs {
     count: usize,
 }
 
-pub(super) fn run(args: &WatchArgs) -> io::Result<()> {
+pub(super) fn run(args: &ConsumersArgs) -> io::Result<()> {
     let orb = orb(by_connection())?;
-    let channel: EventChannelRef = orb.resolve(&args.channel).map_err(said)?;
-    let watches: Vec<Arc<Watch>> = (0..args.count).map(|_| Arc::default()).collect();
-    for watch in &watches {
-        ends::connect(&orb, &channel, watch.clone())?;
+    let channel: EventChannelRef = orb.resolve(&args.channel).map_err(failed)?;
+    let recorders: Vec<Arc<AgeRecorder>> = (0..args.count).map(|_| Arc::default()).collect();
+    for recorder in &recorders {
+        supplier_consumer::connect(&orb, &channel, recorder.clone())?;
     }
     ready("")?;
     // The first consumer's, and the last one's.
-    whenever_asked(|| {
-        let take =
-            |watch: &Arc<Watch>| std::mem::take(&mut *watch.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let lists: Vec<Vec<u64>> = watches.iter().map(take).collect();
+    answer_orders(|| {
+        let take = |recorder: &Arc<AgeRecorder>| {
+            std::mem::take(&mut *recorder.0.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let lists: Vec<Vec<u64>> = recorders.iter().map(take).collect();
         [lists.first(), lists.last()].into_iter().flatten().cloned().collect()
     })
 }
 
 /// The ages of what it saw, in nanoseconds.
 #[derive(Default)]
-struct Watch(Mutex<Vec<u64>>);
+struct AgeRecorder(Mutex<Vec<u64>>);
 
-impl PushConsumer for Watch {
+impl PushConsumer for AgeRecorder {
     fn push(&self, _: Upcall<'_>, events: EventSetView<'_>) -> Result<()> {
         let now = now_ns();
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);

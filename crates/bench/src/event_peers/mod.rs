@@ -1,14 +1,15 @@
-//! Programs at the other ends of event channels, and the bare ones that do the same without a channel.
+//! The other processes of event channels, and bare programs with the same hops and no channel.
 //!
-//! They speak as [`protocol`](crate::protocol) says, but for a client's orders: `events WARM N` makes WARM events that nobody looks at
-//! and N that are timed, from the supplier's push to the consumer; the answer is `samples N` and the N times. Who is only pushed to is
-//! told to `take`, and answers with such a list for each of its consumers.
+//! They speak as [`protocol`](crate::protocol) says, but for the orders. A supplier gets `events WARM
+//! N`: it pushes WARM events that are not measured and N that are timed, from the push to the consumer,
+//! and answers `samples N` and the N times. A consumer gets `take`, and answers with such a list for each
+//! of its consumers.
 
 mod channel;
-mod ends;
-mod member;
+mod consumers;
+mod federated;
 mod raw;
-mod watch;
+mod supplier_consumer;
 
 use std::fmt::Display;
 use std::io::{self, BufRead, ErrorKind, Write};
@@ -26,15 +27,15 @@ use crate::protocol::ready;
 /// Octets of an event's payload; the time stamp comes first.
 const PAYLOAD: usize = 64;
 /// An event that takes longer is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Which program.
+/// The programs.
 #[derive(Subcommand, Debug)]
-pub enum Distant {
+pub enum EventPeer {
     /// An event channel with TAO's interfaces
     Channel(channel::ChannelArgs),
     /// A supplier and a consumer of such a channel
-    Ends {
+    SupplierConsumer {
         /// The channel's reference
         channel: String,
     },
@@ -45,26 +46,26 @@ pub enum Distant {
         through: Option<String>,
     },
     /// Its supplier and consumer
-    RawEnds {
+    RawSupplierConsumer {
         /// The address
         address: String,
     },
-    /// Consumers that only note when an event comes
-    Watch(watch::WatchArgs),
+    /// Consumers that only record the age of events
+    Consumers(consumers::ConsumersArgs),
     /// A channel that joins another, and its consumers, which work
-    Member(member::MemberArgs),
+    Federated(federated::FederatedArgs),
 }
 
-impl Distant {
+impl EventPeer {
     /// Is that program, until standard input ends.
     pub fn run(&self) -> io::Result<()> {
         match self {
-            Distant::Channel(args) => channel::serve(args),
-            Distant::Ends { channel } => ends::run(channel),
-            Distant::RawChannel { through } => raw::serve(through.as_deref()),
-            Distant::RawEnds { address } => raw::ends(address),
-            Distant::Watch(args) => watch::run(args),
-            Distant::Member(args) => member::run(args),
+            EventPeer::Channel(args) => channel::serve(args),
+            EventPeer::SupplierConsumer { channel } => supplier_consumer::run(channel),
+            EventPeer::RawChannel { through } => raw::serve(through.as_deref()),
+            EventPeer::RawSupplierConsumer { address } => raw::supplier_consumer(address),
+            EventPeer::Consumers(args) => consumers::run(args),
+            EventPeer::Federated(args) => federated::run(args),
         }
     }
 }
@@ -84,9 +85,9 @@ impl PriorityMapping for OneLevel {
 
 /// An ORB that serves, with these arguments.
 fn orb(arguments: impl IntoIterator<Item = String>) -> io::Result<Orb> {
-    let (config, _) = Config::from_args(arguments).map_err(said)?;
+    let (config, _) = Config::from_args(arguments).map_err(failed)?;
     let orb = Orb::with_config(config);
-    orb.root_poa().map_err(said)?.manager().activate().map_err(said)?;
+    orb.root_poa().map_err(failed)?.manager().activate().map_err(failed)?;
     Ok(orb)
 }
 
@@ -95,7 +96,7 @@ fn by_connection() -> [String; 2] {
     ["-ORBConcurrency", "connection"].map(String::from)
 }
 
-fn said(error: impl Display) -> io::Error {
+fn failed(error: impl Display) -> io::Error {
     io::Error::other(error.to_string())
 }
 
@@ -110,7 +111,7 @@ fn answer(lists: &[Vec<u64>]) -> io::Result<()> {
 }
 
 /// Calls `take` whenever the harness says so.
-fn whenever_asked(mut take: impl FnMut() -> Vec<Vec<u64>>) -> io::Result<()> {
+fn answer_orders(mut take: impl FnMut() -> Vec<Vec<u64>>) -> io::Result<()> {
     for line in io::stdin().lock().lines() {
         match line?.as_str() {
             "take" => answer(&take())?,
@@ -120,19 +121,19 @@ fn whenever_asked(mut take: impl FnMut() -> Vec<Vec<u64>>) -> io::Result<()> {
     Ok(())
 }
 
-/// The event that is on its way: one at a time, between the thread that pushes and the one where it comes in.
+/// The one event that is on its way, between the thread that pushes and the one that receives.
 #[derive(Default)]
-struct Flight {
+struct InFlight {
     age: AtomicU64,
-    landed: Parker,
+    arrived: Parker,
 }
 
-impl Flight {
+impl InFlight {
     /// For the consumer: an event came, with this at its beginning.
-    fn land(&self, octets: &[u8]) {
+    fn arrive(&self, octets: &[u8]) {
         let stamp = octets.first_chunk().map_or(0, |&stamp| u64::from_ne_bytes(stamp));
         self.age.store(now_ns().saturating_sub(stamp), Relaxed);
-        self.landed.unpark();
+        self.arrived.unpark();
     }
 
     /// Obeys the harness: `push` is given the octets of an event.
@@ -141,7 +142,7 @@ impl Flight {
             let mut octets = [0; PAYLOAD];
             octets[..8].copy_from_slice(&now_ns().to_ne_bytes());
             push(&octets)?;
-            if self.landed.park_until(Deadline::after(PATIENCE)) {
+            if self.arrived.park_until(Deadline::after(TIMEOUT)) {
                 Ok(self.age.load(Relaxed))
             } else {
                 Err(io::Error::new(ErrorKind::TimedOut, "an event was lost"))
@@ -177,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn what_lands_has_an_age() {
-        let flight = Flight::default();
-        flight.land(&(now_ns() - 5_000).to_ne_bytes());
-        assert!(flight.landed.park_until(Deadline::PAST));
+    fn an_event_that_arrives_has_an_age() {
+        let flight = InFlight::default();
+        flight.arrive(&(now_ns() - 5_000).to_ne_bytes());
+        assert!(flight.arrived.park_until(Deadline::PAST));
         assert!((5_000..60_000_000_000).contains(&flight.age.load(Relaxed)));
     }
 }

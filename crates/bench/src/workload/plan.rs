@@ -1,4 +1,4 @@
-//! What the client of a contest is told.
+//! What the client of a workload is told.
 
 use std::str::FromStr;
 
@@ -49,14 +49,14 @@ pub enum Call {
 
 /// One run: its length, and who takes part.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Order {
+pub struct Plan {
     /// Milliseconds.
     pub ms: u32,
     /// The roles.
     pub roles: Vec<Role>,
 }
 
-impl Order {
+impl Plan {
     /// The line that orders it.
     pub fn line(&self) -> String {
         let mut line = format!("run {}", self.ms);
@@ -77,19 +77,19 @@ impl Order {
 
 /// A line that orders nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoOrder;
+pub struct NoPlan;
 
-impl FromStr for Order {
-    type Err = NoOrder;
+impl FromStr for Plan {
+    type Err = NoPlan;
 
-    fn from_str(line: &str) -> Result<Order, NoOrder> {
+    fn from_str(line: &str) -> Result<Plan, NoPlan> {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("run") {
-            return Err(NoOrder);
+            return Err(NoPlan);
         }
-        let ms = words.next().and_then(|word| word.parse().ok()).ok_or(NoOrder)?;
-        let roles: Vec<Role> = words.map(role).collect::<Option<_>>().ok_or(NoOrder)?;
-        if roles.is_empty() { Err(NoOrder) } else { Ok(Order { ms, roles }) }
+        let ms = words.next().and_then(|word| word.parse().ok()).ok_or(NoPlan)?;
+        let roles: Vec<Role> = words.map(role).collect::<Option<_>>().ok_or(NoPlan)?;
+        if roles.is_empty() { Err(NoPlan) } else { Ok(Plan { ms, roles }) }
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             Role { threads: 50, work: 100, payload: 10_240, call: Call::Structures(64), ..Role::default() };
         let raw = Role { threads: 1, call: Call::Raw, ..Role::default() };
         let layers = Role { threads: 1, call: Call::Layers, ..Role::default() };
-        let order = Order { ms: 4000, roles: vec![high, low, raw, layers] };
+        let order = Plan { ms: 4000, roles: vec![high, low, raw, layers] };
         assert_eq!(
             order.line(),
             "run 4000 1:20:100:0:30000:7:message 50:0:100:10240:-1:0:64 1:0:0:0:-1:0:raw 1:0:0:0:-1:0:layers"
@@ -140,7 +140,7 @@ mod tests {
             "run 5 1:1:1:1:1:1:1:1",
             "walk 5 1:1:1:1:1:1:1",
         ] {
-            assert_eq!(bad.parse::<Order>(), Err(NoOrder), "{bad}");
+            assert_eq!(bad.parse::<Plan>(), Err(NoPlan), "{bad}");
         }
     }
 }

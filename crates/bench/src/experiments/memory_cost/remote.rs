@@ -18,8 +18,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use super::attach::WISH;
-use super::turns::Turns;
-use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, thread};
+use super::{AGAIN, BARE, Context, MEMORY, PERIODIC, joined, refused, rows, thread};
+use crate::blocks::{Rounds, interleave_all};
 use crate::experiments::BenchError;
 use crate::figure::Measured;
 
@@ -113,21 +113,24 @@ pub fn measure(cx: &mut Context<'_>, out: &mut Measured) -> Result<(), BenchErro
         let octets = u32::try_from(size).unwrap_or(u32::MAX);
         let library = &nodes.near.1;
         library.create_area(&Area { name: name.clone(), size: octets, histories: 1 }).map_err(refused)?;
-        let mut writer = library.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?;
+        let writer = library.map_writer(&name, WriterQoS { period: 0, size: 0 }).map_err(refused)?;
         let far = &nodes.far.1;
-        let mut turns = Turns::new(&[MEMORY, BARE, AGAIN, PERIODIC]);
-        for _ in 0..BLOCKS {
-            // A reader at a time: what goes to another would be in its way.
-            for (subject, wish) in [(MEMORY, WISH), (PERIODIC, EACH_MS)] {
-                let reader = far.attach_reader(&name, wish).map_err(refused)?;
-                let samples;
-                (samples, writer, _) = service(cx, writer, reader, size, values, || ())?;
-                turns.add(subject, samples);
-            }
-            turns.add(BARE, bare(cx, size, values)?);
-            turns.add(AGAIN, bare(cx, size, values)?);
-        }
-        turns.rows(out, "remote", size as f64);
+        let mut subjects = [MEMORY, BARE, AGAIN, PERIODIC];
+        let mut writer = Some(writer);
+        let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| {
+            let wish = match *subject {
+                MEMORY => WISH,
+                PERIODIC => EACH_MS,
+                _ => return bare(cx, size, values),
+            };
+            // One reader at a time: the values of another would delay it.
+            let reader = far.attach_reader(&name, wish).map_err(refused)?;
+            let Some(mine) = writer.take() else { return Ok(Vec::new()) };
+            let (samples, mine, _) = service(cx, mine, reader, size, values, || ())?;
+            writer = Some(mine);
+            Ok(samples)
+        })?;
+        rows(out, "remote", size, &subjects, &all);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use isorb_event::{Channel, ThreadSetup};
 use isorb_rt::priority::PriorityMapping;
 use isorb_rt::sched::SchedClass;
 
-use super::{OneLevel, orb, said};
+use super::{OneLevel, failed, orb};
 use crate::protocol::{exit_at_end_of_input, ready};
 
 #[derive(clap::Args, Debug)]
@@ -27,12 +27,12 @@ pub struct ChannelArgs {
 pub(super) fn serve(args: &ChannelArgs) -> io::Result<()> {
     let orb = orb(args.orb.iter().cloned())?;
     let config = isorb_event::Config { trace: args.trace, ..isorb_event::Config::default() };
-    let channel = Channel::new(config).map_err(said)?;
+    let channel = Channel::new(config).map_err(failed)?;
     let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
     let mapping = native.map(|native| Arc::new(OneLevel(native)) as Arc<dyn PriorityMapping>);
     let setup = ThreadSetup { mapping, ..ThreadSetup::default() };
     let options = FaceOptions { threads: args.push_threads, setup, ping: None, ..FaceOptions::default() };
-    let face = RealTimeFace::start(&orb, &channel, options).map_err(said)?;
+    let face = RealTimeFace::start(&orb, &channel, options).map_err(failed)?;
     exit_at_end_of_input();
     ready(face.object())?;
     orb.run();

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use super::{Flight, PAYLOAD};
+use super::{InFlight, PAYLOAD};
 use crate::protocol::{exit_at_end_of_input, ready};
 
 /// As many octets as the request with which isorb pushes an event of [`PAYLOAD`] octets.
@@ -45,15 +45,15 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
 }
 
 /// Both ends of it.
-pub(super) fn ends(address: &str) -> io::Result<()> {
+pub(super) fn supplier_consumer(address: &str) -> io::Result<()> {
     let (mut out, mut back) = (TcpStream::connect(address)?, TcpStream::connect(address)?);
     out.set_nodelay(true)?;
-    let flight = Arc::new(Flight::default());
-    let landing = flight.clone();
+    let flight = Arc::new(InFlight::default());
+    let arriving = flight.clone();
     std::thread::spawn(move || {
         let mut message = [0; MESSAGE];
         while back.read_exact(&mut message).is_ok() {
-            landing.land(&message);
+            arriving.arrive(&message);
         }
     });
     let mut message = [0; MESSAGE];

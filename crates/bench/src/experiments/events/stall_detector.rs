@@ -18,14 +18,14 @@ const WINDOW: u64 = 100_000_000;
 const FREE: u64 = 50_000;
 
 /// A thread that wakes up again and again, above everybody. It is late when the host runs something else, or the kernel does.
-pub struct Watch {
+pub struct StallDetector {
     stop: Arc<AtomicBool>,
     thread: Thread<u64>,
 }
 
-impl Watch {
+impl StallDetector {
     /// On the processor that contenders share; `None` where real-time scheduling is not to be had.
-    pub fn start(cx: &Context<'_>) -> Result<Option<Watch>, BenchError> {
+    pub fn start(cx: &Context<'_>) -> Result<Option<StallDetector>, BenchError> {
         if cx.fifo.is_none() {
             return Ok(None);
         }
@@ -43,7 +43,7 @@ impl Watch {
             }
             taken.worst
         });
-        Ok(Some(Watch { stop, thread: thread.map_err(BenchError::Thread)? }))
+        Ok(Some(StallDetector { stop, thread: thread.map_err(BenchError::Thread)? }))
     }
 
     /// The most that was taken away within a tenth of a second, in nanoseconds.

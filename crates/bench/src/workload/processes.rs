@@ -8,11 +8,11 @@ use isorb_netlab::{Lab, tool_place};
 use isorb_rt::time::now_ns;
 
 use super::layers::ORB;
-use super::order::Order;
+use super::plan::Plan;
 use super::setup::Setup;
 use crate::experiments::{BenchError, Context};
 use crate::load::work;
-use crate::process::{Fault, Peer, PeerError, Place, Role as Part};
+use crate::process::{Fault, Peer, PeerError, Scheduling, Side};
 use crate::stats::{Samples, Summary};
 use crate::subjects::Programs;
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server and a client, connected, on one processor.
 #[derive(Debug)]
-pub struct Contest {
+pub struct Workload {
     // Ends before the server, so that it does not see its connections break.
     client: Peer,
     server: Peer,
@@ -43,7 +43,7 @@ impl Drop for SocketFile {
 
 /// What the threads of a role did together.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct RoleResult {
     /// Calls that were made.
     pub calls: u64,
     /// Periods that began; of those without a pause, the calls.
@@ -56,7 +56,7 @@ pub struct Played {
     pub parts: Vec<u64>,
 }
 
-impl Played {
+impl RoleResult {
     /// The distribution of how long calls took.
     pub fn summary(&self) -> Summary {
         let mut samples = Samples::new();
@@ -70,16 +70,16 @@ impl Played {
     }
 }
 
-impl Contest {
+impl Workload {
     /// Starts both, in the left and the right host of `lab` if there is one.
     pub fn start(
         cx: &Context<'_>,
         subject: &'static str,
         setup: &Setup,
         lab: Option<&Lab>,
-    ) -> Result<Contest, PeerError> {
+    ) -> Result<Workload, PeerError> {
         // Their threads choose their own priorities; what sets them up has none.
-        let place = Place { cpu: Some(cx.cpu()), fifo: None };
+        let place = Scheduling { cpu: Some(cx.cpu()), fifo: None };
         let setup = Setup { no_real_time: cx.fifo.is_none(), ..setup.clone() };
         let program = |what: &str, host: Option<&str>, more: &[String]| {
             let words = setup.words();
@@ -92,34 +92,34 @@ impl Contest {
             // By itself the C library gives each of a few threads a heap of its own.
             server.splice(0..0, ["env".into(), "MALLOC_ARENA_MAX=1".into()]);
         }
-        let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &server)?;
+        let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
         let addresses = server.expect("ready", PATIENCE)?;
         let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
         let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
-        let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &client)?;
+        let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &client)?;
         client.expect("ready", PATIENCE)?;
-        Ok(Contest { client, server, _socket: socket })
+        Ok(Workload { client, server, _socket: socket })
     }
 
     /// Starts programs of another kind that obey the same orders. They take care of their priorities themselves.
-    pub fn of(cx: &Context<'_>, subject: &'static str, programs: Programs) -> Result<Contest, PeerError> {
-        let place = Place { cpu: Some(cx.cpu()), fifo: None };
-        let mut server = Peer::start(cx.launcher, subject, Part::Server, place, &programs.server)?;
+    pub fn of(cx: &Context<'_>, subject: &'static str, programs: Programs) -> Result<Workload, PeerError> {
+        let place = Scheduling { cpu: Some(cx.cpu()), fifo: None };
+        let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &programs.server)?;
         let address = server.expect("ready", PATIENCE)?;
         let socket = SocketFile(Some(address.clone().into()));
         let mut program = programs.client;
         program.push(address.into());
-        let mut client = Peer::start(cx.launcher, subject, Part::Client, place, &program)?;
+        let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &program)?;
         client.expect("ready", PATIENCE)?;
-        Ok(Contest { client, server, _socket: socket })
+        Ok(Workload { client, server, _socket: socket })
     }
 
     /// One run; what each role did, in the order's order.
-    pub fn run(&mut self, order: &Order) -> Result<Vec<Played>, PeerError> {
-        self.client.tell(&order.line())?;
+    pub fn run(&mut self, order: &Plan) -> Result<Vec<RoleResult>, PeerError> {
+        self.client.send(&order.line())?;
         let within = Duration::from_millis(order.ms.into()) + PATIENCE;
-        order.roles.iter().map(|_| played(&mut self.client, within)).collect()
+        order.roles.iter().map(|_| results(&mut self.client, within)).collect()
     }
 
     /// Stops the server where it is, so that what it does besides serving takes no processor from others.
@@ -134,7 +134,7 @@ impl Contest {
 
     /// Ends both.
     pub fn end(self) {
-        let Contest { client, server, _socket } = self;
+        let Workload { client, server, _socket } = self;
         server.resume();
         // Whether they end by themselves matters to nobody any more.
         let _ = client.end(PATIENCE);
@@ -142,7 +142,7 @@ impl Contest {
     }
 }
 
-fn played(client: &mut Peer, within: Duration) -> Result<Played, PeerError> {
+fn results(client: &mut Peer, within: Duration) -> Result<RoleResult, PeerError> {
     let line = client.expect("role", within)?;
     let mut numbers = line.split(' ').map(|word| word.parse::<u64>().ok());
     let mut number = || numbers.next().flatten().ok_or(client.error(Fault::Garbled));
@@ -152,7 +152,7 @@ fn played(client: &mut Peer, within: Duration) -> Result<Played, PeerError> {
     }
     let mut numbers = |count| client.numbers(usize::try_from(count).unwrap_or(usize::MAX), within);
     let (latencies, parts) = (numbers(kept)?, numbers(parts)?);
-    Ok(Played { calls, due, in_time, latencies, parts })
+    Ok(RoleResult { calls, due, in_time, latencies, parts })
 }
 
 /// The program, in a network namespace if there is one.

@@ -1,4 +1,4 @@
-//! The client of a contest: threads that play roles.
+//! The client of a workload: threads that play roles.
 
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use isorb::{Kind, Orb, Reference, Result, SystemException};
 use isorb_rt::time::{Deadline, NS_PER_S, now_ns, sleep_until};
 
 use super::layers;
-use super::order::{Call, Order, Role};
-use super::probe::Probe;
+use super::plan::{Call, Plan, Role};
+use super::raw_probe::RawProbe;
 use super::server::limit_spinning;
 use super::setup::Setup;
 use crate::subjects::isorb::generated::bench::{LayeredRef, MessageView, TargetRef};
@@ -52,7 +52,7 @@ struct Callee {
 /// What a thread calls through.
 enum Line<'a> {
     Orb(&'a Callee),
-    Raw(Probe, Stamped),
+    Raw(RawProbe, Stamped),
     Layers(layers::Caller<'a>),
 }
 
@@ -88,9 +88,9 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
     writeln!(output, "ready")?;
     output.flush()?;
     for line in io::stdin().lock().lines() {
-        let order: Order = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
-        let played = play(&callee, &order).map_err(failed)?;
-        for done in played {
+        let order: Plan = line?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        let results = play(&callee, &order).map_err(failed)?;
+        for done in results {
             let Done { calls, due, in_time, latencies, parts } = &done;
             writeln!(output, "role {calls} {due} {in_time} {} {}", latencies.len(), parts.len())?;
             latencies.iter().chain(parts).try_for_each(|ns| output.write_all(&ns.to_ne_bytes()))?;
@@ -101,7 +101,7 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
 }
 
 /// Of each role, what its threads did together.
-fn play(callee: &Callee, order: &Order) -> Result<Vec<Done>> {
+fn play(callee: &Callee, order: &Plan) -> Result<Vec<Done>> {
     let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
     let everybody = Barrier::new(threads as usize + 1);
     let (rehearsal, start) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -136,17 +136,17 @@ fn play(callee: &Callee, order: &Order) -> Result<Vec<Done>> {
             at.store(now_ns() + HEAD_START_NS, Ordering::Release);
             everybody.wait();
         }
-        let mut played: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
+        let mut results: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
         for (i, member) in members {
             let done = member.join().map_err(|_| Kind::Internal)??;
-            let all = &mut played[i];
+            let all = &mut results[i];
             all.calls += done.calls;
             all.due += done.due;
             all.in_time += done.in_time;
             all.latencies.extend(done.latencies);
             all.parts.extend(done.parts);
         }
-        Ok(played)
+        Ok(results)
     })
 }
 
@@ -157,7 +157,7 @@ fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
     }
     if role.call == Call::Raw {
         let (address, marked) = callee.probe.as_ref().ok_or(Kind::BadParam)?;
-        let probe = Probe::connect(address, role.payload, role.priority.filter(|_| *marked));
+        let probe = RawProbe::connect(address, role.payload, role.priority.filter(|_| *marked));
         let stamped = callee.stamped.then(Vec::new);
         return probe.map(|probe| Line::Raw(probe, stamped)).map_err(broken);
     }

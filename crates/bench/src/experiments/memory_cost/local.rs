@@ -9,8 +9,8 @@ use isorb_rt::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use isorb_rt::time::{Deadline, now_ns};
 use rustix::thread::futex;
 
-use super::turns::Turns;
-use super::{AGAIN, BARE, COPYING, Context, MEMORY, joined, refused, row, thread};
+use super::{AGAIN, BARE, COPYING, Context, MEMORY, joined, refused, row, rows, thread};
+use crate::blocks::{Rounds, interleave_all};
 use crate::experiments::BenchError;
 use crate::figure::Measured;
 use crate::stats::Samples;
@@ -54,13 +54,12 @@ fn measure(
         cx.step(format!("crm-cost: {figure}, {size} octets"));
         // As many as take about the same time at every size.
         let rounds = (cx.ms(4_000, 20_000) as usize * 64 / (64 + size / 512)).max(20) / 10;
-        let mut turns = Turns::new(&[MEMORY, BARE, AGAIN]);
-        for _ in 0..BLOCKS {
-            turns.add(MEMORY, area_block(cx, size, rounds, waits)?);
-            turns.add(BARE, bare_block(cx, size, rounds, waits)?);
-            turns.add(AGAIN, bare_block(cx, size, rounds, waits)?);
-        }
-        turns.rows(out, figure, size as f64);
+        let mut subjects = [MEMORY, BARE, AGAIN];
+        let all = interleave_all(&mut subjects, Rounds::of(BLOCKS), |subject| match *subject {
+            MEMORY => area_block(cx, size, rounds, waits),
+            _ => bare_block(cx, size, rounds, waits),
+        })?;
+        rows(out, figure, size, &subjects, &all);
     }
     Ok(())
 }

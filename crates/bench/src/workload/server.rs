@@ -1,4 +1,4 @@
-//! The server of a contest: one object, in lanes or in one pool.
+//! The server of a workload: one object, in lanes or in one pool.
 
 use std::hint::black_box;
 use std::io;
@@ -13,7 +13,7 @@ use isorb_rt::sched::{SchedClass, ThreadSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::setup::Setup;
-use super::{layers, probe};
+use super::{layers, raw_probe};
 use crate::protocol::{exit_at_end_of_input, ready};
 use crate::subjects::isorb::generated::bench::{LayeredRef, TargetRef};
 use crate::subjects::isorb::{Echo, failed};
@@ -37,7 +37,7 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     };
     let root = orb.root_poa().map_err(failed)?;
     let policies = policies(&orb, setup).map_err(failed)?;
-    let poa = root.create_poa("contest", Some(&root.manager()), policies).map_err(io::Error::other)?;
+    let poa = root.create_poa("workload", Some(&root.manager()), policies).map_err(io::Error::other)?;
     let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
     let layered: Option<LayeredRef> =
         layered.map(|servant| poa.activate(Arc::new(servant))).transpose().map_err(io::Error::other)?;
@@ -46,7 +46,7 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
     root.manager().activate().map_err(io::Error::other)?;
     if setup.probe || setup.layers {
         let highest = setup.lanes.last().copied().unwrap_or(0);
-        let probe = probe::serve(&orb, &setup.host, highest, setup.marked, setup.layers)?;
+        let probe = raw_probe::serve(&orb, &setup.host, highest, setup.marked, setup.layers)?;
         let layered = layered.map_or_else(String::new, |it| format!(" {}", it.object()));
         ready(format_args!("{} {probe}{layered}", target.object()))?;
     } else {
