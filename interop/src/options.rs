@@ -107,7 +107,10 @@ impl Options {
         if self.bidir {
             args.extend(["-ORBBidirectional".to_owned(), "1".to_owned()]);
         }
-        Orb::init_with(args.into_iter().chain(self.orb_args.iter().cloned()), |info| self.secure(info))
+        Orb::builder()
+            .arguments(args.into_iter().chain(self.orb_args.iter().cloned()))
+            .register(|info| self.secure(info))
+            .build()
     }
 
     /// Adds TLS, if it was asked for.

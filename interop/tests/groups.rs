@@ -91,7 +91,7 @@ impl Drop for Running {
 fn jacorb_calls_a_group_of_ours() {
     let Some(program) = jacorb() else { return };
     let url = url("239.255.80.1");
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let root = orb.root_poa().unwrap();
     root.manager().activate().unwrap();
     let id = match root.create_id_for_reference(&orb.string_to_object(&url).unwrap()) {
@@ -133,7 +133,7 @@ fn a_group_of_jacorb_hears_us() {
     let ready =
         heard.recv_timeout(Duration::from_secs(60)).expect("JacORB's member did not say that it is ready");
     assert_eq!(ready, "ready");
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let far: OnewaysRef = orb.string_to_object(&url).unwrap().unchecked_narrow();
     if let Err(error) = far.ping() {
         return println!("SKIPPED: {error:?}");

@@ -116,8 +116,8 @@ pub fn serve(concurrency: Concurrency, collocated: bool) -> (Orb, Orb, PathRef) 
 /// As [`serve`].
 pub fn serve_with(config: Config, collocated: bool) -> (Orb, Orb, PathRef) {
     let transport = config.transport.clone();
-    let server = Orb::with_config(config);
-    let apart = || Orb::with_config(Config { transport, ..Config::default() });
+    let server = Orb::with_config(config).unwrap();
+    let apart = || Orb::with_config(Config { transport, ..Config::default() }).unwrap();
     let client = if collocated { server.clone() } else { apart() };
     let root = server.root_poa().expect("an endpoint");
     let near: PathRef = root.activate(Arc::new(Parrot::default())).expect("an object");

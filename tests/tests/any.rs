@@ -128,7 +128,7 @@ struct Pair {
 impl Pair {
     fn new(config: &Config) -> Pair {
         let [(server, theirs), (client, near)] = ["server", "client"].map(|name| {
-            let orb = Orb::with_config(config.clone());
+            let orb = Orb::with_config(config.clone()).unwrap();
             let root = orb.root_poa().expect("an endpoint");
             root.manager().activate().expect("the manager is new");
             let keeper: KeeperRef = root.activate(Servant::new(name)).expect("an object");

@@ -64,7 +64,7 @@ fn over_udp() {
 fn to_a_group() {
     let transport = TransportConfig { multicast_interface: "lo".into(), ..TransportConfig::default() };
     let config = || Config { transport: transport.clone(), ..Config::default() };
-    let (server, client) = (Orb::with_config(config()), Orb::with_config(config()));
+    let (server, client) = (Orb::with_config(config()).unwrap(), Orb::with_config(config()).unwrap());
     let root = server.root_poa().unwrap();
     root.manager().activate().unwrap();
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -295,7 +295,8 @@ fn a_message_that_has_begun_must_arrive_in_time() {
 #[test]
 fn clients_beyond_the_limit_are_turned_away_in_order() {
     for concurrency in BOTH {
-        let server = Orb::with_config(Config { concurrency, max_connections: 3, ..Config::default() });
+        let server =
+            Orb::with_config(Config { concurrency, max_connections: 3, ..Config::default() }).unwrap();
         let root = server.root_poa().unwrap();
         let near: PathRef = root.activate(Arc::new(Parrot::default())).unwrap();
         let background = server.clone();

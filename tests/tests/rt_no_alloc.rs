@@ -47,11 +47,12 @@ fn subject(
     thread: &[RtPolicy],
     collocated: bool,
 ) -> Subject {
-    let server = Orb::with_config_and(config(concurrency), |info| {
-        info.add_ior_interceptor(Arc::new(Says(exposed))).map_err(|error| panic!("{error}"))
-    });
+    let server = Orb::builder()
+        .config(config(concurrency))
+        .register(|info| info.add_ior_interceptor(Arc::new(Says(exposed))).map_err(|error| panic!("{error}")))
+        .build();
     let server = server.unwrap();
-    let client = if collocated { server.clone() } else { Orb::with_config(config(concurrency)) };
+    let client = if collocated { server.clone() } else { Orb::with_config(config(concurrency)).unwrap() };
     client.set_network_priority_mapping(Arc::new(ClassSelectors));
     let near: PathRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     let background = server.clone();
@@ -67,8 +68,8 @@ const PRIORITIES: [i16; 4] = [0, 9, 50, 32767];
 
 /// A server with a lane for each priority, of so many threads.
 fn laned(name: &'static str, bands: &[PriorityBand], threads: u32) -> Subject {
-    let server = Orb::with_config(config(Concurrency::Connection));
-    let client = Orb::with_config(config(Concurrency::Connection));
+    let server = Orb::with_config(config(Concurrency::Connection)).unwrap();
+    let client = Orb::with_config(config(Concurrency::Connection)).unwrap();
     let lanes = PRIORITIES.map(|priority| ThreadpoolLane::new(priority, threads));
     let options = ThreadpoolOptions::default();
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();

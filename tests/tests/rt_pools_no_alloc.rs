@@ -25,7 +25,7 @@ fn orb() -> Orb {
 fn orb_at(endpoints: &[&str]) -> Orb {
     let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
     let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
-    Orb::with_config(Config { real_time, endpoints, ..Config::default() })
+    Orb::with_config(Config { real_time, endpoints, ..Config::default() }).unwrap()
 }
 
 const LANES: [i16; 3] = [10, 1_000, 20_000];

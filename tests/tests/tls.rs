@@ -30,7 +30,7 @@ fn calls_cross_in_both_forms_of_concurrency() {
         let stranger = orb(&authority("theirs"), "client", &[]);
         let refused = stranger.resolve::<PathRef>(&reference).and_then(|path| path.ping());
         assert!(refused.is_err());
-        let plain = Orb::with_config(Config::default());
+        let plain = Orb::with_config(Config::default()).unwrap();
         let refused = plain.resolve::<PathRef>(&reference).and_then(|path| path.ping()).unwrap_err();
         assert!(matches!(refused.kind, Kind::Transient | Kind::InvObjref | Kind::CommFailure), "{refused}");
         far.ping().unwrap();

@@ -64,7 +64,7 @@ fn call(server: &Orb, client: &Orb, reference: &str) -> Result<&'static str, Kin
 
 /// The reference with its IIOP profile changed.
 fn changed(reference: &str, change: impl Fn(&mut IiopProfile)) -> String {
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let mut ior: Ior = orb.string_to_object(reference).unwrap().ior().clone();
     for found in ior.profiles.iter_mut().filter(|profile| profile.tag == TAG_INTERNET_IOP) {
         let mut profile = IiopProfile::parse(&found.data).unwrap();
@@ -90,7 +90,7 @@ fn a_server_may_speak_both() {
     let ours = authority("both");
     let server = orb(&ours, "server", &BOTH);
     let reference = serve(&server);
-    assert_eq!(call(&server, &Orb::with_config(Config::default()), &reference), Ok("tcp"));
+    assert_eq!(call(&server, &Orb::with_config(Config::default()).unwrap(), &reference), Ok("tcp"));
     for (protocols, taken) in [
         (&[][..], "ssl"),
         (&["ssl"], "ssl"),
@@ -203,9 +203,10 @@ fn who_requires_tls_calls_no_reference_without() {
     assert_eq!(call(&server, &client(&ours, &["ssl"]), &url), Err(Kind::InvObjref));
     // The same by argument, as users say it.
     let tls = isorb_tls::Tls::new(ours.member("client").unwrap()).unwrap();
-    let by_argument = Orb::init_with(["client", "-ORBProtocols", "ssl"].map(String::from), |info| {
-        info.add_transport(std::sync::Arc::new(tls)).map_err(|error| panic!("{error}"))
-    });
+    let by_argument = Orb::builder()
+        .arguments(["client", "-ORBProtocols", "ssl"].map(String::from))
+        .register(|info| info.add_transport(std::sync::Arc::new(tls)).map_err(|error| panic!("{error}")))
+        .build();
     let by_argument = by_argument.unwrap();
     assert_eq!(call(&server, &by_argument, &stripped), Err(Kind::InvObjref));
     // A misspelt name, or one without its transport, does not pass for a wish that was granted.
@@ -214,7 +215,12 @@ fn who_requires_tls_calls_no_reference_without() {
     assert_eq!(error.kind, Kind::BadParam);
     assert!(error.to_string().contains("protocols names sssl"), "{error}");
     assert_eq!(
-        Orb::init_with(["client", "-ORBProtocols", "ssl"].map(String::from), |_| Ok(())).unwrap_err().kind,
+        Orb::builder()
+            .arguments(["client", "-ORBProtocols", "ssl"].map(String::from))
+            .register(|_| Ok(()))
+            .build()
+            .unwrap_err()
+            .kind,
         Kind::BadParam
     );
     server.shutdown(true).unwrap();

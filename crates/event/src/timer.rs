@@ -30,7 +30,7 @@ struct Entry {
 }
 
 /// A time-out that fell due.
-pub(crate) struct Due {
+pub(crate) struct ExpiredTimer {
     pub registration: Arc<Registration>,
     pub leaf: usize,
     /// When it should have been noticed.
@@ -55,7 +55,7 @@ impl Timers {
         (registration.connection().level() as usize).min(self.bands.len() - 1)
     }
 
-    /// Sets all timers of a registration, or none. Says in which band, and whether that has no thread yet.
+    /// EventListPool all timers of a registration, or none. Says in which band, and whether that has no thread yet.
     pub(crate) fn arm(
         &self,
         registration: &Arc<Registration>,
@@ -77,7 +77,7 @@ impl Timers {
         let mut set = registration.timers.lock();
         for (leaf, timer) in registration.timer_leaves() {
             let entry = Entry { registration: registration.clone(), leaf };
-            if let Ok(handle) = heap.insert(now.saturating_add(timer.period_ns), entry) {
+            if let Ok(handle) = heap.push(now.saturating_add(timer.period_ns), entry) {
                 set.push((number, handle));
             }
         }
@@ -100,7 +100,7 @@ impl Timers {
             let mut entries = Vec::new();
             set.retain(|(of, handle)| {
                 if *of == number {
-                    entries.extend(heap.cancel(*handle));
+                    entries.extend(heap.remove(*handle));
                 }
                 *of != number
             });
@@ -112,7 +112,7 @@ impl Timers {
     ///
     /// # Real-time
     /// Does not allocate. Takes the band's lock; O(log n).
-    pub(crate) fn next_due(&self, band: usize, now: u64) -> Option<Due> {
+    pub(crate) fn next_due(&self, band: usize, now: u64) -> Option<ExpiredTimer> {
         let mut heap = self.bands[band].heap.lock();
         loop {
             let (at, entry) = heap.pop_due(now)?;
@@ -136,21 +136,26 @@ impl Timers {
             if fires && timer.deadline {
                 registration.set_satisfied(now);
             }
-            let handle = heap.insert(next, entry);
-            set.retain(|(of, old)| *of != band || heap.is_set(*old));
+            let handle = heap.push(next, entry);
+            set.retain(|(of, old)| *of != band || heap.contains(*old));
             if let Ok(handle) = handle {
                 set.push((band, handle));
             }
             drop(set);
             if fires {
                 count(&registration.connection().counters.timeouts);
-                return Some(Due { registration, leaf, at });
+                return Some(ExpiredTimer { registration, leaf, at });
             }
         }
     }
 
     /// A band's thread: calls `fire` for what falls due, until the channel stops. `now` tells the time.
-    pub(crate) fn drive(&self, band: usize, now: impl Fn() -> u64, mut fire: impl FnMut(Due) -> bool) {
+    pub(crate) fn drive(
+        &self,
+        band: usize,
+        now: impl Fn() -> u64,
+        mut fire: impl FnMut(ExpiredTimer) -> bool,
+    ) {
         while !self.stopped.load(Acquire) {
             let next = self.bands[band].heap.lock().next_at();
             let deadline = next.map_or(Deadline::NONE, Deadline::at_ns);

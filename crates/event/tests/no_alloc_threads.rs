@@ -52,7 +52,7 @@ fn connect(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> [Arc<AtomicU
             ..Quality::default()
         };
         number += 1;
-        let qos = ConsumerQos::of("test", filter).quality(quality);
+        let qos = ConsumerQos::new("test", filter).quality(quality);
         channel.for_consumers().connect(Arc::new(consumer), qos).unwrap().detach();
         counted
     })
@@ -102,10 +102,10 @@ fn no_thread_of_a_channel_allocates() {
     let mut timers = TimerHeap::with_capacity(100_001);
     let at = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
     let before = process_allocations();
-    (0..100_000).for_each(|n| assert!(timers.insert(at(n), ()).is_ok()));
+    (0..100_000).for_each(|n| assert!(timers.push(at(n), ()).is_ok()));
     for n in 0..1_000 {
-        let timer = timers.insert(at(n), ()).unwrap();
-        assert!(timers.cancel(timer).is_some());
+        let timer = timers.push(at(n), ()).unwrap();
+        assert!(timers.remove(timer).is_some());
     }
     assert_eq!(process_allocations() - before, 0, "timers");
 }

@@ -81,8 +81,10 @@ fn object(orb: &Orb) -> Object {
 
 #[test]
 fn references_belong_to_the_orb_that_takes_them_out() {
-    let (orb, other) =
-        (Orb::with_config(isorb::Config::default()), Orb::with_config(isorb::Config::default()));
+    let (orb, other) = (
+        Orb::with_config(isorb::Config::default()).unwrap(),
+        Orb::with_config(isorb::Config::default()).unwrap(),
+    );
     let echo: EchoRef = object(&orb).unchecked_narrow();
     let any = Any::of::<Option<EchoRef>>(Some(&echo)).expect("it can be sent");
     assert_eq!(any, Any::new(&Some(echo.clone())).expect("it can be sent"));
@@ -116,7 +118,7 @@ fn references_belong_to_the_orb_that_takes_them_out() {
 
 #[test]
 fn abstract_interfaces_are_objects_or_null() {
-    let orb = Orb::with_config(isorb::Config::default());
+    let orb = Orb::with_config(isorb::Config::default()).unwrap();
     let printer: PrinterRef = object(&orb).unchecked_narrow();
     let printable = PrintableRef::from(printer.clone());
     let nameable = NameableRef::from(printable.clone());

@@ -18,7 +18,7 @@ pub(crate) struct Head {
     pub epoch: AtomicU64,
     pub state: AtomicU32,
     /// Not 0: the owner wants to be told of each value, because it pushes them on.
-    pub bell: AtomicU32,
+    pub doorbell: AtomicU32,
     /// What the writer promised, in nanoseconds; 0 for nothing.
     pub period: AtomicU64,
     /// A number that no other area has; 0 where it does not matter.
@@ -91,7 +91,7 @@ impl Head {
             histories: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
             state: AtomicU32::new(0),
-            bell: AtomicU32::new(0),
+            doorbell: AtomicU32::new(0),
             period: AtomicU64::new(0),
             identity: AtomicU64::new(0),
             _pad: [0; 8],
@@ -113,16 +113,16 @@ impl Head {
 
     /// Asks the writer to ring after each value. A value that it did not ring for can be seen when this returns: of two who each write and then
     /// look, over a fence that both have, one at least sees what the other wrote.
-    pub fn set_bell(&self, wanted: bool) {
-        self.bell.store(u32::from(wanted), Relaxed);
+    pub fn set_doorbell(&self, wanted: bool) {
+        self.doorbell.store(u32::from(wanted), Relaxed);
         fence(SeqCst);
     }
 
     /// The other side, after the value.
     #[inline]
-    pub fn wants_bell(&self) -> bool {
+    pub fn wants_doorbell(&self) -> bool {
         fence(SeqCst);
-        self.bell.load(Relaxed) != 0
+        self.doorbell.load(Relaxed) != 0
     }
 
     pub fn set_state(&self, state: State) {

@@ -3,7 +3,7 @@
 //! A test starts this test program again as the victim, which is handed the segment as a descriptor, counts the steps of the
 //! protocol and kills itself before the chosen one.
 
-use crate::steps::{HOOK, Step};
+use crate::fail_points::{FailPoint, HOOK};
 use crate::{ClaimError, Geometry, ReadError, Segment, State};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
-fn kill_at_the_chosen_step(_: Step) {
+fn kill_at_the_chosen_step(_: FailPoint) {
     let left = LEFT.get();
     if left == 0 {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

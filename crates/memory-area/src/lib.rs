@@ -48,6 +48,7 @@
 #![cfg_attr(loom, allow(dead_code))]
 
 mod error;
+mod fail_points;
 mod geometry;
 mod head;
 #[cfg(all(test, not(loom)))]
@@ -62,7 +63,6 @@ mod reader;
 mod ring;
 #[cfg(not(loom))]
 mod segment;
-mod steps;
 mod words;
 #[cfg(not(loom))]
 mod writer;

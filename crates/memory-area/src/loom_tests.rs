@@ -142,9 +142,9 @@ fn loom_whoever_wants_a_bell_sees_the_value_or_hears_of_it() {
         // As a channel is opened while the writer writes: the agent that is new looks once, and then when it rings.
         let writer = thread::spawn(move || {
             write(other.ring(), 1);
-            other.head.wants_bell()
+            other.head.wants_doorbell()
         });
-        area.head.set_bell(true);
+        area.head.set_doorbell(true);
         let seen = area.ring().latest();
         let rang = writer.join().unwrap();
         assert!(seen == 1 || rang, "it would be missed");

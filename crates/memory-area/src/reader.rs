@@ -1,11 +1,11 @@
 //! Those who read.
 
 use crate::error::{ReadError, WaitError};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::geometry::Geometry;
 use crate::head::State;
 use crate::mapping::Mapping;
 use crate::ring::{MAX_SEQUENCE, Miss, Ring, Stamp};
-use crate::steps::{Step, step};
 use crate::words::View;
 use core::fmt;
 use isorb_rt::time::{Deadline, now_ns};
@@ -260,7 +260,7 @@ impl Reader {
     /// The latest sequence number, if it can be one. One that went back, as after damage that a new writer found, is reported
     /// once; then the reader goes on from there.
     fn named(&mut self) -> Result<u64, ReadError> {
-        step(Step::ReadLatest);
+        fail_point(FailPoint::ReadLatest);
         let n = self.ring().latest();
         if n < self.seen || n >= MAX_SEQUENCE {
             self.seen = self.seen.min(n);

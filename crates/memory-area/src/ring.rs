@@ -5,9 +5,9 @@
 //! are atomic words, a release fence stands between the mark and them, an acquire fence between them and the second
 //! look at the mark.
 
+use crate::fail_points::{FailPoint, fail_point};
 use crate::geometry::{Geometry, SLOT_HEAD};
 use crate::head::{Head, load_acquire};
-use crate::steps::{Step, step};
 use crate::words::{Cells, View};
 use isorb_rt::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use isorb_rt::sync::atomic::{AtomicU64, fence};
@@ -59,27 +59,27 @@ impl<'m> Ring<'m> {
     /// Marks the buffer of value `n` as under way, and gives it to the writer. May be called again for the same `n`.
     pub fn open(&self, n: u64) -> Cells<'m> {
         let slot = self.slot(n);
-        step(Step::MarkUnderWay);
+        fail_point(FailPoint::MarkUnderWay);
         slot[0].store(2 * n - 1, Relaxed);
         // Whoever sees a word of what follows, and fences, sees the mark as well.
         fence(Release);
-        step(Step::Fill);
+        fail_point(FailPoint::Fill);
         Cells::new(&slot[SLOT_HEAD..], self.geometry.size())
     }
 
     /// Completes value `n`, which was opened and filled.
     pub fn publish(&self, n: u64, stamp: Stamp) {
         let slot = self.slot(n);
-        step(Step::FillMore);
+        fail_point(FailPoint::FillMore);
         slot[1].store(stamp.len as u64, Relaxed);
         slot[2].store(stamp.written_ns, Relaxed);
         slot[3].store(stamp.epoch, Relaxed);
         slot[4].store(stamp.source, Relaxed);
-        step(Step::MarkComplete);
+        fail_point(FailPoint::MarkComplete);
         slot[0].store(2 * n, Release);
-        step(Step::Name);
+        fail_point(FailPoint::Name);
         self.head.hot.latest.store(n, Release);
-        step(Step::Announce);
+        fail_point(FailPoint::Announce);
     }
 
     /// Where a new writer goes on: the last complete value, which is named if its writer died before it could.
@@ -102,7 +102,7 @@ impl<'m> Ring<'m> {
     #[inline]
     pub fn read<T>(&self, n: u64, look: impl FnOnce(View<'m>) -> T) -> Result<(T, Stamp), Miss> {
         let slot = self.slot(n);
-        step(Step::ReadMark);
+        fail_point(FailPoint::ReadMark);
         let mark = load_acquire(&slot[0]);
         if mark != 2 * n {
             return Err(if mark > 2 * n { Miss::Overwritten } else { Miss::Damaged });
@@ -113,9 +113,9 @@ impl<'m> Ring<'m> {
         let source = slot[4].load(Relaxed);
         let fits = len <= self.geometry.size() as u64;
         let len = if fits { len as usize } else { 0 };
-        step(Step::Copy);
+        fail_point(FailPoint::Copy);
         let seen = look(View::new(&slot[SLOT_HEAD..], len));
-        step(Step::Compare);
+        fail_point(FailPoint::Compare);
         fence(Acquire);
         if slot[0].load(Relaxed) != mark {
             return Err(Miss::Overwritten);

@@ -130,15 +130,15 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether the writer is to ring ([`Writer::wants_bell`]) after each value. A value for which it does not ring yet can be read when this returns.
+    /// Whether the writer is to ring ([`Writer::wants_doorbell`]) after each value. A value for which it does not ring yet can be read when this returns.
     ///
     /// # Errors
     /// ACCESS when this process may not write into the segment.
-    pub fn set_bell(&self, wanted: bool) -> Result<(), Errno> {
+    pub fn set_doorbell(&self, wanted: bool) -> Result<(), Errno> {
         if !self.is_writable() {
             return Err(Errno::ACCESS);
         }
-        self.mapping.head().set_bell(wanted);
+        self.mapping.head().set_doorbell(wanted);
         Ok(())
     }
 

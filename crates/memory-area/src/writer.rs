@@ -1,11 +1,11 @@
 //! The one who writes.
 
 use crate::error::{ClaimError, TooLarge};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::geometry::Geometry;
 use crate::head::State;
 use crate::mapping::Mapping;
 use crate::ring::{Ring, Stamp};
-use crate::steps::{Step, step};
 use crate::words::Cells;
 use core::fmt;
 use isorb_rt::Errno;
@@ -133,7 +133,7 @@ impl Writer {
         if self.wake {
             self.mapping.head().announce();
         }
-        step(Step::Written);
+        fail_point(FailPoint::Written);
         Ok(self.latest)
     }
 
@@ -143,8 +143,8 @@ impl Writer {
     /// # Real-time
     /// A fence and a load.
     #[inline]
-    pub fn wants_bell(&self) -> bool {
-        self.mapping.head().wants_bell()
+    pub fn wants_doorbell(&self) -> bool {
+        self.mapping.head().wants_doorbell()
     }
 
     /// The sequence number of the last value; 0 for none.

@@ -31,7 +31,7 @@ fn reply(stream: &mut TcpStream, id: u32, status: u32, body: Option<u16>) {
 
 fn far(listener: &TcpListener) -> EchoRef {
     let url = format!("corbaloc::1.2@{}/x", listener.local_addr().unwrap());
-    Orb::with_config(Config::default()).string_to_object(&url).unwrap().unchecked_narrow()
+    Orb::with_config(Config::default()).unwrap().string_to_object(&url).unwrap().unchecked_narrow()
 }
 
 #[test]

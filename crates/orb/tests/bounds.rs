@@ -48,7 +48,7 @@ fn a_client_that_sent_a_large_message_and_rests_holds_no_large_block() {
         let (server, _client, echo, _) = pair_with(small(concurrency), Config::default());
         let resting: Vec<EchoRef> = (0..20)
             .map(|_| {
-                let client = Orb::with_config(Config::default());
+                let client = Orb::with_config(Config::default()).unwrap();
                 let echo: EchoRef = client.resolve(&echo.object().to_string()).unwrap();
                 echo_octets(&echo, &vec![1; 1 << 20]);
                 echo

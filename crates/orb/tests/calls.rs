@@ -158,12 +158,13 @@ fn a_lane_serves_others_while_a_caller_waits_on_a_connection_of_its() {
         bidirectional: true,
         connections_per_server: 1,
         ..Config::default()
-    });
+    })
+    .unwrap();
     let near: EchoRef = client.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     let background = client.clone();
     std::thread::spawn(move || background.run());
     let echo: EchoRef = client.resolve(&echo.object().to_string()).unwrap();
-    let other = Orb::with_config(Config::default());
+    let other = Orb::with_config(Config::default()).unwrap();
     let far: EchoRef = other.resolve(&near.object().to_string()).unwrap();
     far.ping().unwrap();
     std::thread::scope(|threads| {
@@ -208,7 +209,8 @@ fn a_server_that_ends_and_one_that_comes_back() {
     let gone = echo.ping().unwrap_err();
     assert!(matches!(gone.kind, Kind::Transient | Kind::CommFailure), "{gone}");
     let again =
-        isorb::Orb::with_config(Config { endpoints: vec![format!("{host}:{port}")], ..Config::default() });
+        isorb::Orb::with_config(Config { endpoints: vec![format!("{host}:{port}")], ..Config::default() })
+            .unwrap();
     again.root_poa().unwrap();
     let background = again.clone();
     std::thread::spawn(move || background.run());

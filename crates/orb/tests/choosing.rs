@@ -10,7 +10,7 @@ use isorb::transport::{
     Capabilities, Listener, Segments, Stream, TAG_SEGMENTS, TAG_UNIX, Tcp, Transport, Unix, Wait,
 };
 use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
-use isorb_giop::component::{Component, TAG_PLACE};
+use isorb_giop::component::{Component, TAG_LOCALITY};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
 use std::io::{BufRead, BufReader, Read};
@@ -68,7 +68,7 @@ fn served(server: &Orb, count: usize) -> Vec<&'static str> {
 /// The transport by which a client with this configuration, and these overrides, calls.
 fn taken(server: &Orb, ior: &Ior, config: Config, policies: &[RtPolicy]) -> &'static str {
     served(server, 0);
-    let client = Orb::with_config(config);
+    let client = Orb::with_config(config).unwrap();
     let object = Object::from_ior(&client, ior.clone()).unwrap();
     let object = object.with_rt_overrides(&Overrides::new(policies).unwrap());
     let far: EchoRef = object.unchecked_narrow();
@@ -87,8 +87,8 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
     let mut profile = AddressProfile::parse(found).unwrap();
     profile.address = address.into();
     if let Some(place) = transport.place(address) {
-        profile.components.retain(|component| component.tag != TAG_PLACE);
-        let place = Component::Place { host: place.host, spot: place.spot };
+        profile.components.retain(|component| component.tag != TAG_LOCALITY);
+        let place = Component::Locality { host: place.host, identity: place.spot };
         profile.components.push(place.to_tagged().unwrap());
     }
     *found = profile.to_tagged().unwrap();
@@ -146,8 +146,8 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     let found = elsewhere.profiles.iter_mut().find(|profile| profile.tag == TAG_SEGMENTS).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
     let here = segments.place(&profile.address).unwrap();
-    profile.components.retain(|component| component.tag != TAG_PLACE);
-    let place = Component::Place { host: here.host, spot: "another".into() };
+    profile.components.retain(|component| component.tag != TAG_LOCALITY);
+    let place = Component::Locality { host: here.host, identity: "another".into() };
     profile.components.push(place.to_tagged().unwrap());
     *found = profile.to_tagged().unwrap();
     assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");
@@ -180,7 +180,12 @@ impl Transport for Added {
 #[test]
 fn what_was_added_comes_before_tcp_or_where_the_order_says() {
     let added = Added::default();
-    let with = |config| Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(added.clone()))?));
+    let with = |config| {
+        Orb::builder()
+            .config(config)
+            .register(|info| Ok(info.add_transport(Arc::new(added.clone()))?))
+            .build()
+    };
     let endpoints = ["127.0.0.1:0", "giop:mine:127.0.0.1:0", "unix:"].map(String::from).to_vec();
     let server = with(Config { endpoints, ..Config::default() }).unwrap();
     let root = server.root_poa().unwrap();
@@ -230,7 +235,8 @@ fn the_other_user() {
     let Ok(reference) = std::env::var(REFERENCE) else { return };
     let segment_users = std::env::var(USERS).iter().map(|user| user.parse().unwrap()).collect();
     let transport = TransportConfig { segment_users, ..TransportConfig::default() };
-    let far: EchoRef = Orb::with_config(Config { transport, ..patient() }).resolve(&reference).unwrap();
+    let far: EchoRef =
+        Orb::with_config(Config { transport, ..patient() }).unwrap().resolve(&reference).unwrap();
     assert_eq!(far.text("one").unwrap(), "one");
     println!("called");
     let _ = std::io::stdin().read(&mut [0]);
@@ -295,7 +301,7 @@ fn a_client_protocol_policy_orders_otherwise() {
     let rude = rude();
     let without = with_address(&ior, TAG_UNIX, &rude, &Unix::default());
     served(&server, 0);
-    let client = Orb::with_config(patient());
+    let client = Orb::with_config(patient()).unwrap();
     let object = Object::from_ior(&client, without).unwrap();
     let overrides = Overrides::new(&[policy(&all[1..2])]).unwrap();
     let far: EchoRef = object.with_rt_overrides(&overrides).unchecked_narrow();

@@ -211,10 +211,10 @@ fn ior_octets(text: &str) -> Vec<u8> {
 
 #[test]
 fn run_returns_when_what_ran_has_been_answered() {
-    let server = isorb::Orb::with_config(Config::default());
+    let server = isorb::Orb::with_config(Config::default()).unwrap();
     let parrot = std::sync::Arc::new(common::Parrot::default());
     let near: EchoRef = server.root_poa().unwrap().activate(parrot.clone()).unwrap();
-    let client = isorb::Orb::with_config(Config::default());
+    let client = isorb::Orb::with_config(Config::default()).unwrap();
     let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
     let slept = || parrot.slept.load(std::sync::atomic::Ordering::SeqCst);
     std::thread::scope(|threads| {

@@ -134,7 +134,7 @@ fn a_thread_that_is_in_the_way_is_waited_for_no_longer_than_that() {
 #[test]
 fn a_main_thread_that_serves_nothing_is_not_waited_for_either() {
     // Nobody calls its `run`.
-    let server = Orb::with_config(Config::default());
+    let server = Orb::with_config(Config::default()).unwrap();
     let poa = holding(&server, PoaPolicies::default().thread_model(ThreadModel::MainThread));
     poa.manager().activate().unwrap();
     let (witness, sees, _go) = witness();

@@ -46,7 +46,7 @@ fn request(key: &[u8]) -> Vec<u8> {
 #[test]
 fn clients_that_do_not_read_are_waited_for_together() {
     let endpoints = vec!["127.0.0.1:0".into(), "unix:;lane=1".into()];
-    let server = Orb::with_config(Config { endpoints, ..Config::default() });
+    let server = Orb::with_config(Config { endpoints, ..Config::default() }).unwrap();
     let talker = Arc::new(Talker { reply: vec![1; REPLY], asked: AtomicUsize::new(0) });
     let near: EchoRef = server.root_poa().unwrap().activate(talker.clone()).unwrap();
     let background = server.clone();

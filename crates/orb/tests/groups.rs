@@ -50,7 +50,7 @@ impl Keeper {
 }
 
 fn server() -> Orb {
-    let orb = Orb::with_config(config());
+    let orb = Orb::with_config(config()).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     orb
 }
@@ -88,7 +88,7 @@ fn group(orb: &Orb, url: &str) -> EchoRef {
 fn every_member_in_every_process_gets_each_oneway() {
     for address in ["239.255.79.1", "[ff15::79]"] {
         let url = url(address, 1);
-        let (one, other, client) = (server(), server(), Orb::with_config(config()));
+        let (one, other, client) = (server(), server(), Orb::with_config(config()).unwrap());
         let Some((a, _)) = member(&one, &url) else { continue };
         let members = [a, member(&one, &url).unwrap().0, member(&other, &url).unwrap().0];
         // At the same address, and another group.
@@ -123,7 +123,7 @@ fn every_member_in_every_process_gets_each_oneway() {
 #[test]
 fn a_group_answers_nothing_unless_somebody_does_it_for_the_group() {
     let url = url("239.255.79.2", 1);
-    let (server, client) = (server(), Orb::with_config(config()));
+    let (server, client) = (server(), Orb::with_config(config()).unwrap());
     let far = group(&client, &url);
     let refused = far.ping().unwrap_err();
     assert_eq!((refused.kind, refused.completed), (Kind::BadOperation, Completion::No));
@@ -147,7 +147,7 @@ fn a_group_answers_nothing_unless_somebody_does_it_for_the_group() {
 #[test]
 fn membership_begins_and_ends_as_the_poa_is_told() {
     let url = url("239.255.79.3", 1);
-    let (orb, client) = (server(), Orb::with_config(config()));
+    let (orb, client) = (server(), Orb::with_config(config()).unwrap());
     let (root, named) = (orb.root_poa().unwrap(), orb.string_to_object(&url).unwrap());
     let far = group(&client, &url);
     let Some((one, id)) = member(&orb, &url) else { return };
@@ -189,7 +189,7 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
     assert_eq!(own.reference_to_ids(&named).unwrap(), [ObjectId::from(&b"mine"[..])]);
     let mut nowhere = config();
     nowhere.transport.multicast_interface = "no-such-thing".into();
-    let nowhere = Orb::with_config(nowhere);
+    let nowhere = Orb::with_config(nowhere).unwrap();
     let error = nowhere.root_poa().unwrap().create_id_for_reference(&named).unwrap_err();
     assert!(error.to_string().contains("no interface no-such-thing"), "{error}");
     let error = group(&nowhere, &url).feed(&[1]).unwrap_err();
@@ -202,7 +202,7 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
 #[test]
 fn code_sets_of_the_reference_are_said_with_each_request() {
     let url = url("239.255.79.4", 1);
-    let (orb, client) = (server(), Orb::with_config(config()));
+    let (orb, client) = (server(), Orb::with_config(config()).unwrap());
     let Some((keeper, _)) = member(&orb, &url) else { return };
     let ior = client.string_to_object(&url).unwrap().ior().clone();
     let mut profile = UipmcProfile::parse(&ior.profiles[0].data).unwrap();
@@ -222,7 +222,7 @@ fn code_sets_of_the_reference_are_said_with_each_request() {
 #[test]
 fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     let url = url("239.255.79.5", 1);
-    let (orb, client) = (server(), Orb::with_config(config()));
+    let (orb, client) = (server(), Orb::with_config(config()).unwrap());
     let Some((keeper, _)) = member(&orb, &url) else { return };
     let far = group(&client, &url);
     assert!(format!("{:?}", far.object()).contains("group 1 of test"), "{far:?}");

@@ -41,7 +41,7 @@ fn orb(host: &Host, change: impl FnOnce(&mut TransportConfig) + Send) -> Orb {
             TransportConfig { multicast_interface: interface.into(), ..TransportConfig::default() };
         change(&mut transport);
         let endpoints = vec![format!("{address}:0")];
-        let orb = Orb::with_config(Config { transport, endpoints, ..Config::default() });
+        let orb = Orb::with_config(Config { transport, endpoints, ..Config::default() }).unwrap();
         orb.root_poa().unwrap().manager().activate().unwrap();
         orb
     };

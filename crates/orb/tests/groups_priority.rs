@@ -23,7 +23,7 @@ const HIGH: i16 = 20_000;
 fn orb(cpus: Vec<usize>) -> Orb {
     let transport = TransportConfig { multicast_interface: "lo".into(), ..TransportConfig::default() };
     let real_time = RealTimeConfig { cpus, ..RealTimeConfig::default() };
-    let orb = Orb::with_config(Config { transport, real_time, ..Config::default() });
+    let orb = Orb::with_config(Config { transport, real_time, ..Config::default() }).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     orb
 }

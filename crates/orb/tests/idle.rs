@@ -32,7 +32,7 @@ fn is_close(message: &[u8]) -> bool {
 }
 
 fn serve(config: Config) -> (Orb, EchoRef) {
-    let server = Orb::with_config(config);
+    let server = Orb::with_config(config).unwrap();
     let near: EchoRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     let background = server.clone();
     std::thread::spawn(move || background.run());

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{EchoRef, Parrot, pair_with, start_the_warden};
+use common::{EchoRef, Parrot, pair_with};
 use isorb::{Concurrency, Config, Orb, Reference};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn settles(what: &str, count: fn() -> usize, at_most: usize) {
 }
 
 fn with_callbacks(config: &Config, url: &str) {
-    let client = Orb::with_config(config.clone());
+    let client = Orb::with_config(config.clone()).unwrap();
     let near: EchoRef = client.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     let background = client.clone();
     let runs = std::thread::spawn(move || background.run());
@@ -46,7 +46,7 @@ fn with_callbacks(config: &Config, url: &str) {
 fn with_a_group(leave: bool) {
     let transport =
         isorb::TransportConfig { multicast_interface: "lo".into(), ..isorb::TransportConfig::default() };
-    let orb = Orb::with_config(Config { transport, ..Config::default() });
+    let orb = Orb::with_config(Config { transport, ..Config::default() }).unwrap();
     let root = orb.root_poa().unwrap();
     root.manager().activate().unwrap();
     let group = orb.string_to_object("corbaloc:miop:1.0@1.0-leaks-1/239.255.82.1:5082").unwrap();
@@ -71,7 +71,6 @@ fn with_a_group(leave: bool) {
 
 #[test]
 fn what_ended_leaves_nothing_behind() {
-    start_the_warden();
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
         for bidirectional in [false, true] {
             let before = (descriptors(), threads());

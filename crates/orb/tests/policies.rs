@@ -41,7 +41,7 @@ fn a_server_that_never_answers_is_a_timeout() {
     // It listens, the kernel accepts, nobody reads.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("corbaloc::1.2@{}/x", silent.local_addr().unwrap());
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let object: EchoRef = orb.string_to_object(&url).unwrap().unchecked_narrow();
     let late = object.with_policies(timeout(700)).ping().unwrap_err();
     assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));

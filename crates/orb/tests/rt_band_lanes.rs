@@ -67,7 +67,7 @@ fn a_call_runs_in_the_lane_of_its_band() {
     for threads in [1, 3] {
         let (server, witness, object) = laned(threads);
         apart(move || {
-            let client = Orb::with_config(Config::default());
+            let client = Orb::with_config(Config::default()).unwrap();
             let far: EchoRef = client.resolve(&object.object().to_string()).unwrap();
             assert_eq!(far.object().validate_connection(), Ok(vec![]));
             witness.take();
@@ -87,7 +87,7 @@ fn a_band_that_is_bound_at_another_endpoint_moves_to_its_lane() {
         let (_, orbs) = server.endpoint_addresses()[0].clone();
         apart(move || {
             for (port, what) in [(home, "a lane's"), (orbs, "the ORB's own")] {
-                let client = Orb::with_config(Config::default());
+                let client = Orb::with_config(Config::default()).unwrap();
                 let far: EchoRef = client.resolve(&elsewhere(&object, port)).unwrap();
                 assert_eq!(runs(&client, &far, &witness), expected(), "at {what}, {threads} threads");
                 assert_eq!(runs(&client, &far, &witness), expected(), "and stays there");
@@ -105,7 +105,7 @@ fn bands_have_connections_of_their_own_over_local_transports() {
             Config { endpoints: vec!["127.0.0.1:0".into(), format!("{protocol}:")], ..Config::default() };
         let (server, witness, object) = laned_in(server_with(config), threads);
         apart(move || {
-            let client = Orb::with_config(Config::default());
+            let client = Orb::with_config(Config::default()).unwrap();
             let far: EchoRef = client.resolve(&object.object().to_string()).unwrap();
             assert_eq!(far.object().validate_connection(), Ok(vec![]));
             witness.take();
@@ -140,7 +140,7 @@ fn a_band_without_a_lane_is_refused() {
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 100);
     let object: EchoRef = poa(&server, "declared", policies).activate(arc::<Witness>()).unwrap();
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let far: EchoRef = client.resolve(&object.object().to_string()).unwrap();
     let banded = |bands: &[PriorityBand]| {
         let overrides = Overrides::new(&[RtPolicy::PriorityBands(bands.into())]).unwrap();
@@ -185,7 +185,7 @@ fn a_call_from_a_servant_has_its_requests_priority_transformed() {
     let ((middle, seen, first), (last, seen_last, second)) = (propagated("first"), propagated("second"));
     middle.rt().set_priority_transform(Some(Arc::new(OneMore)));
     apart(move || {
-        let client = Orb::with_config(Config::default());
+        let client = Orb::with_config(Config::default()).unwrap();
         let far: EchoRef = client.resolve(&first.object().to_string()).unwrap();
         let runs = || (seen.take().pop().unwrap().priority, seen_last.take().pop().unwrap().priority);
         // Without a priority the request runs at the server's, and the servant's call at what that becomes.

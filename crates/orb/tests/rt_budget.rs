@@ -66,7 +66,7 @@ fn budget(ms: u64, overrun: Overrun) -> Budget {
 }
 
 fn setup() -> (Orb, Arc<Worker>, EchoRef, Arc<Ear>) {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let pool = server.rt().create_threadpool(lane(2_000, 1), &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 2_000);
     let worker = arc::<Worker>();

@@ -76,7 +76,7 @@ fn order_of_kept(model: PriorityModel, priorities: &[i16]) -> Vec<u32> {
     let (done, answers) = std::sync::mpsc::channel();
     let mut calls = Vec::new();
     let mut call = |number: u32, priority: i16| {
-        let client = Orb::with_config(Config::default());
+        let client = Orb::with_config(Config::default()).unwrap();
         let (object, done) = (far(&client, &object), done.clone());
         calls.push(std::thread::spawn(move || {
             client.rt_current().set_the_priority(priority).unwrap();
@@ -141,8 +141,9 @@ fn borrower(allow_borrowing: bool) -> (Orb, u32, Arc<Witness>, Vec<EchoRef>) {
     let poa = poa(&server, "borrower", policies);
     let object: EchoRef = poa.activate(witness.clone()).unwrap();
     let low: EchoRef = poa.activate_with_priority(arc::<Witness>(), 10).unwrap();
-    let mut clients: Vec<_> = (0..4).map(|_| far(&Orb::with_config(Config::default()), &object)).collect();
-    clients.push(far(&Orb::with_config(Config::default()), &low));
+    let mut clients: Vec<_> =
+        (0..4).map(|_| far(&Orb::with_config(Config::default()).unwrap(), &object)).collect();
+    clients.push(far(&Orb::with_config(Config::default()).unwrap(), &low));
     (server, pool, witness, clients)
 }
 
@@ -186,7 +187,8 @@ fn borrowed_threads_return_to_their_priority() {
         let low = arc::<Witness>();
         let poa = server.root_poa().unwrap().find_poa("borrower", false).unwrap();
         let object: EchoRef = poa.activate_with_priority(low.clone(), 10).unwrap();
-        let objects: Vec<_> = (0..2).map(|_| far(&Orb::with_config(Config::default()), &object)).collect();
+        let objects: Vec<_> =
+            (0..2).map(|_| far(&Orb::with_config(Config::default()).unwrap(), &object)).collect();
         let calls = sleepers(&objects);
         low.await_inside(2);
         let rt = real_time(&server);
@@ -231,7 +233,7 @@ fn threads_of_a_lane_share_a_connection() {
     for _ in 0..3 {
         assert_eq!(raw.receive().status, 0);
     }
-    let client = Orb::with_config(Config { connections_per_server: 1, ..Config::default() });
+    let client = Orb::with_config(Config { connections_per_server: 1, ..Config::default() }).unwrap();
     let far = far(&client, &object);
     let calls = sleepers(&[far.clone(), far.clone(), far]);
     witness.await_inside(3);

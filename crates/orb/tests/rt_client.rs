@@ -45,7 +45,7 @@ struct Server {
 
 /// A server whose reference carries these policies.
 fn server(policies: &[RtPolicy]) -> Server {
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let witness = Arc::new(Witness::default());
     let plain: EchoRef = orb.root_poa().unwrap().activate(witness.clone()).unwrap();
     let background = orb.clone();
@@ -59,7 +59,7 @@ fn server(policies: &[RtPolicy]) -> Server {
 }
 
 fn client(server: &Server) -> (Orb, EchoRef) {
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let far = orb.resolve(&server.url).unwrap();
     (orb, far)
 }
@@ -219,7 +219,7 @@ fn a_lane_is_reached_at_its_own_address() {
     profile.components.extend(to_component(&[model(PriorityModel::ClientPropagated, 20)]).unwrap());
     let url = Ior::iiop(EchoRef::INTERFACE.id, &profile).unwrap().to_string();
     apart(move || {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         let echo: EchoRef = orb.resolve(&url).unwrap();
         let reached = || lanes.each_ref().map(|(_, lane)| lane.witness.take());
         echo.ping().unwrap();

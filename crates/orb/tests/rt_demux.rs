@@ -31,7 +31,7 @@ fn object(poa: &Poa, client: &Orb) -> Named {
 
 #[test]
 fn each_object_is_found_at_any_depth() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let lanes = [lane(10, 1), lane(20, 1)];
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
     let root = server.root_poa().unwrap();
@@ -60,7 +60,7 @@ fn each_object_is_found_at_any_depth() {
 
 #[test]
 fn a_stale_reference_is_nobodys_however_its_place_is_used_since() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let root = server.root_poa().unwrap();
     let poa = root.create_poa("many", Some(&root.manager()), PoaPolicies::new()).unwrap();
     let mut objects: Vec<Named> = (0..SERVANTS).map(|_| object(&poa, &client)).collect();
@@ -95,7 +95,7 @@ fn poa_id(object: &EchoRef) -> Vec<u8> {
 
 #[test]
 fn references_of_an_earlier_process_find_nobody() {
-    let (first, client) = (server(), Orb::with_config(Config::default()));
+    let (first, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let policies = || PoaPolicies::new().id_assignment(IdAssignment::User);
     let root = first.root_poa().unwrap();
     let poa = root.create_poa("p", Some(&root.manager()), policies()).unwrap();

@@ -1,4 +1,5 @@
 //! Distributable threads that cross ORBs: who they are, what schedules them, and what becomes of them there.
+#![cfg(feature = "dynamic-scheduling")]
 
 mod common;
 
@@ -104,7 +105,11 @@ struct Node {
 
 fn node(scheduler: Arc<dyn Scheduler>) -> Node {
     let scheduling = Scheduling::new(scheduler);
-    let orb = Orb::with_config_and(Config::default(), |info| Ok(scheduling.register(info)?)).unwrap();
+    let orb = Orb::builder()
+        .config(Config::default())
+        .register(|info| Ok(scheduling.register(info)?))
+        .build()
+        .unwrap();
     let current = scheduling.current(&orb);
     let servant = Arc::new(Servant::default());
     let _ = servant.current.set(current.clone());

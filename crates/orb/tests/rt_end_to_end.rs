@@ -19,7 +19,7 @@ fn apart(f: impl FnOnce() + Send + 'static) {
 #[test]
 fn the_callers_priority_finds_its_lane() {
     apart(|| {
-        let (server, client) = (server(), Orb::with_config(Config::default()));
+        let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
         let lanes = [lane(100, 1), lane(200, 1), lane(300, 1)];
         let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
         let policies = PoaPolicies::new().threadpool(pool).priority_model(ClientPropagated, 100);
@@ -44,7 +44,7 @@ fn the_callers_priority_finds_its_lane() {
 #[test]
 fn bands_lead_to_the_lane_that_they_cover() {
     apart(|| {
-        let (server, client) = (server(), Orb::with_config(Config::default()));
+        let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
         let lanes = [lane(100, 1), lane(300, 1)];
         let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
         let bands = [PriorityBand { low: 0, high: 200 }, PriorityBand { low: 201, high: 400 }];
@@ -78,7 +78,7 @@ fn a_priority_goes_on_through_servants() {
         let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 700);
         let witness = arc::<Witness>();
         let object: EchoRef = poa(&middle, "middle", policies).activate(witness.clone()).unwrap();
-        let client = Orb::with_config(Config::default());
+        let client = Orb::with_config(Config::default()).unwrap();
         let (object, end_object) = (far(&client, &object), far(&client, &end_object));
         assert_eq!(object.call_back(Some(&end_object)).unwrap(), "called");
         assert_eq!(witness.take()[0].priority, Some(700));

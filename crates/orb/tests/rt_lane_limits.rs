@@ -62,7 +62,7 @@ fn those_who_say_nothing_give_their_places_to_others() {
         // More newcomers than there are places, one after the other; they stay.
         let newcomers: Vec<(Orb, EchoRef)> = (0..PLACES - 1)
             .map(|_| {
-                let orb = Orb::with_config(Config::default());
+                let orb = Orb::with_config(Config::default()).unwrap();
                 let far = far(&orb, &object);
                 // While all others are new as well, it is turned away.
                 eventually("a newcomer is served", || far.ping().is_ok());
@@ -85,7 +85,7 @@ fn those_who_have_called_keep_their_places() {
     let mut known: Vec<Raw> = (0..PLACES).map(|_| Raw::connect(object.object())).collect();
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
     // For longer than the grace of one that says nothing, so that nobody is left out of consideration for being new.
-    let newcomer = Orb::with_config(Config::default());
+    let newcomer = Orb::with_config(Config::default()).unwrap();
     let refused = far(&newcomer, &object);
     let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
     while std::time::Instant::now() < until {
@@ -108,7 +108,8 @@ fn who_waits_for_a_busy_thread_is_not_taken_for_silent() {
     let busy: EchoRef =
         server.root_poa().unwrap().find_poa("few", false).unwrap().activate(witness.clone()).unwrap();
     let mut waiting: Vec<Raw> = (0..PLACES - 2).map(|_| Raw::connect(object.object())).collect();
-    let clients: Vec<EchoRef> = (0..2).map(|_| far(&Orb::with_config(Config::default()), &busy)).collect();
+    let clients: Vec<EchoRef> =
+        (0..2).map(|_| far(&Orb::with_config(Config::default()).unwrap(), &busy)).collect();
     let calls = common::rt::sleepers(&clients);
     witness.await_inside(2);
     eventually("all are there", || connections(&server, pool) == PLACES);

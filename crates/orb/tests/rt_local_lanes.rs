@@ -24,7 +24,7 @@ fn listening(transports: &[&str]) -> Orb {
 /// A client that speaks one protocol and no other.
 fn only(protocol: &str) -> Orb {
     let transport = TransportConfig { protocols: vec![protocol.into()], ..TransportConfig::default() };
-    Orb::with_config(Config { transport, ..Config::default() })
+    Orb::with_config(Config { transport, ..Config::default() }).unwrap()
 }
 
 /// An object in lanes at 100 and 10,000, with these policies beside.
@@ -63,7 +63,7 @@ fn clients_choose_the_lane_by_its_own_address_without_bands() {
         assert_eq!(tags(&object), [0, tag]);
         let (low, high) = ("pool1-100".to_owned(), "pool1-10000".to_owned());
         let expected = [(Some(10_000), high.clone()), (Some(100), low.clone()), (Some(10_000), high)];
-        for client in [only(protocol), only("tcp"), Orb::with_config(Config::default())] {
+        for client in [only(protocol), only("tcp"), Orb::with_config(Config::default()).unwrap()] {
             assert_eq!(runs(&client, &object, &witness, &[10_000, 100, 10_000]), expected, "{protocol}");
         }
         // A priority that no lane has goes nowhere, as over TCP.

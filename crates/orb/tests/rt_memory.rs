@@ -16,7 +16,7 @@ fn octets(object: &EchoRef, n: usize) -> Result<usize> {
 
 #[test]
 fn who_needs_more_than_the_region_gets_no_memory_and_others_what_they_need() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let options = ThreadpoolOptions { region_bytes: Some(4096), ..ThreadpoolOptions::default() };
     let lanes = [lane(10, 1), lane(20, 1)];
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &options).unwrap();
@@ -24,8 +24,11 @@ fn who_needs_more_than_the_region_gets_no_memory_and_others_what_they_need() {
     let poa = poa(&server, "small", policies);
     let object: EchoRef = poa.activate(arc::<Witness>()).unwrap();
     let other: EchoRef = poa.activate_with_priority(arc::<Witness>(), 20).unwrap();
-    let (object, again, other) =
-        (far(&client, &object), far(&Orb::with_config(Config::default()), &object), far(&client, &other));
+    let (object, again, other) = (
+        far(&client, &object),
+        far(&Orb::with_config(Config::default()).unwrap(), &object),
+        far(&client, &other),
+    );
     for _ in 0..20 {
         assert_eq!(octets(&object, 2_000), Ok(2_000));
         let full = octets(&object, 5_000).unwrap_err();
@@ -40,7 +43,7 @@ fn who_needs_more_than_the_region_gets_no_memory_and_others_what_they_need() {
 
 #[test]
 fn the_heap_serves_those_who_know_no_bound() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let options = ThreadpoolOptions { memory: Some(UpcallMemory::Heap), ..ThreadpoolOptions::default() };
     let pool = server.rt().create_threadpool(lane(0, 1), &options).unwrap();
     let object: EchoRef = poa_of(&server, "heap", pool).activate(arc::<Witness>()).unwrap();

@@ -113,7 +113,7 @@ fn model(priority: i16) -> RtPolicy {
 
 #[test]
 fn objects_and_references_have_priorities_of_their_own() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let policies = PoaPolicies::new().priority_model(ServerDeclared, 100).id_assignment(IdAssignment::User);
     let poa = poa(&server, "own", policies.priority_bands([band(0, 500)]));
     let id = "IDL:Test/Echo:1.0";

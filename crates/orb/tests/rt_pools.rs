@@ -26,7 +26,7 @@ fn lanes_of(object: &EchoRef) -> Vec<TaoEndpoint> {
 
 #[test]
 fn each_lane_serves_its_objects_at_its_priority() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let lanes = [lane(20_000, 1), lane(1_000, 2)];
     let pool = server.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 1_000);
@@ -86,7 +86,7 @@ fn clients_choose_the_lane_where_they_propagate() {
 
 #[test]
 fn without_lanes_the_upcall_takes_the_priority_of_its_request() {
-    let (server, client) = (server(), Orb::with_config(Config::default()));
+    let (server, client) = (server(), Orb::with_config(Config::default()).unwrap());
     let pool = server.rt().create_threadpool(lane(500, 1), &ThreadpoolOptions::default()).unwrap();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 3_000);
     let poa = poa(&server, "no lanes", policies);

@@ -83,7 +83,7 @@ fn play(cpu: usize, flat: bool, lanes: Vec<ThreadpoolLane>, options: ThreadpoolO
     let low: EchoRef = poa.activate(Arc::new(Scene(log.clone()))).unwrap();
     let high: EchoRef = poa.activate_with_priority(Arc::new(Scene(log.clone())), HIGH).unwrap();
     let client = |object: &EchoRef| {
-        let object = far(&Orb::with_config(Config::default()), object);
+        let object = far(&Orb::with_config(Config::default()).unwrap(), object);
         object.text("connects").unwrap();
         object
     };

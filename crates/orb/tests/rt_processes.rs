@@ -113,7 +113,7 @@ impl Drop for Serving {
 /// How many pings at `ping` run while the servant computes at `work`.
 fn meanwhile(how: &str, work: i16, ping: i16) -> u32 {
     let serving = serving(how);
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     let echo: EchoRef = orb.resolve(&serving.object).unwrap();
     echo.object().validate_connection().unwrap();
     let done = Arc::new(AtomicBool::new(false));

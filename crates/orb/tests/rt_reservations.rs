@@ -73,7 +73,7 @@ fn run(server: &Orb, pool: u32) -> SchedClass {
     let witness = arc::<Witness>();
     let policies = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 300);
     let object: EchoRef = poa(server, "reserved", policies).activate(witness.clone()).unwrap();
-    far(&Orb::with_config(Config::default()), &object).ping().unwrap();
+    far(&Orb::with_config(Config::default()).unwrap(), &object).ping().unwrap();
     let run = witness.take().remove(0);
     assert_eq!(run.priority, Some(300));
     run.class

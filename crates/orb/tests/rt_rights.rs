@@ -77,7 +77,7 @@ fn the_right_to_lock_memory_is_named_too() {
         let mut config = Config::default();
         config.real_time.mode = RealTime::Prefer;
         config.real_time.lock_memory = LockMemory::All;
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         // The reports come when the rights are first asked for.
         orb.rt_current().set_the_priority(100).unwrap();
         return;
@@ -143,7 +143,7 @@ fn serve_at_a_priority(server: &Orb) {
     let object: EchoRef = poa(server, "rt", policies).activate(witness.clone()).unwrap();
     let mut config = Config::default();
     config.real_time.mode = RealTime::Off;
-    far(&Orb::with_config(config), &object).ping().unwrap();
+    far(&Orb::with_config(config).unwrap(), &object).ping().unwrap();
     let run = witness.take().remove(0);
     assert_eq!((run.priority, &*run.thread, run.class), (Some(20_000), "pool1-20000", SchedClass::Other));
     server.shutdown(true).unwrap();

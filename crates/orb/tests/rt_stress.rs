@@ -27,7 +27,7 @@ fn storm(options: &ThreadpoolOptions, dynamic: u32) -> u32 {
     std::thread::scope(|scope| {
         for priority in [10, 20, 30] {
             let near: EchoRef = poa.activate_with_priority(arc::<Witness>(), priority).unwrap();
-            let client = Orb::with_config(Config { connections_per_server: 1, ..Config::default() });
+            let client = Orb::with_config(Config { connections_per_server: 1, ..Config::default() }).unwrap();
             for thread in 0..4 {
                 let (object, refused) = (far(&client, &near), &refused);
                 scope.spawn(move || {

@@ -37,6 +37,7 @@ fn orb(segment_bytes: usize, endpoints: &[&str]) -> Orb {
     let endpoints = endpoints.iter().map(|endpoint| endpoint.to_string()).collect();
     // Calls fail for want of memory and not of time.
     Orb::with_config(Config { transport, endpoints, round_trip_timeout_ms: 60_000, ..Config::default() })
+        .unwrap()
 }
 
 fn serve(server: &Orb) -> String {

@@ -70,7 +70,7 @@ impl Echo for Bad {
 #[test]
 fn the_peer() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let orb = Orb::with_config(serving(";connection", [LONG; 2]));
+    let orb = Orb::with_config(serving(";connection", [LONG; 2])).unwrap();
     let (what, at) = role.split_once(' ').unwrap();
     let mut stays: Option<Box<dyn Stream>> = None;
     match what {
@@ -229,7 +229,7 @@ struct Here {
 
 impl Here {
     fn new(form: &str, times: [Duration; 2]) -> Here {
-        let orb = || Orb::with_config(serving(form, times));
+        let orb = || Orb::with_config(serving(form, times)).unwrap();
         let (server, client) = (orb(), orb());
         let gate = Arc::new(Gate::default());
         let good: EchoRef = client.resolve(&serve(&server, gate.clone())).unwrap();

@@ -65,7 +65,8 @@ impl Served {
         let usual = Config { max_connections: 32, ..Config::default() };
         let kind = if protocol == "segment" { Type::SEQPACKET } else { Type::STREAM };
         let By::Endpoint(concurrency) = by else {
-            let (server, client) = (Orb::with_config(usual), Orb::with_config(Config::default()));
+            let (server, client) =
+                (Orb::with_config(usual).unwrap(), Orb::with_config(Config::default()).unwrap());
             server.root_poa().unwrap().manager().activate().unwrap();
             let path = folder.join(protocol);
             let wanted = match protocol {
@@ -108,7 +109,7 @@ impl Served {
 }
 
 fn another(echo: &EchoRef) -> (Orb, EchoRef) {
-    let orb = Orb::with_config(Config { round_trip_timeout_ms: 60_000, ..Config::default() });
+    let orb = Orb::with_config(Config { round_trip_timeout_ms: 60_000, ..Config::default() }).unwrap();
     let far = orb.resolve(&echo.object().to_string()).unwrap();
     (orb, far)
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{EchoRef, Parrot, start_the_warden};
+use common::{EchoRef, Parrot};
 use isorb::{Concurrency, Config, Kind, Orb, Policies, Reference, SystemException};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -25,7 +25,7 @@ fn settles(folder: &str, at_most: usize) {
 
 /// An ORB that serves an object under a plain key, and the URL of that.
 fn serve(config: Config) -> (Orb, String) {
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).unwrap();
     let near: EchoRef = orb.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
     orb.register_corbaloc_key("Echo", near.object());
     let background = orb.clone();
@@ -140,7 +140,6 @@ fn run(config: &Config, steady: bool) {
 
 #[test]
 fn everything_at_once() {
-    start_the_warden();
     let before = (entries("/proc/self/fd"), entries("/proc/self/task"));
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
         for bidirectional in [false, true] {

@@ -109,7 +109,7 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
     altered(&client, &far, decoy).ping().unwrap();
     // Unless the order says otherwise.
     let config = Config { round_trip_timeout_ms: 200, ..preferring(&["tcp", "unix"]) };
-    let other = Orb::with_config(config);
+    let other = Orb::with_config(config).unwrap();
     assert_eq!(altered(&other, &far, decoy).ping().unwrap_err().kind, Kind::Timeout);
 
     // And where the socket is gone, by TCP.
@@ -122,8 +122,8 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
     // A socket of another host is not tried: nothing is left.
     let elsewhere = |ior: &mut Ior| {
         let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
-        profile.components.retain(|component| component.tag != isorb_giop::component::TAG_PLACE);
-        let place = isorb_giop::component::Component::Place { host: "other".into(), spot: "1".into() };
+        profile.components.retain(|component| component.tag != isorb_giop::component::TAG_LOCALITY);
+        let place = isorb_giop::component::Component::Locality { host: "other".into(), identity: "1".into() };
         profile.components.push(place.to_tagged().unwrap());
         ior.profiles = vec![profile.to_tagged().unwrap()];
     };
@@ -146,14 +146,14 @@ fn a_corbaloc_url_names_a_unix_socket() {
 #[test]
 fn multi_homed_endpoints_name_what_they_are_told_to() {
     let endpoints = ["0.0.0.0:0;publish=lab.example", "127.0.0.1:0;publish=nat.example:99"].map(String::from);
-    let server = Orb::with_config(serving(&endpoints));
+    let server = Orb::with_config(serving(&endpoints)).unwrap();
     server.root_poa().unwrap();
     let named = server.endpoint_addresses();
     assert_eq!(named[0].0, "lab.example");
     assert_ne!(named[0].1, 0);
     assert_eq!(named[1], ("nat.example".to_string(), 99));
     server.shutdown(true).unwrap();
-    let silent = Orb::with_config(serving(&["0.0.0.0:0".into()]));
+    let silent = Orb::with_config(serving(&["0.0.0.0:0".into()])).unwrap();
     assert_eq!(silent.root_poa().unwrap_err().kind, Kind::BadParam);
 }
 
@@ -173,7 +173,7 @@ fn calls_over_ipv6() {
 #[test]
 fn an_endpoint_of_all_networks_of_a_family_is_called_by_the_name_that_it_publishes() {
     for endpoint in ["[::]:0;publish=::1", "0.0.0.0:0;publish=127.0.0.1"] {
-        let server = Orb::with_config(serving(&[endpoint.into()]));
+        let server = Orb::with_config(serving(&[endpoint.into()])).unwrap();
         let root = match server.root_poa() {
             Ok(root) => root,
             Err(error) => {
@@ -183,7 +183,7 @@ fn an_endpoint_of_all_networks_of_a_family_is_called_by_the_name_that_it_publish
         };
         root.manager().activate().unwrap();
         let near: EchoRef = root.activate(Arc::new(Parrot::default())).unwrap();
-        let client = Orb::with_config(preferring(&["tcp"]));
+        let client = Orb::with_config(preferring(&["tcp"])).unwrap();
         exercise(&client.resolve(&near.object().to_string()).unwrap());
         client.shutdown(true).unwrap();
         server.shutdown(true).unwrap();
@@ -196,7 +196,7 @@ struct Foreign(Capabilities);
 
 impl Foreign {
     fn with(self, config: Config) -> isorb::Result<Orb> {
-        Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(self))?))
+        Orb::builder().config(config).register(|info| Ok(info.add_transport(Arc::new(self))?)).build()
     }
 }
 
@@ -229,15 +229,18 @@ fn a_transport_from_outside() {
     let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
     exercise(&far);
     // Who has no such transport says so, and so does who gets it twice.
-    let stranger = Orb::with_config(Config::default());
+    let stranger = Orb::with_config(Config::default()).unwrap();
     let object = stranger.string_to_object(&near.object().to_string()).unwrap();
     assert_eq!(object.non_existent().unwrap_err().kind, Kind::InvObjref);
-    let twice = Orb::with_config_and(Config::default(), |info| {
-        info.add_transport(Arc::new(Foreign(Tcp.capabilities())))?;
-        Ok(info.add_transport(Arc::new(Foreign(Tcp.capabilities())))?)
-    });
+    let twice = Orb::builder()
+        .config(Config::default())
+        .register(|info| {
+            info.add_transport(Arc::new(Foreign(Tcp.capabilities())))?;
+            Ok(info.add_transport(Arc::new(Foreign(Tcp.capabilities())))?)
+        })
+        .build();
     assert!(twice.is_err());
-    let unknown = Orb::with_config(serving(&["giop:foreign:127.0.0.1:0".into()]));
+    let unknown = Orb::with_config(serving(&["giop:foreign:127.0.0.1:0".into()])).unwrap();
     assert_eq!(unknown.root_poa().unwrap_err().kind, Kind::BadParam);
     server.shutdown(true).unwrap();
 }

@@ -86,7 +86,7 @@ fn a_corbaloc_url_names_an_object_behind_udp() {
 
 #[test]
 fn an_endpoint_of_all_networks_names_what_it_is_told_to() {
-    let all = |endpoint: &str| Orb::with_config(serving(endpoint)).root_poa().map(|_| ());
+    let all = |endpoint: &str| Orb::with_config(serving(endpoint)).unwrap().root_poa().map(|_| ());
     assert_eq!(all("udp:0.0.0.0:0").unwrap_err().kind, Kind::BadParam);
     for (endpoint, named) in [
         ("udp:0.0.0.0:0;publish=lab.example", ("lab.example", None)),
@@ -94,7 +94,7 @@ fn an_endpoint_of_all_networks_names_what_it_is_told_to() {
         ("udp:0.0.0.0:0;publish=127.0.0.1", ("127.0.0.1", None)),
         ("udp:[::]:0;publish=::1", ("::1", None)),
     ] {
-        let server = Orb::with_config(serving(endpoint));
+        let server = Orb::with_config(serving(endpoint)).unwrap();
         let root = match server.root_poa() {
             Ok(root) => root,
             Err(error) => {
@@ -108,7 +108,7 @@ fn an_endpoint_of_all_networks_names_what_it_is_told_to() {
         assert_eq!(host, named.0);
         assert!(named.1.is_none_or(|named| named == port) && port != 0);
         if named.0 != "lab.example" {
-            let client = Orb::with_config(within(60_000));
+            let client = Orb::with_config(within(60_000)).unwrap();
             let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
             assert_eq!(far.text("from there").unwrap(), "from there");
             client.shutdown(true).unwrap();
@@ -141,11 +141,11 @@ impl Echo for Talkative {
 #[test]
 fn a_reply_that_no_datagram_holds_is_told_instead() {
     for form in [";connection", ";lane=1"] {
-        let server = Orb::with_config(serving(&format!("udp:127.0.0.1:0{form}")));
+        let server = Orb::with_config(serving(&format!("udp:127.0.0.1:0{form}"))).unwrap();
         let root = server.root_poa().unwrap();
         root.manager().activate().unwrap();
         let near: EchoRef = root.activate(Arc::new(Talkative("x".repeat(66_000)))).unwrap();
-        let client = Orb::with_config(within(60_000));
+        let client = Orb::with_config(within(60_000)).unwrap();
         let far: EchoRef = client.resolve(&near.object().to_string()).unwrap();
         for _ in 0..3 {
             let refused = far.text("say").unwrap_err();
@@ -160,7 +160,7 @@ fn a_reply_that_no_datagram_holds_is_told_instead() {
 #[test]
 fn a_call_without_a_time_out_is_refused() {
     let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(60_000));
-    let endless = Orb::with_config(within(0));
+    let endless = Orb::with_config(within(0)).unwrap();
     let object: EchoRef = endless.resolve(&far.object().to_string()).unwrap();
     let refused = object.ping().unwrap_err();
     assert_eq!((refused.kind, refused.completed), (Kind::InvPolicy, Completion::No));
@@ -219,7 +219,7 @@ fn a_caller_keeps_its_place_while_it_is_served() {
     let server = server_with(config);
     let witness = Arc::new(Witness::default());
     let near: EchoRef = server.root_poa().unwrap().activate(witness.clone()).unwrap();
-    let clients = [(); 2].map(|()| Orb::with_config(within(60_000)));
+    let clients = [(); 2].map(|()| Orb::with_config(within(60_000)).unwrap());
     let callers = clients.each_ref().map(|client| far(client, &near));
     std::thread::scope(|scope| {
         let calls = callers.each_ref().map(|far| scope.spawn(|| far.sleep(7)));
@@ -255,7 +255,7 @@ fn a_server_that_came_back_is_called_again() {
     // The port is free once the last thread of the server has let go of it.
     let end = Instant::now() + Duration::from_secs(30);
     let again = loop {
-        let again = Orb::with_config(serving(&format!("udp:{host}:{port}")));
+        let again = Orb::with_config(serving(&format!("udp:{host}:{port}"))).unwrap();
         match again.root_poa() {
             Ok(root) => {
                 root.manager().activate().unwrap();
@@ -279,7 +279,7 @@ fn tcp_goes_before_udp_unless_the_order_says_otherwise() {
     far.ping().unwrap();
     assert!(!server.served_connections().iter().any(|connection| connection.peer.starts_with("udp")));
     let transport = TransportConfig { protocols: vec!["udp".into()], ..TransportConfig::default() };
-    let other = Orb::with_config(Config { transport, ..within(60_000) });
+    let other = Orb::with_config(Config { transport, ..within(60_000) }).unwrap();
     other.resolve::<EchoRef>(&far.object().to_string()).unwrap().ping().unwrap();
     assert!(server.served_connections().iter().any(|connection| connection.peer.starts_with("udp")));
     for orb in [other, client, server] {

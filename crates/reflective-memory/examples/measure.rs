@@ -32,7 +32,7 @@ const WISH: ReaderQoS = ReaderQoS {
 fn main() -> Result<(), Box<dyn Error>> {
     let values: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_000);
     let orb = || -> isorb::Result<Orb> {
-        let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+        let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
         orb.root_poa()?;
         let background = orb.clone();
         std::thread::spawn(move || background.run());
@@ -90,12 +90,12 @@ fn bare_block(size: usize, values: usize) -> Result<Vec<u64>, Box<dyn Error>> {
         Segment::create("bare", Geometry::new(size, 1)?)?,
         Segment::create("bare", Geometry::new(size, 1)?)?,
     );
-    let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+    let doorbell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let (to, from) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     to.set_read_timeout(Some(Duration::from_millis(200)))?;
     let target = to.local_addr()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let (mut read, rung, ends) = (source.reader()?, bell.clone(), stop.clone());
+    let (mut read, rung, ends) = (source.reader()?, doorbell.clone(), stop.clone());
     let poller = Poller::new()?;
     poller.add(&*rung, 1, Interest::READ, Trigger::Edge)?;
     let sending = std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn bare_block(size: usize, values: usize) -> Result<Vec<u64>, Box<dyn Error>> {
     for _ in 0..values {
         let at = now_ns();
         writer.write(&value)?;
-        rustix::io::write(&*bell, &1u64.to_ne_bytes())?;
+        rustix::io::write(&*doorbell, &1u64.to_ne_bytes())?;
         reader.wait(Deadline::after(Duration::from_secs(2)))?;
         reader.latest(&mut value)?;
         samples.push(now_ns() - at);

@@ -15,12 +15,12 @@
 //! and those that the thread does before it looks again.
 //!
 //! What a push costs is computed from its size ([`Costs`]); an agent that costs more at run time is contained
-//! ([`crate::plane`]), so a wrong number hurts the channel that it belongs to.
+//! ([`crate::agents`]), so a wrong number hurts the channel that it belongs to.
 
 mod costs;
 pub use costs::{Costs, CostsError, MAX_COST};
 
-use crate::plane::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
+use crate::agents::{AT_ONCE, Guarantee, INTAKE, WIRE_OVERHEAD, link_burst};
 use crate::wire::{Channel, HEADER};
 use core::fmt;
 use isorb_sched::{Admission, AdmissionConfig, Link, Nanos, Preemption, Refusal, Task, TaskId, Utilisation};

@@ -1,4 +1,4 @@
-//! Processes that do with their session, their bell and the memory that they may write whatever they like. The server lives, and what is
+//! Processes that do with their session, their doorbell and the memory that they may write whatever they like. The server lives, and what is
 //! not theirs goes on: every value of another area arrives, and whoever asks gets an answer.
 
 use crate::coordinator::{Coordinator, MemoryStore};
@@ -6,7 +6,7 @@ use crate::idl::{Area, Lib_CommRef, Path, ReaderQoS, WriterQoS};
 use crate::kill_tests::{Folder, PATIENCE, Running, SIZE, Victim, by, sooner_or_later};
 use crate::memory::Segment;
 use crate::node::{NodeServer, ServerConfig};
-use crate::passing::{self, Kind, Message};
+use crate::session_socket::{self, Kind, Message};
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::{Orb, Reference};
 use isorb_rt::time::Deadline;
@@ -32,8 +32,8 @@ struct RawSession {
 
 impl RawSession {
     fn open(orb: &Orb, socket: &FilePath) -> Option<RawSession> {
-        let socket = passing::connect_to(socket).ok()?;
-        match passing::receive(&socket).ok()?? {
+        let socket = session_socket::connect_to(socket).ok()?;
+        match session_socket::receive(&socket).ok()?? {
             Message { kind: Kind::Hello, number, text, .. } => {
                 let server = orb.resolve::<Lib_CommRef>(&text).ok()?;
                 Some(RawSession { socket, number, server })
@@ -53,21 +53,21 @@ impl RawSession {
     fn writes(&self, name: &str) -> Option<Wilderness> {
         let qos = WriterQoS { period: PERIOD_NS, size: 0 };
         let ticket = self.server.map_writer(self.number, name, qos).ok()?;
-        let message = passing::receive(&self.socket).unwrap().unwrap();
+        let message = session_socket::receive(&self.socket).unwrap().unwrap();
         assert_eq!((message.kind, message.number), (Kind::Segment, ticket));
-        Some(Wilderness { file: message.descriptor.unwrap(), bell: message.bell.unwrap() })
+        Some(Wilderness { file: message.descriptor.unwrap(), doorbell: message.doorbell.unwrap() })
     }
 }
 
 /// What a writer has in its hands.
 struct Wilderness {
     file: OwnedFd,
-    bell: OwnedFd,
+    doorbell: OwnedFd,
 }
 
 impl Wilderness {
     fn ring(&self, count: u64) {
-        let _ = rustix::io::write(&self.bell, &count.to_ne_bytes());
+        let _ = rustix::io::write(&self.doorbell, &count.to_ne_bytes());
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn begin(how: &str, orb: &Orb, socket: &FilePath) {
 
 /// Writes values, and between them over whatever says where they are, how long they are and what their numbers are.
 fn scribble(_session: RawSession, area: Wilderness) {
-    /// Of the head: epoch, state and bell, period, latest, signal.
+    /// Of the head: epoch, state and doorbell, period, latest, signal.
     const HEAD: [u64; 5] = [24, 32, 40, 64, 72];
     let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
     let file = File::from(segment.writable_fd().unwrap());
@@ -135,7 +135,7 @@ fn scribble(_session: RawSession, area: Wilderness) {
     }
 }
 
-/// Rings without end; once in a while so often that the bell takes no more.
+/// Rings without end; once in a while so often that the doorbell takes no more.
 fn ring(_session: RawSession, area: Wilderness) {
     let segment = Segment::attach(area.file.try_clone().unwrap()).unwrap();
     let mut writer = segment.writer().unwrap();
@@ -144,28 +144,29 @@ fn ring(_session: RawSession, area: Wilderness) {
         if round % 1000 == 0 {
             area.ring(u64::MAX - 1);
             let _ = writer.write(&[OCTET; SIZE]);
-            let _ = rustix::io::read(&area.bell, &mut [0; 8]);
+            let _ = rustix::io::read(&area.doorbell, &mut [0; 8]);
         }
     }
 }
 
-/// Sends messages without end and reads no answer. The server ends the session for what makes no sense; then it comes again and keeps the bells.
+/// Sends messages without end and reads no answer. The server ends the session for what makes no sense; then it comes again and keeps the doorbells.
 fn babble(orb: &Orb, socket: &FilePath, first: RawSession, area: Wilderness) {
     let null = File::open("/dev/null").unwrap();
-    let (mut session, mut bells) = (first, VecDeque::from([area]));
+    let (mut session, mut doorbells) = (first, VecDeque::from([area]));
     loop {
         for number in 0..1000 {
             let descriptor = (number % 2 == 0).then(|| null.as_fd());
             let descriptor = descriptor.as_slice();
-            let _ = passing::send(&session.socket, Kind::HandBack, number, "4096 somebody's", descriptor);
-            bells.iter().for_each(|area| area.ring(1));
+            let _ =
+                session_socket::send(&session.socket, Kind::HandBack, number, "4096 somebody's", descriptor);
+            doorbells.iter().for_each(|area| area.ring(1));
         }
-        while passing::send(&session.socket, Kind::Hello, 0, "", &[]).is_ok() {}
+        while session_socket::send(&session.socket, Kind::Hello, 0, "", &[]).is_ok() {}
         let Some(next) = RawSession::open(orb, socket) else { continue };
         session = next;
-        bells.extend(session.writes("wild"));
-        if bells.len() > 100 {
-            bells.pop_front();
+        doorbells.extend(session.writes("wild"));
+        if doorbells.len() > 100 {
+            doorbells.pop_front();
         }
     }
 }
@@ -181,9 +182,15 @@ fn a_process_that_hands_back_what_nobody_made_does_not_fill_the_node() {
     let hand_back = |session: &RawSession, name: &str| {
         let segment = Segment::create(name, crate::memory::Geometry::new(64, 1).unwrap()).unwrap();
         let file = segment.writable_fd().unwrap();
-        passing::send(&session.socket, Kind::HandBack, PERIOD_NS, &format!("64 {name}"), &[file.as_fd()])
-            .unwrap();
-        let answer = passing::receive(&session.socket).unwrap().unwrap();
+        session_socket::send(
+            &session.socket,
+            Kind::HandBack,
+            PERIOD_NS,
+            &format!("64 {name}"),
+            &[file.as_fd()],
+        )
+        .unwrap();
+        let answer = session_socket::receive(&session.socket).unwrap().unwrap();
         assert_eq!(answer.kind, Kind::Adopted);
         answer.number != 0
     };
@@ -375,7 +382,7 @@ fn a_process_that_floods_its_session_stops_nobodys() {
     scene.answers("while one babbles", "new");
     scene.goes_on("while one babbles", 60, || ());
     assert!(hostile.lives(), "it sent until now");
-    // A hundred bells of writers that ended are in its hands; the one that it has is watched, and no others.
+    // A hundred doorbells of writers that ended are in its hands; the one that it has is watched, and no others.
     let most = before + 20;
     assert!(before > 2 && scene.watched() < most, "{} watched, {before} before", scene.watched());
     hostile.kill();

@@ -4,12 +4,12 @@
 //! A test starts this test program again as the victim, which is told at which step to kill itself.
 
 mod library;
-mod steps;
+mod nodes;
 
 use crate::coordinator::{Coordinator, FileStore, MemoryStore};
+use crate::fail_points::chosen;
 use crate::idl::{Area, Glob_CommRef, Mode, Path, ReaderQoS, WriterQoS};
 use crate::node::{NodeServer, ServerConfig};
-use crate::steps::chosen;
 use crate::{AreaReader, AreaWriter, Error, Library};
 use isorb::{Config, Orb, Reference};
 use isorb_rt::time::Deadline;
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Generous: the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SIZE: usize = 5_000;
-const ROLE: &str = "ISORB_CRM_KILL_ROLE";
+const ROLE: &str = "ISORB_MEMORY_KILL_ROLE";
 
 /// An ORB with a thread that runs it.
 pub(crate) struct Running(pub Orb, Option<std::thread::JoinHandle<()>>);
@@ -31,7 +31,7 @@ pub(crate) struct Running(pub Orb, Option<std::thread::JoinHandle<()>>);
 impl Running {
     pub(crate) fn at(port: u16) -> Running {
         let config = Config { endpoints: vec![format!("127.0.0.1:{port}")], ..Config::default() };
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         orb.root_poa().unwrap();
         let background = orb.clone();
         Running(orb, Some(std::thread::spawn(move || background.run())))

@@ -7,11 +7,11 @@
 //!  application: Library, Rio ── local socket, Lib_Comm ──► node: NodeServer ── CRM_Comm ──► other nodes
 //!        │ maps                                              │ dispatching threads      ╲
 //!        ▼                                                   ▼                           Glob_Comm: coordinator
-//!  memory: areas ◄───────────────────────────────────── plane: agents, dual priority ── admission
+//!  memory: areas ◄───────────────────────────────────── scheduler: agents, dual priority ── admission
 //!                                                            └ wire: datagrams, parity, pacing
 //! ```
 //!
-//! [`memory`], [`wire`], [`plane`] and [`admission`] know no socket, thread or clock and can be used alone. The service uses nothing of the
+//! [`memory`], [`wire`], [`agents`] and [`admission`] know no socket, thread or clock and can be used alone. The service uses nothing of the
 //! ORB that is not public. `docs/reference/reflective-memory.md` teaches it.
 #![forbid(unsafe_code)]
 
@@ -22,8 +22,10 @@ mod generated {
 }
 pub use generated::reflective_memory as idl;
 pub use isorb_memory_area as memory;
+pub mod agents;
 pub mod coordinator;
 mod error;
+mod fail_points;
 #[cfg(test)]
 mod frozen_tests;
 #[cfg(test)]
@@ -32,11 +34,9 @@ mod hostile_tests;
 mod kill_tests;
 mod library;
 pub mod node;
-mod passing;
-pub mod plane;
-mod steps;
 #[cfg(test)]
-mod told_tests;
+mod registration_tests;
+mod session_socket;
 pub use error::Error;
 pub use library::{
     AreaReader, AreaWriter, EventSink, Holder, Library, Notice, NoticeCounts, Notifier, RemoteChannel, Rio,

@@ -1,9 +1,9 @@
-//! In its steady state a plane allocates nothing.
+//! In its steady state a scheduler allocates nothing.
 
-use isorb_reflective_memory::memory::{Geometry, Segment};
-use isorb_reflective_memory::plane::{
-    Guarantee, Mode, Plane, PlaneConfig, PushAgent, PushSpec, ReceiveAgent, ReceiveSpec, Step,
+use isorb_reflective_memory::agents::{
+    Action, AgentScheduler, Guarantee, Mode, PushAgent, PushSpec, ReceiveAgent, ReceiveSpec, SchedulerConfig,
 };
+use isorb_reflective_memory::memory::{Geometry, Segment};
 use isorb_reflective_memory::wire::Channel;
 use isorb_rt::alloc_count::{CountingAllocator, allocations_during};
 use std::net::SocketAddr;
@@ -14,14 +14,14 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[test]
 fn pushing_and_receiving_allocate_nothing() {
     assert!(allocations_during(|| Box::new(1)) > 0, "the allocator counts");
-    let config = PlaneConfig {
+    let config = SchedulerConfig {
         pushes: 4,
         receives: 4,
         heartbeat_ns: 1_000_000,
         refresh_ns: 3_000_000,
         link_bytes_per_s: 0,
     };
-    let (mut near, mut far) = (Plane::new(config), Plane::new(config));
+    let (mut near, mut far) = (AgentScheduler::new(config), AgentScheduler::new(config));
     let peer = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut lines = Vec::new();
     for id in 0..4 {
@@ -72,12 +72,12 @@ fn pushing_and_receiving_allocate_nothing() {
             }
             for _ in 0..40 {
                 now += 3_000;
-                if let Step::Send { len, push, .. } = near.step(now, &mut out) {
+                if let Action::Send { len, push, .. } = near.next_action(now, &mut out) {
                     sent += 1;
                     far.received(peer, &out[..len], now);
                     near.charge(push, 1_000);
                 }
-                far.step(now, &mut []);
+                far.next_action(now, &mut []);
             }
             for (_, _, reader) in &mut lines {
                 let _ = reader.latest(&mut value);

@@ -81,7 +81,7 @@ fn values_are_written_and_read_in_place_near_and_far() {
             .unwrap();
         assert_eq!(number, u64::from(n));
         for reader in &mut readers {
-            // Its bell rang for the other node.
+            // Its doorbell rang for the other node.
             until(reader, number);
             let (seen, sample) = reader
                 .read_with(|view| {

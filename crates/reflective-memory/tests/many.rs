@@ -43,7 +43,7 @@ fn ten_thousand_readers_of_a_thousand_areas_get_every_last_value() {
         return;
     }
     let world = World::configured(Box::new(|_, config| {
-        (config.dispatcher.plane.pushes, config.dispatcher.plane.receives) = (AREAS, AREAS);
+        (config.dispatcher.scheduler.pushes, config.dispatcher.scheduler.receives) = (AREAS, AREAS);
         // A busy machine is late, which is no death.
         config.silence = Duration::from_secs(60);
     }));

@@ -134,7 +134,7 @@ fn a_silence_that_tells_nothing_is_refused_with_the_numbers() {
     let socket = std::env::temp_dir().join(format!("isorb-memory-silence-{}.socket", std::process::id()));
     let start = |silence, heartbeat_ns| {
         let mut config = ServerConfig { silence, ..ServerConfig::new("node", &socket) };
-        config.dispatcher.plane.heartbeat_ns = heartbeat_ns;
+        config.dispatcher.scheduler.heartbeat_ns = heartbeat_ns;
         NodeServer::start(&orb.orb, config, None)
     };
     for (silence, heartbeat, said) in [

@@ -2,8 +2,8 @@
 
 mod world;
 
-use isorb::{Config, Kind, Naming, Orb, Reference};
-use isorb_naming::{Limits, MemoryStore, NamingService};
+use isorb::{Config, Kind, Orb, Reference};
+use isorb_naming::{Limits, MemoryStore, Naming, NamingService};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{Area, Path, RIORef, ReaderQoS, State, WriterQoS, rio};
 use isorb_rt::time::{Deadline, now_ns};
@@ -162,13 +162,14 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     let world = World::new();
     let mut config = Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() };
     config.init_refs.insert("NameService".into(), service.object().to_string());
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     let library = isorb_reflective_memory::Library::connect(&orb, &world.sockets[0]).unwrap();
 
     // Of processes that are no more: one whose object is gone, and one whose object answers, which is of another place then.
-    let naming: Naming = orb.naming().unwrap();
-    let other = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+    let naming = Naming::initial(&orb).unwrap();
+    let other =
+        Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() }).unwrap();
     let (gone, mine) = Rio::activate(&other, &library).unwrap();
     let gone = orb.string_to_object(&gone.object().to_string()).unwrap();
     other.shutdown(true).unwrap();
@@ -182,7 +183,7 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
 
     let (local, name) = Rio::activate(&orb, &library).unwrap();
     assert_eq!(name, mine, "host, process and its start");
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let far: RIORef = client
         .resolve(&format!("corbaname:{}#{name}", {
             let (host, port) = &names.orb.endpoint_addresses()[0];

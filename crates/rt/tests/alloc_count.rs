@@ -9,7 +9,7 @@ use std::time::Duration;
 use isorb_rt::alloc_count::*;
 use isorb_rt::net::{self, Events, Interest, Poller, Trigger, Wait};
 use isorb_rt::pool::IndexPool;
-use isorb_rt::queue::{BandQueue, Overflow};
+use isorb_rt::queue::{Overflow, PriorityQueue};
 use isorb_rt::sync::{Parker, PiCondvar, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_rt::timers::TimerHeap;
@@ -38,7 +38,7 @@ fn allocations_are_counted_a_thread() {
 fn the_hot_paths_allocate_nothing() {
     let (mutex, condvar, parker) = (PiMutex::new(0), PiCondvar::new(), Parker::new());
     let pool = IndexPool::new(100);
-    let queue = BandQueue::new(&[4, 4], Overflow::DropOldest);
+    let mut queue = PriorityQueue::with_capacity(4);
     let mut timers = TimerHeap::with_capacity(16);
     let (a, b) = UnixStream::pair().unwrap();
     let poller = Poller::new().unwrap();
@@ -61,13 +61,13 @@ fn the_hot_paths_allocate_nothing() {
             pool.give(index);
 
             for value in 0..6 {
-                queue.push(i % 2, value, Deadline::NONE).unwrap();
+                queue.push_or(i % 2, value, Overflow::DropOldest).unwrap();
             }
-            while queue.pop(soon()).is_ok() {}
+            while queue.pop().is_some() {}
 
-            let handle = timers.insert(now_ns(), i).unwrap();
-            timers.insert(i as u64, i).unwrap();
-            timers.cancel(handle).unwrap();
+            let handle = timers.push(now_ns(), i).unwrap();
+            timers.push(i as u64, i).unwrap();
+            timers.remove(handle).unwrap();
             while timers.pop_due(now_ns()).is_some() {}
 
             net::send(&a, b"one", Wait::Allowed).unwrap();

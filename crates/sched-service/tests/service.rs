@@ -29,7 +29,7 @@ fn service() -> (Orb, SchedulerRef) {
     let poa = orb.root_poa().unwrap();
     let reference: SchedulerRef = poa.activate(Arc::new(servant)).unwrap();
     poa.manager().activate().unwrap();
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let far = client.resolve(&reference.object().to_string()).unwrap();
     (orb, far)
 }
@@ -226,7 +226,7 @@ fn resources_by_name() {
         holds = [{ resource = 'map', for = '1 ms' }, { resource = 'log', for = '1 ms' }]\n\
         [[resource]]\nname = 'map'\n[[resource]]\nname = 'log'\nceiling = 15\n\
         [[resource]]\nname = 'unused'\n[[resource]]\nname = 'beyond'\nceiling = 32767";
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default()).unwrap();
     orb.rt().set_priority_mapping(Arc::new(Continuous(NativeRange { min: 1, max: 40 })));
     let server = ServerScheduler::new(&orb, &ScheduleFile::parse("s.toml", text).unwrap());
     let (map, log) = (server.resource("map").unwrap(), server.resource("log").unwrap());
@@ -291,7 +291,7 @@ fn poas_of_the_schedule() {
     let gps: SchedulerRef = server.schedule_object(&poa, servant(), "gps").unwrap();
     let radar: SchedulerRef = server.schedule_object(&other, servant(), "radar").unwrap();
     root.manager().activate().unwrap();
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let far =
         |object: &SchedulerRef| -> SchedulerRef { client.resolve(&object.object().to_string()).unwrap() };
     assert_eq!(far(&radar).create("o"), Ok(1));
@@ -329,7 +329,7 @@ fn a_graph_of_too_many_ways_is_an_anomaly_and_not_the_end() {
     let servant = SchedulerService::new(ScheduleConfig::default(), 64);
     let reference: SchedulerRef = poa.activate(Arc::new(servant)).unwrap();
     poa.manager().activate().unwrap();
-    let client = Orb::with_config(Config::default());
+    let client = Orb::with_config(Config::default()).unwrap();
     let scheduler: SchedulerRef = client.resolve(&reference.object().to_string()).unwrap();
     let handles: Vec<i32> = (0..31).map(|at| scheduler.create(&format!("op{at}")).unwrap()).collect();
     for (at, handle) in handles.iter().enumerate() {

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn orb() -> Result<Orb, Box<dyn Error>> {
-    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
     orb.root_poa()?;
     Ok(orb)
 }

@@ -1,7 +1,7 @@
 //! A transport of one's own: unix sockets in Linux's abstract namespace, which leave no file behind.
 //!
 //! It shows all that a transport needs: three traits, and one line that runs the conformance suite (`tests/`). An ORB gets
-//! it with `Orb::with_config_and(config, |info| Ok(info.add_transport(Arc::new(Abstract))?))`; endpoints are written
+//! it with `Orb::builder().config(config).register(|info| Ok(info.add_transport(Arc::new(Abstract))?)).build()`; endpoints are written
 //! `giop:abstract:NAME`.
 #![forbid(unsafe_code)]
 

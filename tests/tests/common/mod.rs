@@ -30,7 +30,10 @@ pub fn orb_with(tls: TlsConfig, config: Config) -> Orb {
 /// As [`orb_with`], where that may go wrong.
 pub fn try_orb_with(tls: TlsConfig, config: Config) -> isorb::Result<Orb> {
     let tls = Tls::new(tls).unwrap();
-    Orb::with_config_and(config, |info| info.add_transport(Arc::new(tls)).map_err(|error| panic!("{error}")))
+    Orb::builder()
+        .config(config)
+        .register(|info| info.add_transport(Arc::new(tls)).map_err(|error| panic!("{error}")))
+        .build()
 }
 
 /// The reference of an object of `server`.

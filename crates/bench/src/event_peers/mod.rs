@@ -86,7 +86,7 @@ impl PriorityMapping for OneLevel {
 /// An ORB that serves, with these arguments.
 fn orb(arguments: impl IntoIterator<Item = String>) -> io::Result<Orb> {
     let (config, _) = Config::from_args(arguments).map_err(failed)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).map_err(failed)?;
     orb.root_poa().map_err(failed)?.manager().activate().map_err(failed)?;
     Ok(orb)
 }

@@ -45,7 +45,7 @@ const REGION: usize = 16 << 10;
 fn run(cx: &mut Context<'_>, out: &mut Measured) -> std::result::Result<(), BenchError> {
     let samples = cx.pick(10_000, 50_000);
     cx.step(format!("{NAME}: making POAs"));
-    let orb = Orb::with_config(Config::default());
+    let orb = Orb::with_config(Config::default())?;
     let root = orb.root_poa()?;
     root.manager().activate().map_err(|_| internal())?;
     let active = keys(&orb, &root, "a", &PoaPolicies::new())?;
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_key_leads_to_its_servant() {
-        let orb = Orb::with_config(Config::default());
+        let orb = Orb::with_config(Config::default()).unwrap();
         let root = orb.root_poa().unwrap();
         root.manager().activate().unwrap();
         for (name, lifespan) in [("a", Lifespan::Transient), ("p", Lifespan::Persistent)] {

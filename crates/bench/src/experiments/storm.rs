@@ -226,7 +226,7 @@ impl Crowd {
 /// Where the server of a reference listens.
 fn address(subject: Subject, reference: &str) -> Result<Address, BenchError> {
     let nowhere = || std::io::Error::other("the server's reference names no address");
-    let object = Orb::with_config(Config::default()).string_to_object(reference)?;
+    let object = Orb::with_config(Config::default())?.string_to_object(reference)?;
     let ior = object.ior();
     if subject == Subject::IsorbUnix {
         let mut tagged = ior.profiles.iter().filter(|profile| profile.tag == TAG_TAO_UIOP);

@@ -24,7 +24,7 @@ const URGENT: i16 = LANES[1];
 
 /// Serves one object until standard input ends.
 pub fn serve() -> io::Result<()> {
-    let orb = orb();
+    let orb = orb()?;
     let (poa, _) = poa(&orb).map_err(failed)?;
     let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).map_err(io::Error::other)?;
     exit_at_end_of_input();
@@ -49,23 +49,23 @@ fn poa(orb: &Orb) -> Result<(Poa, ThreadpoolId)> {
 
 /// Calls the object of the reference as the harness orders.
 pub fn call(reference: &str) -> io::Result<()> {
-    let orb = orb();
+    let orb = orb()?;
     orb.rt_current().set_the_priority(URGENT).map_err(failed)?;
     let target: TargetRef = orb.resolve(reference).map_err(failed)?;
     target.ping().map_err(failed)?;
     obey(&mut Caller::new(orb, target))
 }
 
-fn orb() -> Orb {
+fn orb() -> io::Result<Orb> {
     let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
     let mut config = Config { endpoints: vec!["127.0.0.1:0".to_owned()], ..Config::default() };
     // What the harness could not have, nobody asks for again.
     config.real_time.mode = if native.is_some() { RealTime::Require } else { RealTime::Off };
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).map_err(failed)?;
     if let Some(native) = native {
         orb.rt().set_priority_mapping(Arc::new(Only(native)));
     }
-    orb
+    Ok(orb)
 }
 
 /// All CORBA priorities are one native priority.
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn calls_go_through_the_lane_of_their_band() {
-        let orb = orb();
+        let orb = orb().unwrap();
         let (poa, pool) = poa(&orb).unwrap();
         let target: TargetRef = poa.activate(Arc::new(Echo::new(&orb))).unwrap();
         let reference = target.object().to_string();
         let caller = std::thread::spawn(move || {
             // Of an ORB of its own, so that the call is none within a process.
-            let client = super::orb();
+            let client = super::orb().unwrap();
             client.rt_current().set_the_priority(URGENT).unwrap();
             let target: TargetRef = client.resolve(&reference).unwrap();
             target.ping().unwrap();

@@ -36,7 +36,11 @@ fn config(folder: &Path, name: &str) -> TlsConfig {
 /// An ORB with these arguments that has TLS.
 pub fn orb(folder: &Path, name: &str, arguments: &[String]) -> io::Result<Orb> {
     let tls = Tls::new(config(folder, name)).map_err(io::Error::other)?;
-    Orb::init_with(arguments.iter().cloned(), |info| Ok(info.add_transport(Arc::new(tls))?)).map_err(failed)
+    Orb::builder()
+        .arguments(arguments.iter().cloned())
+        .register(|info| Ok(info.add_transport(Arc::new(tls))?))
+        .build()
+        .map_err(failed)
 }
 
 /// rustls over an accepted connection.

@@ -73,7 +73,7 @@ struct Done {
 /// Obeys orders until standard input ends.
 pub fn call(args: &ClientArgs) -> io::Result<()> {
     limit_spinning()?;
-    let orb = Orb::with_config(args.setup.config());
+    let orb = Orb::with_config(args.setup.config()).map_err(failed)?;
     if args.setup.marked {
         orb.set_network_priority_mapping(Arc::new(ClassSelectors));
         let tcp = TcpProperties { network_priority: true, ..TcpProperties::default() };

@@ -101,7 +101,10 @@ impl Layered for Timed {
 pub(super) fn server(config: isorb::Config) -> Result<(Orb, Timed)> {
     let seen = Arc::new(Seen::default());
     let stamper = Arc::new(Stamper(seen.clone()));
-    let orb = Orb::with_config_and(config, |info| Ok(info.add_server_request_interceptor(stamper)?))?;
+    let orb = Orb::builder()
+        .config(config)
+        .register(|info| Ok(info.add_server_request_interceptor(stamper)?))
+        .build()?;
     Ok((orb, Timed(seen)))
 }
 
@@ -193,7 +196,7 @@ mod tests {
         let poa = orb.root_poa().unwrap().create_poa("timed", None, PoaPolicies::new()).unwrap();
         let there: LayeredRef = poa.activate(Arc::new(servant)).unwrap();
         poa.manager().activate().unwrap();
-        let client = Orb::with_config(Config::default());
+        let client = Orb::with_config(Config::default()).unwrap();
         let target: LayeredRef = client.resolve(&there.object().to_string()).unwrap();
         let mut caller = Caller::new(&client, &target);
         caller.rehearse().unwrap();

@@ -110,7 +110,7 @@ mod tests {
     fn one_client_after_the_other_gets_its_answers() {
         let mut config = Config::default();
         config.real_time.mode = RealTime::Off;
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         let address = serve(&orb, "127.0.0.1", 30_000, true, false).unwrap();
         for payload in [0, 10 << 10] {
             let mut probe = RawProbe::connect(&address, payload, Some(30_000)).unwrap();

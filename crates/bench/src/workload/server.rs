@@ -33,7 +33,7 @@ pub fn serve(args: &ServerArgs) -> io::Result<()> {
         let (orb, servant) = layers::server(setup.config()).map_err(failed)?;
         (orb, Some(servant))
     } else {
-        (Orb::with_config(setup.config()), None)
+        (Orb::with_config(setup.config()).map_err(failed)?, None)
     };
     let root = orb.root_poa().map_err(failed)?;
     let policies = policies(&orb, setup).map_err(failed)?;

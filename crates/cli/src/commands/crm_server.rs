@@ -5,13 +5,13 @@ use super::listen::endpoint;
 use isorb::{Config, Orb, Reference};
 use isorb_admin::MemorySource;
 use isorb_reflective_memory::admission::{Costs, CostsError};
+use isorb_reflective_memory::agents::Recorded;
 use isorb_reflective_memory::coordinator::{Coordinator, CoordinatorStore, FileStore, MemoryStore};
 use isorb_reflective_memory::node::{NodeServer, ServerConfig, default_socket, measure_costs};
-use isorb_reflective_memory::plane::Recorded;
 use isorb_reflective_memory::{Holder, Library};
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
-use isorb_timeline::{Party, Recording, Role, encode};
+use isorb_trace::{Participant, Recording, Role, encode};
 use std::error::Error;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -176,14 +176,14 @@ fn keep_trace(server: &Arc<NodeServer>, file: PathBuf) {
 
 /// As `isorb timeline` has it: a supplier an area and node, and a consumer for each band that it was sent in.
 fn recording(recorded: Recorded) -> Recording {
-    let party = |(releases, id, name)| Party {
+    let participant = |(releases, id, name)| Participant {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
     };
     Recording {
         name: recorded.track.thread.clone(),
-        parties: recorded.rows().into_iter().map(party).collect(),
+        participants: recorded.rows().into_iter().map(participant).collect(),
         tracks: vec![recorded.track],
         ..Recording::default()
     }
@@ -196,7 +196,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub fn holder(args: &HolderArgs, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
     let socket = args.socket.clone().unwrap_or_else(default_socket);
-    let library = Library::connect(&Orb::with_config(config), &socket)?;
+    let library = Library::connect(&Orb::with_config(config)?, &socket)?;
     let mut holder = Holder::new(&library);
     ready(&holder.look()?, "")?;
     loop {
@@ -239,7 +239,7 @@ fn orb(
         }
         config.endpoints.extend(second.map(|second| endpoint(&second.to_string(), port)));
     }
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     // Opens the endpoints.
     orb.root_poa()?;
     Ok(orb)

@@ -3,10 +3,9 @@
 use super::timeline::write;
 use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
-use isorb_event::face::isorb_link::isorb_event as idl;
+use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::{Channel, Configuration, Strategy};
 use isorb_sched::Preemption;
-use isorb_timeline::Recording;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,7 +94,7 @@ pub struct Args {
 
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = super::listen::config(orb_arguments)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let url = match args.channel.strip_suffix(SERVICE) {
         Some(address) => format!("{address}{KEY}"),
         None => args.channel.clone(),
@@ -199,6 +198,6 @@ impl idl::Operator for Operator {
     }
 
     fn recording<'u>(&'u self, cx: Upcall<'u>) -> isorb::Result<&'u [u8]> {
-        Ok(cx.keep(isorb_timeline::encode(&Recording::of(self.name.clone(), &self.channel, &[])))?)
+        Ok(cx.keep(isorb_trace::encode(&self.channel.recording(self.name.clone(), &[])))?)
     }
 }

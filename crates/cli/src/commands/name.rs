@@ -1,9 +1,9 @@
 //! `isorb name`: looks into a naming service and changes it, whoever made it.
 
-use isorb::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, RebindError};
-use isorb::cos_naming::{Binding, BindingType, Name, NameComponent, NamingContextRef};
 use isorb::{Config, Object, Orb, Reference, SystemException};
 use isorb_giop::NameComponent as Step;
+use isorb_naming::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, RebindError};
+use isorb_naming::cos_naming::{Binding, BindingType, Name, NameComponent, NamingContextRef};
 use std::error::Error;
 use std::fmt::Write;
 
@@ -79,7 +79,7 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 /// Does it.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Outcome {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let (url, orb) = (service(args, &config), Orb::with_config(config));
+    let (url, orb) = (service(args, &config), Orb::with_config(config)?);
     let root = orb.string_to_object(&url).map_err(|error| unreachable(&url, &error))?;
     let root: NamingContextRef = root.unchecked_narrow();
     let fail = |name: &str, problem| sentence(name, &url, problem);

@@ -45,7 +45,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
             FileStore::open(&args.store).map_err(|error| format!("{}: {error}", args.store.display()))?,
         ),
     };
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let service = NamingService::start(&orb, store, Limits::default())?;
     if let Some(file) = &args.ior_file {
         std::fs::write(file, format!("{}\n", service.object()))

@@ -1,7 +1,7 @@
 //! `isorb scheduler`: a scheduling service as a process, with TAO's interface.
 
-use isorb::cos_naming::{NameComponent, NamingContextRef};
 use isorb::{Object, Orb, Reference};
+use isorb_naming::cos_naming::{NameComponent, NamingContextRef};
 use isorb_sched::Policy;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::SchedulerService;
@@ -47,7 +47,7 @@ pub struct Args {
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let config = super::listen::config_at(orb_arguments, &args.host, args.port)?;
     let service = service(args)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let root = orb.root_poa()?;
     let scheduler: SchedulerRef = root.activate(Arc::new(service))?;
     let object = scheduler.object();

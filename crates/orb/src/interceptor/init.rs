@@ -41,8 +41,8 @@ impl From<InitError> for SystemException {
     }
 }
 
-/// Where an ORB's interceptors and slots are registered; from [`Orb::init_with`](crate::Orb::init_with) and
-/// [`Orb::with_config_and`](crate::Orb::with_config_and). The order of registration is the order of calls.
+/// Where an ORB's interceptors and slots are registered; from
+/// [`OrbBuilder::register`](crate::OrbBuilder::register). The order of registration is the order of calls.
 #[derive(Default)]
 pub struct OrbInitInfo {
     config: Config,

@@ -59,13 +59,13 @@
 //! }
 //!
 //! let mut slot = None;
-//! let orb = Orb::init_with(std::env::args(), |info| {
+//! let orb = Orb::builder().arguments(std::env::args()).register(|info| {
 //!     let id = info.allocate_slot_id();
 //!     slot = Some(id);
 //!     info.add_client_request_interceptor(Arc::new(Trace(id)))?;
 //!     info.add_server_request_interceptor(Arc::new(Trace(id)))?;
 //!     Ok(())
-//! })?;
+//! }).build()?;
 //! // Calls of this thread carry the number now; a servant reads it with orb.pi_current().slot(id).
 //! orb.pi_current().set_slot(slot.unwrap(), Any::new(&42_u64).unwrap()).unwrap();
 //! # orb.shutdown(true)?;
@@ -80,7 +80,6 @@
 //! written a second time, with an allocation. What interceptors themselves do is theirs.
 
 mod client;
-mod client_flow;
 mod contexts;
 mod init;
 mod ior;
@@ -96,9 +95,10 @@ pub use isorb_giop::component::TaggedComponent;
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use slots::{InvalidSlot, PiCurrent, SlotId};
 
-pub(crate) use client_flow::{Attempt, ClientChain, Exchange};
-pub(crate) use contexts::join;
+pub(crate) use client::{ClientChain, Exchange, Point, Received};
+pub(crate) use contexts::{Contexts, join};
 pub(crate) use init::Initial;
+pub(crate) use ior::components;
 pub(crate) use server_flow::{Places, ServerChain, Serving};
 
 use crate::poa::Refusal;

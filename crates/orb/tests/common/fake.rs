@@ -18,7 +18,7 @@ impl Fake {
 
     pub fn object(&self, config: Config) -> EchoRef {
         let port = self.0.local_addr().unwrap().port();
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         let object = orb.string_to_object(&format!("corbaloc::1.2@127.0.0.1:{port}/fake")).unwrap();
         object.unchecked_narrow()
     }

@@ -192,7 +192,7 @@ pub fn pair(concurrency: Concurrency) -> (Orb, Orb, EchoRef, Arc<Parrot>) {
 }
 
 pub fn pair_with(server: Config, client: Config) -> (Orb, Orb, EchoRef, Arc<Parrot>) {
-    let (server, client) = (Orb::with_config(server), Orb::with_config(client));
+    let (server, client) = (Orb::with_config(server).unwrap(), Orb::with_config(client).unwrap());
     let servant = Arc::new(Parrot::default());
     let root = server.root_poa().unwrap();
     let near: EchoRef = root.activate(servant.clone()).unwrap();
@@ -200,11 +200,4 @@ pub fn pair_with(server: Config, client: Config) -> (Orb, Orb, EchoRef, Arc<Parr
     let background = server.clone();
     std::thread::spawn(move || background.run());
     (server, client, far, servant)
-}
-
-/// Opens a connection, so that the one thread of the process that keeps the time of connections is there before anything is counted.
-pub fn start_the_warden() {
-    use isorb::transport::{Tcp, Transport};
-    let listener = Tcp.listen("127.0.0.1:0").unwrap();
-    Tcp.connect(listener.address(), None).unwrap();
 }

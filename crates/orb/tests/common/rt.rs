@@ -111,7 +111,7 @@ pub fn server() -> Orb {
 }
 
 pub fn server_with(config: Config) -> Orb {
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config).unwrap();
     orb.root_poa().unwrap().manager().activate().unwrap();
     orb
 }
@@ -166,7 +166,7 @@ pub fn poa_of(server: &Orb, name: &str, pool: u32) -> Poa {
 pub fn crowd(server: &Orb, pool: u32, name: &str, clients: usize) -> (Arc<Witness>, Vec<EchoRef>) {
     let witness = arc::<Witness>();
     let object: EchoRef = poa_of(server, name, pool).activate(witness.clone()).unwrap();
-    let far = (0..clients).map(|_| far(&Orb::with_config(Config::default()), &object)).collect();
+    let far = (0..clients).map(|_| far(&Orb::with_config(Config::default()).unwrap(), &object)).collect();
     (witness, far)
 }
 

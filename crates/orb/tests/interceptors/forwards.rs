@@ -143,10 +143,17 @@ fn closes_first() -> std::net::SocketAddr {
 fn a_request_that_is_sent_again_starts_again() {
     let log = Log::default();
     let raise: Raise = Arc::new(|_, _| None);
-    let client = Orb::with_config_and(Config::default(), |info| {
-        Ok(info.add_client_request_interceptor(Arc::new(Recorder { name: "A", log: log.clone(), raise }))?)
-    })
-    .unwrap();
+    let client = Orb::builder()
+        .config(Config::default())
+        .register(|info| {
+            Ok(info.add_client_request_interceptor(Arc::new(Recorder {
+                name: "A",
+                log: log.clone(),
+                raise,
+            }))?)
+        })
+        .build()
+        .unwrap();
     let address = closes_first();
     let echo = client.string_to_object(&format!("corbaloc::1.2@{address}/x")).unwrap();
     echo.unchecked_narrow::<EchoRef>().ping().unwrap();

@@ -217,16 +217,19 @@ impl Bed {
         let concurrency = if way == Way::Lane { Concurrency::Lane } else { Concurrency::Connection };
         let config = Config { concurrency, ..config };
         let together = way == Way::Collocated;
-        let server = Orb::with_config_and(config.clone(), |info| {
-            if together {
-                client(info)?;
-            }
-            server(info)
-        })
-        .unwrap();
+        let server = Orb::builder()
+            .config(config.clone())
+            .register(|info| {
+                if together {
+                    client(info)?;
+                }
+                server(info)
+            })
+            .build()
+            .unwrap();
         let client = match together {
             true => server.clone(),
-            false => Orb::with_config_and(config, client).unwrap(),
+            false => Orb::builder().config(config).register(client).build().unwrap(),
         };
         let root = server.root_poa().unwrap();
         let servant = Arc::new(Parrot::default());

@@ -56,18 +56,22 @@ impl ClientRequestInterceptor for Looker {
 #[test]
 fn components_are_in_the_references_of_each_poa() {
     let asked: Arc<AtomicU64> = Arc::default();
-    let server = Orb::with_config_and(Config::default(), |info| {
-        // One that raises is ignored.
-        info.add_ior_interceptor(Arc::new(Tagger { tag: 0, refuse: false, asked: Arc::default() }))?;
-        let tagger = Tagger { tag: 0x4953_2000, refuse: true, asked: asked.clone() };
-        Ok(info.add_ior_interceptor(Arc::new(tagger))?)
-    })
-    .unwrap();
+    let server = Orb::builder()
+        .config(Config::default())
+        .register(|info| {
+            // One that raises is ignored.
+            info.add_ior_interceptor(Arc::new(Tagger { tag: 0, refuse: false, asked: Arc::default() }))?;
+            let tagger = Tagger { tag: 0x4953_2000, refuse: true, asked: asked.clone() };
+            Ok(info.add_ior_interceptor(Arc::new(tagger))?)
+        })
+        .build()
+        .unwrap();
     let looker = Arc::new(Looker(Mutex::default()));
-    let client = Orb::with_config_and(Config::default(), |info| {
-        Ok(info.add_client_request_interceptor(looker.clone())?)
-    })
-    .unwrap();
+    let client = Orb::builder()
+        .config(Config::default())
+        .register(|info| Ok(info.add_client_request_interceptor(looker.clone())?))
+        .build()
+        .unwrap();
     let root = server.root_poa().unwrap();
     let lab = root.create_poa("lab", Some(&root.manager()), PoaPolicies::new()).unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 2);

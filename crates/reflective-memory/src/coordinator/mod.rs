@@ -7,12 +7,12 @@ mod store;
 
 pub use store::{CoordinatorStore, FileStore, MemoryStore, StoreError};
 
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{
     Area, AreaExists, AreaView, AreasView, CRM_CommRef, Glob_Comm, Glob_CommRef, NamesView, NodeView,
     NodesView, PlacementView, PlacementsView, Unavailable, UnknownArea, UnknownNode, glob_comm,
 };
 use crate::node::{area_view, owned_area};
-use crate::steps::{Step, step};
 use isorb::poa::PoaPolicies;
 use isorb::poa::policies::{IdAssignment, Lifespan};
 use isorb::{Kind, Orb, Reference, Result, SystemException, Upcall};
@@ -147,9 +147,9 @@ impl Glob_Comm for Service {
             .retain(|place| place.node == node.name && !kept.iter().any(|area| area.name == place.what.name));
         let kept = kept.iter().map(|area| owned_area(area)).collect::<Vec<_>>();
         let forgotten = places.into_iter().map(|place| place.what.name).collect::<Vec<_>>();
-        step(Step::NodeCame);
+        fail_point(FailPoint::NodeCame);
         self.store.set_node(&node, &kept, &forgotten).map_err(SystemException::from)?;
-        step(Step::NodeStored);
+        fail_point(FailPoint::NodeStored);
         let lost: Vec<&'u str> = lost.iter().map(|area| area.name).collect();
         Ok(cx.slice(&lost)?)
     }
@@ -188,18 +188,18 @@ impl Glob_Comm for Service {
             }
         }
         let place = AreaPlace { what, node: node.into() };
-        step(Step::AreaCame);
+        fail_point(FailPoint::AreaCame);
         self.store.set_area(&place).map_err(SystemException::from)?;
-        step(Step::AreaStored);
+        fail_point(FailPoint::AreaStored);
         Ok(())
     }
 
     fn unregister_area(&self, _: Upcall<'_>, node: &str, name: &str) -> Result<()> {
         let _changing = self.changing.lock();
         if self.store.area(name)?.is_some_and(|place| place.node == node) {
-            step(Step::AreaLeaves);
+            fail_point(FailPoint::AreaLeaves);
             self.store.remove_area(name)?;
-            step(Step::AreaForgotten);
+            fail_point(FailPoint::AreaForgotten);
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Glob_Comm for Service {
         let place = self.store.area(name).map_err(SystemException::from)?.ok_or_else(unknown)?;
         let nodes = self.store.nodes().map_err(SystemException::from)?;
         let node = nodes.into_iter().find(|node| node.name == place.node).ok_or_else(unknown)?;
-        step(Step::Located);
+        fail_point(FailPoint::Located);
         let server = cx.keep(self.server(cx, &node)?)?;
         Ok(NodeView { name: cx.str(&node.name)?, incarnation: node.incarnation, server: Some(server) })
     }

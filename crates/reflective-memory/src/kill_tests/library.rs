@@ -1,12 +1,12 @@
 //! An application killed while it hands its areas back to the next server, and while it pushes events.
 
 use super::*;
+use crate::fail_points::{FailPoint, FailPoint::*};
 use crate::idl::EventQoS;
 use crate::memory::State;
-use crate::steps::{Step, Step::*};
 use crate::{EventSink, Notice};
 
-pub(super) const STEPS: [Step; 7] =
+pub(super) const STEPS: [FailPoint; 7] =
     [HandBackSent, HandedBack, Resumed, Reattached, NoticeRead, NoticeMade, NoticePushed];
 
 /// A channel that takes everything.

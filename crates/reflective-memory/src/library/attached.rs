@@ -27,7 +27,7 @@ pub(super) struct Attachment {
     /// The segment is the writer's own, not a replica.
     pub local: bool,
     /// What a writer rings when other nodes read what it wrote.
-    bell: PiMutex<Option<OwnedFd>>,
+    doorbell: PiMutex<Option<OwnedFd>>,
     /// How often a reader of the writer's own segment found the value too old.
     pub stale: AtomicU64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Attachment {
 /// What the server handed over, mapped.
 pub(super) struct Mapped {
     pub segment: Segment,
-    pub bell: Option<OwnedFd>,
+    pub doorbell: Option<OwnedFd>,
     /// The writer's own, not a replica.
     pub local: bool,
 }
@@ -48,7 +48,7 @@ pub(super) enum Role {
 
 impl Attachment {
     pub fn new(session: Arc<Session>, name: &str, ticket: u64, memory: Mapped, role: Role) -> Attachment {
-        let Mapped { segment, bell, local } = memory;
+        let Mapped { segment, doorbell, local } = memory;
         Attachment {
             session,
             name: name.into(),
@@ -57,16 +57,16 @@ impl Attachment {
             segment: PiMutex::new(segment),
             moves: AtomicU64::new(0),
             local,
-            bell: PiMutex::new(bell),
+            doorbell: PiMutex::new(doorbell),
             stale: AtomicU64::new(0),
         }
     }
 
-    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another bell. That rings at once: for
+    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another doorbell. That rings at once: for
     /// what was written since the server took the area, there was none.
-    pub fn is_writer_of(&self, ticket: u64, bell: Option<OwnedFd>) {
+    pub fn is_writer_of(&self, ticket: u64, doorbell: Option<OwnedFd>) {
         self.ticket.store(ticket, Ordering::Release);
-        *self.bell.lock() = bell;
+        *self.doorbell.lock() = doorbell;
         self.ring();
     }
 
@@ -80,9 +80,9 @@ impl Attachment {
     /// # Real-time
     /// Takes a lock that others hold while there is another server only; one system call.
     fn ring(&self) {
-        if let Some(bell) = &*self.bell.lock() {
+        if let Some(doorbell) = &*self.doorbell.lock() {
             // The counter cannot be full: it takes 2^64 - 2 values.
-            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
         }
     }
 
@@ -188,7 +188,7 @@ impl AreaWriter {
 
     /// Do other nodes get by datagrams what is written? Only then a write makes a system call for it.
     pub fn rings(&self) -> bool {
-        self.writer.wants_bell()
+        self.writer.wants_doorbell()
     }
 
     #[inline]

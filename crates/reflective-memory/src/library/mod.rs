@@ -147,8 +147,8 @@ impl Library {
     /// The memory of a ticket.
     fn mapped(&self, server: &Lib_CommRef, session: u64, ticket: u64) -> Result<Mapped, Error> {
         let mapped = self.session.descriptor(ticket).and_then(|memory| {
-            let Memory { file, bell, local } = memory;
-            Ok(Mapped { segment: Segment::attach(file)?, bell, local })
+            let Memory { file, doorbell, local } = memory;
+            Ok(Mapped { segment: Segment::attach(file)?, doorbell, local })
         });
         if mapped.is_err() {
             let _ = server.detach(session, ticket);

@@ -6,16 +6,16 @@
 
 use super::attached::AreaReader;
 use crate::Error;
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{AreaEvent, EventQoS, Sample as IdlSample, Statistics};
 use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::idl_state;
-use crate::steps::{Step, step};
 use isorb::{Any, Reference, SyncScope};
 use isorb_cdr::{Encoder, Text};
-use isorb_event::face::stamped::rtec_event_channel_admin::{
+use isorb_event::servants::stamped::rtec_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerRef, SupplierQOS,
 };
-use isorb_event::face::stamped::rtec_event_comm::{self as comm, PushSupplierRef};
+use isorb_event::servants::stamped::rtec_event_comm::{self as comm, PushSupplierRef};
 use isorb_event::{Data, Event, Header, ProxyPushConsumer, Stamp};
 use isorb_rt::time::now_ns;
 use std::fmt;
@@ -204,7 +204,7 @@ impl Notifier {
             due_ns: 0,
             _place: place,
         };
-        std::thread::Builder::new().name("crm-events".into()).spawn(move || work.run())?;
+        std::thread::Builder::new().name("memory-events".into()).spawn(move || work.run())?;
         Ok(Notifier { shared, reader })
     }
 
@@ -304,7 +304,7 @@ impl Work {
         };
         match read {
             Ok(sample) => {
-                step(Step::NoticeRead);
+                fail_point(FailPoint::NoticeRead);
                 self.last = Some(sample);
                 self.due_ns = now_ns().saturating_add(self.what.spacing);
                 self.tell(self.what.on_value, None, sample.len);
@@ -327,12 +327,12 @@ impl Work {
         };
         let header = Header { event_type, source: self.what.source, ttl: 1, creation_time: now_ns() / 100 };
         let value = if self.what.with_value { &self.value[..len] } else { &[] };
-        step(Step::NoticeMade);
+        fail_point(FailPoint::NoticeMade);
         let counter = match self.sink.push(&Notice { header, about: &about, value }) {
             Ok(()) => &self.shared.pushed,
             Err(_) => &self.shared.failed,
         };
-        step(Step::NoticePushed);
+        fail_point(FailPoint::NoticePushed);
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -3,10 +3,10 @@
 use super::PATIENCE;
 use super::attached::{Attachment, Role};
 use crate::Error;
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::Lib_CommRef;
 use crate::memory::{Segment, State as AreaState};
-use crate::passing::{self, Kind, Message};
-use crate::steps::{Step, step};
+use crate::session_socket::{self, Kind, Message};
 use isorb::Orb;
 use isorb_rt::Errno;
 use isorb_rt::sync::{PiCondvar, PiMutex};
@@ -55,7 +55,7 @@ struct State {
 pub(super) struct Memory {
     pub file: OwnedFd,
     /// What its writer rings.
-    pub bell: Option<OwnedFd>,
+    pub doorbell: Option<OwnedFd>,
     /// The writer's own, not a replica.
     pub local: bool,
 }
@@ -82,7 +82,7 @@ impl Session {
         session.state.lock().link = Some(link.clone());
         let (weak, stop) = (Arc::downgrade(&session), session.stop.clone());
         std::thread::Builder::new()
-            .name("crm-session".into())
+            .name("memory-session".into())
             .spawn(move || keep_session(&weak, &stop, link))?;
         Ok(session)
     }
@@ -145,7 +145,7 @@ impl Session {
     }
 
     fn greet(&self) -> Result<Link, Error> {
-        let socket = passing::connect_to(&self.path).map_err(|error| {
+        let socket = session_socket::connect_to(&self.path).map_err(|error| {
             Error::unavailable(format_args!(
                 "no node server listens at {}: {error}; is `isorb crm-server` running on this node, and is that its socket?",
                 self.path.display()
@@ -153,7 +153,7 @@ impl Session {
         })?;
         // A server that hangs takes connections still.
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-        let greeting = passing::receive(&socket).map_err(|error| match error {
+        let greeting = session_socket::receive(&socket).map_err(|error| match error {
             Errno::AGAIN => Error::unavailable(format_args!(
                 "the node server at {} did not answer within {PATIENCE:?}; does it hang?",
                 self.path.display()
@@ -231,16 +231,21 @@ impl Session {
             let Role::Writer { qos } = attachment.role else { continue };
             let segment = attachment.segment.lock().clone();
             // A fresh description of the file: the lock that makes us the writer stays with the old one.
-            let (ticket, bell) =
+            let (ticket, doorbell) =
                 self.hand_back(link, &attachment.name, (qos.period, qos.size), segment.writable_fd()?)?;
-            attachment.is_writer_of(ticket, bell);
+            attachment.is_writer_of(ticket, doorbell);
         }
         // An area whose writer is gone lives on in those who read it.
         let mut handed: Vec<&str> = Vec::new();
         for attachment in readers.iter().filter(|attachment| attachment.local) {
             if !handed.contains(&&*attachment.name) {
                 let segment = attachment.segment.lock().clone();
-                self.hand_back(link, &attachment.name, (passing::ONLY_READ, 0), segment.read_only_fd()?)?;
+                self.hand_back(
+                    link,
+                    &attachment.name,
+                    (session_socket::ONLY_READ, 0),
+                    segment.read_only_fd()?,
+                )?;
                 handed.push(&attachment.name);
             }
         }
@@ -253,7 +258,7 @@ impl Session {
             state.link = Some(link.clone());
         }
         self.changed.notify_all(&self.state);
-        step(Step::Resumed);
+        fail_point(FailPoint::Resumed);
         self.go_on_asking(link, readers)
     }
 
@@ -261,7 +266,7 @@ impl Session {
     fn go_on_asking(self: &Arc<Self>, link: &Link, readers: Vec<Weak<Attachment>>) -> Result<(), Error> {
         let (session, link) = (Arc::downgrade(self), link.clone());
         std::thread::Builder::new()
-            .name("crm-reattach".into())
+            .name("memory-reattach".into())
             .spawn(move || reattach_all(&session, &link, readers))?;
         Ok(())
     }
@@ -287,7 +292,7 @@ impl Session {
         ends
     }
 
-    /// Gives the writer's new ticket and bell; 0 for none.
+    /// Gives the writer's new ticket and doorbell; 0 for none.
     fn hand_back(
         self: &Arc<Self>,
         link: &Link,
@@ -296,9 +301,9 @@ impl Session {
         file: OwnedFd,
     ) -> Result<(u64, Option<OwnedFd>), Error> {
         offer(link, name, (number, size), &file)?;
-        step(Step::HandBackSent);
+        fail_point(FailPoint::HandBackSent);
         let answer = self.await_message(link, |message| message.kind == Kind::Adopted)?;
-        step(Step::HandedBack);
+        fail_point(FailPoint::HandedBack);
         Ok((answer.number, answer.descriptor))
     }
 
@@ -329,7 +334,7 @@ impl Session {
                 let _ = before.for_writing().map(|before| before.set_state(AreaState::Moved));
             }
         }
-        step(Step::Reattached);
+        fail_point(FailPoint::Reattached);
         Ok(())
     }
 
@@ -350,7 +355,7 @@ impl Session {
         wanted: impl Fn(&Message) -> bool,
     ) -> Result<Message, Error> {
         loop {
-            match passing::receive(&*link.socket)? {
+            match session_socket::receive(&*link.socket)? {
                 Some(message) if wanted(&message) => return Ok(message),
                 Some(message) => self.arrived(message),
                 None => return Err(Error::unavailable("the server ended")),
@@ -360,7 +365,13 @@ impl Session {
 }
 
 fn offer(link: &Link, name: &str, (number, size): (u64, u32), file: &OwnedFd) -> Result<(), Error> {
-    Ok(passing::send(&*link.socket, Kind::HandBack, number, &format!("{size} {name}"), &[file.as_fd()])?)
+    Ok(session_socket::send(
+        &*link.socket,
+        Kind::HandBack,
+        number,
+        &format!("{size} {name}"),
+        &[file.as_fd()],
+    )?)
 }
 
 /// Asks for readers' memory anew until all have it, or the server is another one: an area's writer, or its node, may come back later. And
@@ -391,8 +402,8 @@ fn handed_over(message: Message) -> Option<Memory> {
         Kind::Replica => false,
         _ => return None,
     };
-    let bell = message.bell;
-    message.descriptor.map(|file| Memory { file, bell, local })
+    let doorbell = message.doorbell;
+    message.descriptor.map(|file| Memory { file, doorbell, local })
 }
 
 /// Receives what the server sends; when it ends, waits for the next. Ends with the library.
@@ -400,7 +411,7 @@ fn keep_session(session: &Weak<Session>, stop: &AtomicBool, first: Link) {
     let mut link = first;
     loop {
         // Without holding the session: this must not keep it alive.
-        while let Ok(Some(message)) = passing::receive(&*link.socket) {
+        while let Ok(Some(message)) = session_socket::receive(&*link.socket) {
             let Some(session) = session.upgrade() else { return };
             session.arrived(message);
         }

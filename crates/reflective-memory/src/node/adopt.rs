@@ -4,13 +4,13 @@
 //! hears of processes' ends waits for nobody. Where the coordinator does not answer, areas are taken back without its word.
 
 use super::Shared;
-use super::bells::Bell;
+use super::doorbells::Doorbell;
 use super::setup::geometry_of;
 use super::tables::{AreaEntry, Ticket, What};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{Area, WriterQoS};
 use crate::memory::Segment;
-use crate::passing::{self, Kind, Message, ONLY_READ};
-use crate::steps::{Step, step};
+use crate::session_socket::{self, Kind, Message, ONLY_READ};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::Pid;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Shared {
             if std::mem::replace(&mut entry.hands_back, true) {
                 tables.refused_back += u64::from(message.number != ONLY_READ);
                 drop(tables);
-                let _ = passing::send(&*socket, Kind::Adopted, 0, "", &[]);
+                let _ = session_socket::send(&*socket, Kind::Adopted, 0, "", &[]);
                 return;
             }
             (socket, process)
@@ -63,8 +63,8 @@ impl Shared {
         }
     }
 
-    fn answer(&self, handed: &HandBack, taken: Option<(u64, Bell)>) {
-        let (ticket, bell) = taken.unzip();
+    fn answer(&self, handed: &HandBack, taken: Option<(u64, Doorbell)>) {
+        let (ticket, doorbell) = taken.unzip();
         {
             let mut tables = self.tables.lock();
             if let Some(session) = tables.sessions.get_mut(&handed.session) {
@@ -72,13 +72,19 @@ impl Shared {
             }
             tables.refused_back += u64::from(handed.message.number != ONLY_READ && ticket.is_none());
         }
-        let bell = bell.as_ref().map(AsFd::as_fd);
-        let _ = passing::send(&*handed.socket, Kind::Adopted, ticket.unwrap_or(0), "", bell.as_slice());
+        let doorbell = doorbell.as_ref().map(AsFd::as_fd);
+        let _ = session_socket::send(
+            &*handed.socket,
+            Kind::Adopted,
+            ticket.unwrap_or(0),
+            "",
+            doorbell.as_slice(),
+        );
     }
 
-    /// Takes an area back that a server before us made. Gives the writer's new ticket and bell; none to those who only read.
-    fn adopt(&self, handed: &mut HandBack) -> Option<(u64, Bell)> {
-        step(Step::AdoptBegun);
+    /// Takes an area back that a server before us made. Gives the writer's new ticket and doorbell; none to those who only read.
+    fn adopt(&self, handed: &mut HandBack) -> Option<(u64, Doorbell)> {
+        fail_point(FailPoint::AdoptBegun);
         let (session, process, message) = (handed.session, handed.process, &mut handed.message);
         let mut segment = Segment::attach(message.descriptor.take()?).ok()?;
         // A reader's descriptor is for reading; this process is of the same user and may open the file anew.
@@ -112,10 +118,10 @@ impl Shared {
             }
         };
         let unasked = !is_known && self.ask_for(&what)?;
-        step(Step::AdoptRegistered);
+        fail_point(FailPoint::AdoptRegistered);
         let mut tables = self.tables.lock();
         let ticket = tables.number();
-        let bell = Bell::new(tables.number()).ok()?;
+        let doorbell = Doorbell::new(tables.number()).ok()?;
         let name = what.name.clone();
         // Another may have made one of this name meanwhile.
         let is_same = tables.areas.get(&name).map(|entry| entry.segment.same_file(&segment));
@@ -125,7 +131,7 @@ impl Shared {
                 tables.bytes += geometry.total_bytes();
                 tables.told.changed();
                 // The pushes for which its writer rang ended with that server.
-                let _ = segment.set_bell(false);
+                let _ = segment.set_doorbell(false);
             }
             Some(false) | None => return None,
         }
@@ -145,12 +151,12 @@ impl Shared {
         entry.writer = Some(ticket);
         entry.promised = WriterQoS { period: message.number, size };
         let _ = entry.segment.set_period(message.number);
-        let what = What::Writer(bell.clone());
+        let what = What::Writer(doorbell.clone());
         tables.tickets.insert(ticket, Ticket { session, area: name.clone(), what });
         // Who cannot hear it hears of the values when they are pushed again.
-        let _ = self.move_bells(&tables, &name, &bell);
-        step(Step::Adopted);
-        Some((ticket, bell))
+        let _ = self.move_doorbells(&tables, &name, &doorbell);
+        fail_point(FailPoint::Adopted);
+        Some((ticket, doorbell))
     }
 
     /// May the area be this node's? None: it is another's; true: the coordinator was not asked, or did not answer, and is told later.
@@ -175,11 +181,11 @@ impl Shared {
             let Some((entry, channels)) = tables.take_area(name) else { return };
             if let Some(ticket) = entry.writer.and_then(|ticket| tables.tickets.remove(&ticket)) {
                 tables.refused_back += 1;
-                if let What::Writer(bell) = &ticket.what {
-                    self.forget_bell(bell.number());
+                if let What::Writer(doorbell) = &ticket.what {
+                    self.forget_doorbell(doorbell.number());
                 }
                 if let Some(session) = tables.sessions.get(&ticket.session) {
-                    let _ = passing::send(&*session.socket, Kind::Withdrawn, 0, name, &[]);
+                    let _ = session_socket::send(&*session.socket, Kind::Withdrawn, 0, name, &[]);
                 }
             }
             channels

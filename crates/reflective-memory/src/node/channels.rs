@@ -1,17 +1,17 @@
 //! The writer's end of channels between nodes: agents that push.
 
 use super::Shared;
+use super::failover::FailoverRef;
 use super::orb_path::{OrbPush, Place};
 use super::replicas::address;
 use super::setup::largest;
 use super::tables::{Agent, Channel as Outgoing, Destination};
-use super::ways::Ways;
 use crate::Error;
 use crate::admission::{Grant, NodeAdmission, Refused, Wish};
+use crate::agents::{Mode, PushAgent, PushSpec};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, NotAdmitted, OfferView, Path, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
-use crate::plane::{Mode, PushAgent, PushSpec};
-use crate::steps::{Step, step};
 use crate::wire::Channel;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Shared {
         offer: &OfferView<'_>,
         reader: Option<&CRM_CommRef>,
     ) -> Result<u64, Error> {
-        step(Step::ChannelAsked);
+        fail_point(FailPoint::ChannelAsked);
         let (segment, promised) = self.source(name)?;
         let datagrams = qos.through == Path::PathUdp;
         let to = Destination { node: offer.node.into(), port: offer.port, datagrams, channel: offer.channel };
@@ -35,7 +35,7 @@ impl Shared {
         self.end_channels(|channel| {
             channel.to == to || (channel.to.node == to.node && channel.incarnation != offer.incarnation)
         });
-        step(Step::ChannelReplaced);
+        fail_point(FailPoint::ChannelReplaced);
         let channel = Channel {
             id: offer.channel,
             epoch: offer.epoch,
@@ -79,7 +79,7 @@ impl Shared {
         let (area, incarnation) = (name.into(), offer.incarnation);
         let reader = reader.map(|reader| self.ways(offer.node, reader));
         let handle = self.enter(Outgoing { area, to, reader, incarnation, grant, agent })?;
-        step(Step::ChannelStarted);
+        fail_point(FailPoint::ChannelStarted);
         if grant.is_some() {
             // Another may have been admitted before this one was in the table.
             self.refresh_promotions();
@@ -100,11 +100,11 @@ impl Shared {
         // Under the lock: who becomes the writer after this finds the channel in the table.
         let heard = match (&channel.agent, tables.areas.get(&channel.area)) {
             (Agent::Datagrams { dispatcher, key }, Some(entry)) => {
-                let wanted = entry.segment.set_bell(true).map_err(Error::from);
+                let wanted = entry.segment.set_doorbell(true).map_err(Error::from);
                 let dispatcher = &self.dispatchers[*dispatcher];
                 // It looks when it begins to hear: a value for which nobody rang is not left lying.
-                wanted.and_then(|()| match tables.bell_of(&channel.area) {
-                    Some(bell) => Ok(dispatcher.hear(*key, bell)?),
+                wanted.and_then(|()| match tables.doorbell_of(&channel.area) {
+                    Some(doorbell) => Ok(dispatcher.hear(*key, doorbell)?),
                     None => {
                         dispatcher.look(*key);
                         Ok(())
@@ -154,7 +154,7 @@ impl Shared {
         segment: &Segment,
         channel: Channel,
         qos: &ReaderQoS,
-        reader: Option<Ways<CRM_CommRef>>,
+        reader: Option<FailoverRef<CRM_CommRef>>,
         after: u64,
     ) -> Result<Agent, Error> {
         let reader = reader.ok_or_else(|| Error::unavailable("the reader's node gave no reference"))?;
@@ -205,7 +205,7 @@ impl Shared {
         let channel =
             self.tables.lock().channels.remove(&handle).ok_or_else(|| Error::unknown_handle(handle))?;
         let begun = self.end(channel);
-        step(Step::ChannelClosed);
+        fail_point(FailPoint::ChannelClosed);
         Ok(begun)
     }
 

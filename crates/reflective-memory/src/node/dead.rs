@@ -1,7 +1,7 @@
 //! Readers' nodes that died: what is pushed to them ends.
 
 use super::Shared;
-use super::ways::Ways;
+use super::failover::FailoverRef;
 use crate::Error;
 use crate::idl::CRM_CommRef;
 use isorb::Kind;
@@ -16,7 +16,7 @@ const QUESTIONS: u32 = 5;
 impl Shared {
     /// Asks the servers of the nodes that are pushed to whether they live; `unanswered` is kept from round to round, by the incarnation.
     pub(super) fn forget_the_dead(&self, unanswered: &mut HashMap<u64, u32>) {
-        let mut nodes: HashMap<u64, Ways<CRM_CommRef>> = HashMap::new();
+        let mut nodes: HashMap<u64, FailoverRef<CRM_CommRef>> = HashMap::new();
         for channel in self.tables.lock().channels.values() {
             if let Some(reader) = &channel.reader {
                 nodes.entry(channel.incarnation).or_insert_with(|| reader.clone());
@@ -44,7 +44,7 @@ enum Answer {
     Gone,
 }
 
-fn ask(server: &Ways<CRM_CommRef>) -> Answer {
+fn ask(server: &FailoverRef<CRM_CommRef>) -> Answer {
     match server.within(ANSWER).call(CRM_CommRef::ping) {
         Ok(()) => Answer::Lives,
         Err(Error::System(error)) if error.kind == Kind::ObjectNotExist => Answer::Gone,

@@ -5,9 +5,9 @@ use super::replicas::no_multicast;
 use super::tables::{Agent, Channel as Outgoing, Destination, Group};
 use super::{Shared, secret};
 use crate::Error;
+use crate::agents::GROUP;
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Group as Joined, ReaderQoS};
-use crate::plane::GROUP;
-use crate::steps::{Step, step};
 use crate::wire::Channel;
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ impl Shared {
         incarnation: u64,
         reader: Option<&CRM_CommRef>,
     ) -> Result<Joined, Error> {
-        step(Step::GroupAsked);
+        fail_point(FailPoint::GroupAsked);
         // Whatever an earlier server of that node had.
         self.end_channels(|channel| channel.to.node == node && channel.incarnation != incarnation);
         let _one_at_a_time = self.grouping.lock();
@@ -51,7 +51,7 @@ impl Shared {
             agent: Agent::Member { group },
         };
         tables.channels.insert(which, member);
-        step(Step::GroupEntered);
+        fail_point(FailPoint::GroupEntered);
         Ok(Joined {
             which,
             host: from.ip().to_string(),
@@ -92,7 +92,7 @@ impl Shared {
         let handle =
             self.enter(Outgoing { area: area.clone(), to: to_all, reader: None, incarnation, grant, agent })?;
         self.tables.lock().groups.push(Group { area, qos, handle, to, channel });
-        step(Step::GroupMade);
+        fail_point(FailPoint::GroupMade);
         if grant.is_some() {
             self.refresh_promotions();
         }
@@ -111,7 +111,7 @@ impl Shared {
     /// A node left; the last one ends the group.
     pub(super) fn left_group(&self, group: u64) {
         let _one_at_a_time = self.grouping.lock();
-        step(Step::GroupLeft);
+        fail_point(FailPoint::GroupLeft);
         let ended = {
             let mut tables = self.tables.lock();
             let is_used = tables
@@ -126,7 +126,7 @@ impl Shared {
         };
         if let Some(channel) = ended {
             self.end(channel);
-            step(Step::GroupEnded);
+            fail_point(FailPoint::GroupEnded);
         }
     }
 }

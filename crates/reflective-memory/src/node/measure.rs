@@ -1,8 +1,10 @@
-//! What agents cost on this machine: values of three shapes go through two planes and a pair of sockets, as the dispatching thread does it.
+//! What agents cost on this machine: values of three shapes go through two schedulers and a pair of sockets, as the dispatching thread does it.
 
 use crate::admission::Costs;
+use crate::agents::{
+    Action, AgentScheduler, Mode, PushAgent, PushKey, PushSpec, ReceiveAgent, ReceiveSpec, SchedulerConfig,
+};
 use crate::memory::{Geometry, Segment, Writer};
-use crate::plane::{Mode, Plane, PlaneConfig, PushAgent, PushKey, PushSpec, ReceiveAgent, ReceiveSpec, Step};
 use crate::wire::{Channel, HEADER};
 use isorb_rt::time::{now_ns, thread_cpu_ns};
 use std::io;
@@ -43,8 +45,8 @@ pub fn measure_costs() -> io::Result<Costs> {
 
 /// A channel from here to here.
 struct Shape {
-    near: Plane,
-    far: Plane,
+    near: AgentScheduler,
+    far: AgentScheduler,
     from: UdpSocket,
     to: UdpSocket,
     writer: Writer,
@@ -59,8 +61,9 @@ impl Shape {
         to.set_read_timeout(Some(Duration::from_secs(5)))?;
         // No heartbeats between.
         let heartbeat_ns = u64::MAX >> 2;
-        let config = PlaneConfig { pushes: 1, receives: 1, heartbeat_ns, refresh_ns: 0, link_bytes_per_s: 0 };
-        let (mut near, mut far) = (Plane::new(config), Plane::new(config));
+        let config =
+            SchedulerConfig { pushes: 1, receives: 1, heartbeat_ns, refresh_ns: 0, link_bytes_per_s: 0 };
+        let (mut near, mut far) = (AgentScheduler::new(config), AgentScheduler::new(config));
         let geometry = Geometry::new(size, 1).map_err(io::Error::other)?;
         let source = Segment::create("cost-near", geometry).map_err(io::Error::other)?;
         let replica = Segment::create("cost-far", geometry).map_err(io::Error::other)?;
@@ -115,7 +118,7 @@ impl Shape {
         let _ = self.near.written_to(self.key, now_ns());
         for _ in 0..self.datagrams {
             let before = thread_cpu_ns();
-            let Step::Send { to, len, push, .. } = self.near.step(now_ns(), out) else {
+            let Action::Send { to, len, push, .. } = self.near.next_action(now_ns(), out) else {
                 return Err(io::Error::other("the push agent has nothing to send"));
             };
             self.from.send_to(&out[..len], to)?;
@@ -127,7 +130,7 @@ impl Shape {
     fn look(&mut self, out: &mut [u8]) -> io::Result<u64> {
         let begin = thread_cpu_ns();
         let found = self.near.written_to(self.key, now_ns());
-        let idle = matches!(self.near.step(now_ns(), out), Step::Idle { .. });
+        let idle = matches!(self.near.next_action(now_ns(), out), Action::Idle { .. });
         match idle && !found {
             true => Ok(thread_cpu_ns() - begin),
             false => Err(io::Error::other("the push agent has something left to send")),

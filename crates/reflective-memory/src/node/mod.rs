@@ -5,22 +5,23 @@
 //!       ▲   local socket   │ setup: areas,       │
 //!       └── descriptors ───┤ tickets, channels,  ├──Glob_Comm─► coordinator
 //!           sessions       │ admission           │
-//!                          └─► dispatchers: planes, one UDP socket each
+//!                          └─► dispatchers: schedulers, one UDP socket each
 //! ```
 //!
 //! Set-up runs on the ORB's threads and may wait for other nodes; values run on the dispatching threads, which wait for nobody. A value
 //! on the ORB's path has an ordinary thread a channel ([`orb_path`](self)), so that a peer that hangs holds up itself only.
 
 mod adopt;
-mod bells;
 mod channels;
 mod dead;
 mod dispatcher;
+mod doorbells;
+mod failover;
 mod groups;
-mod inlets;
 mod measure;
 mod multicast;
 mod orb_path;
+mod receive_sockets;
 mod rejoin;
 mod reopen;
 mod replicas;
@@ -31,7 +32,6 @@ mod setup;
 mod status;
 mod tables;
 mod told;
-mod ways;
 
 pub(crate) use channels::interval;
 pub use dispatcher::{DispatcherConfig, StartError};
@@ -45,6 +45,7 @@ use crate::admission::{NodeAdmission, NodeConfig, link_rate};
 use crate::idl::{Area, CRM_CommRef, Glob_CommRef, Lib_CommRef};
 use crate::wire::ETHERNET_FRAGMENT;
 use dispatcher::Dispatcher;
+use failover::FailoverRef;
 use isorb::{Kind, Orb, Policies, Reference};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
@@ -58,7 +59,6 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tables::Tables;
-use ways::Ways;
 
 /// How a node's server is set up.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ pub struct ServerConfig {
     pub dispatcher: DispatcherConfig,
     /// What guaranteed channels may have.
     pub admission: NodeConfig,
-    /// When a writer's node is silent for so long, it counts as dead. At least two [heartbeats](crate::plane::PlaneConfig::heartbeat_ns), so
+    /// When a writer's node is silent for so long, it counts as dead. At least two [heartbeats](crate::agents::SchedulerConfig::heartbeat_ns), so
     /// that one may be late or lost; at most a day. On the ORB's paths, whose calls may have to wait, two seconds at least.
     pub silence: Duration,
     /// How long the coordinator and other nodes' servers may take to answer a call. What waits for one that hangs is set-up with that one only.
@@ -133,7 +133,7 @@ impl ServerConfig {
                 udp: SocketAddr::from(([127, 0, 0, 1], 0)),
                 second: None,
                 multicast: None,
-                plane: crate::plane::PlaneConfig::default(),
+                scheduler: crate::agents::SchedulerConfig::default(),
                 class: isorb_rt::sched::SchedClass::Other,
             },
             admission: NodeConfig::default(),
@@ -146,7 +146,7 @@ impl ServerConfig {
 
     /// A node that lives says so at each heartbeat; with a second path, the first has failed after two thirds of the silence.
     fn check(&self) -> Result<(), Error> {
-        let beat = Duration::from_nanos(self.dispatcher.plane.heartbeat_ns);
+        let beat = Duration::from_nanos(self.dispatcher.scheduler.heartbeat_ns);
         if (beat.saturating_mul(2)..=LONGEST_SILENCE).contains(&self.silence) {
             return Ok(());
         }
@@ -191,7 +191,7 @@ pub(crate) struct Shared {
     reopening: PiMutex<HashSet<String>>,
     /// Held while a group is looked for and made.
     grouping: PiMutex<()>,
-    coordinator: Option<Ways<Glob_CommRef>>,
+    coordinator: Option<FailoverRef<Glob_CommRef>>,
     /// Which address of each node answered last.
     best: PiMutex<HashMap<String, Arc<AtomicUsize>>>,
     orb_replicas: orb_path::Replicas,
@@ -216,13 +216,13 @@ impl NodeServer {
         coordinator: Option<Glob_CommRef>,
     ) -> Result<NodeServer, Error> {
         config.check()?;
-        let listener = crate::passing::listen_at(&config.socket)
+        let listener = crate::session_socket::listen_at(&config.socket)
             .map_err(|error| Error::unavailable(format_args!("{}: {error}", config.socket.display())))?;
         let mut config = config;
         // The dispatching threads share the link. Admission does not know who of them pushes what, so it gives away one thread's part.
         let threads = config.dispatchers.max(1) as u64;
         config.admission.link_bits_per_s /= threads;
-        config.dispatcher.plane.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
+        config.dispatcher.scheduler.link_bytes_per_s = link_rate(config.admission.link_bits_per_s);
         let dispatchers = (0..config.dispatchers.max(1))
             .map(|number| Dispatcher::start(&config.dispatcher, number).map_err(Error::unavailable))
             .collect::<Result<Vec<_>, _>>()?;
@@ -232,7 +232,7 @@ impl NodeServer {
             grouping: PiMutex::new(()),
             reopening: PiMutex::default(),
             dispatchers,
-            coordinator: coordinator.map(|glob| Ways::of(&glob, config.answer, Arc::default())),
+            coordinator: coordinator.map(|glob| FailoverRef::of(&glob, config.answer, Arc::default())),
             best: PiMutex::new(HashMap::new()),
             orb_replicas: orb_path::Replicas::default(),
             orb_channels: Arc::default(),
@@ -261,15 +261,15 @@ impl NodeServer {
         let threads = &mut server.threads;
         let sessions = shared.clone();
         let (handed, queue) = adopt::queue(shared.config.limits.sessions);
-        threads.push(named("crm-sessions", move || sessions.serve_sessions(listener, handed))?);
+        threads.push(named("memory-sessions", move || sessions.serve_sessions(listener, handed))?);
         let adopting = shared.clone();
-        threads.push(named("crm-adopt", move || adopting.take_back(&queue))?);
+        threads.push(named("memory-handback", move || adopting.take_back(&queue))?);
         let watch = shared.clone();
-        threads.push(named("crm-watch", move || watch.keep_watch())?);
+        threads.push(named("memory-watch", move || watch.keep_watch())?);
         let reopen = shared.clone();
         let alive = shared.clone();
-        threads.push(named("crm-alive", move || alive.keep_known())?);
-        threads.push(named("crm-reopen", move || reopen.keep_channels())?);
+        threads.push(named("memory-register", move || alive.keep_known())?);
+        threads.push(named("memory-reopen", move || reopen.keep_channels())?);
         Ok(server)
     }
 
@@ -325,7 +325,7 @@ impl Shared {
     }
 
     /// A node's server by each of its addresses.
-    fn ways(&self, node: &str, server: &CRM_CommRef) -> Ways<CRM_CommRef> {
+    fn ways(&self, node: &str, server: &CRM_CommRef) -> FailoverRef<CRM_CommRef> {
         let best = {
             let mut known = self.best.lock();
             if known.len() >= REMEMBERED && !known.contains_key(node) {
@@ -334,7 +334,7 @@ impl Shared {
             }
             known.entry(node.to_owned()).or_default().clone()
         };
-        Ways::of(server, self.config.answer, best)
+        FailoverRef::of(server, self.config.answer, best)
     }
 
     /// What it means that a call to another server ended without an answer.

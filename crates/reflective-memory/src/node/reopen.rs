@@ -1,8 +1,8 @@
 //! Channels that are opened anew: their writer's node was silent, and is there again.
 
 use super::Shared;
+use super::failover::FailoverRef;
 use super::tables::{Replica, What};
-use super::ways::Ways;
 use crate::Error;
 use crate::idl::{CRM_CommRef, Path};
 use crate::memory::State;
@@ -41,7 +41,7 @@ impl Shared {
                 shared.reopen_all(replicas);
                 shared.reopening.lock().remove(&done);
             };
-            if super::named("crm-reopen", reopen).is_err() {
+            if super::named("memory-reopen", reopen).is_err() {
                 self.reopening.lock().remove(&node);
             }
         }
@@ -114,7 +114,7 @@ impl Shared {
 }
 
 /// Closes the writer's end of a channel that fell silent, where it is still there; gives how many of its pushes did not come.
-pub(super) fn unseen(before: &Replica, server: &Ways<CRM_CommRef>) -> u64 {
+pub(super) fn unseen(before: &Replica, server: &FailoverRef<CRM_CommRef>) -> u64 {
     // Another server knows nothing of it, and the one that does may never answer.
     if !server.is_of_same(&before.server) {
         return 0;

@@ -1,17 +1,17 @@
 //! The reader's end of channels between nodes: replicas, and what fills them.
 
 use super::channels::interval;
-use super::inlets::Inlet;
+use super::failover::FailoverRef;
 use super::orb_path::Target;
+use super::receive_sockets::ReceiveSocket;
 use super::rejoin::Trials;
 use super::tables::{Replica, What};
-use super::ways::Ways;
 use super::{Shared, secret};
 use crate::Error;
+use crate::agents::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{CRM_CommRef, Mode as IdlMode, Offer, Path, ReaderQoS};
 use crate::memory::{Geometry, Segment, Writer};
-use crate::plane::{ReceiveAgent, ReceiveSpec, ReceiveStats, SecondPath, Shown};
-use crate::steps::{Step, step};
 use crate::wire::Channel;
 use isorb_rt::time::now_ns;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 struct Opening<'a> {
     name: &'a str,
     qos: ReaderQoS,
-    server: &'a Ways<CRM_CommRef>,
+    server: &'a FailoverRef<CRM_CommRef>,
     channel: Channel,
     target: Writer,
     fresh_ns: Option<u64>,
@@ -49,13 +49,13 @@ impl Shared {
         name: &str,
         qos: ReaderQoS,
         through: Path,
-        server: Ways<CRM_CommRef>,
+        server: FailoverRef<CRM_CommRef>,
         before: Option<&Replica>,
     ) -> Result<Replica, Error> {
         let asked = ReaderQoS { through, ..qos };
         let unanswered = |error| self.unanswered(&format!("the node of {name}"), error);
         let first = server.call(|server| server.describe(name, 0)).map_err(unanswered)?;
-        step(Step::ReplicaDescribed);
+        fail_point(FailPoint::ReplicaDescribed);
         let size = first.what.size as usize;
         let geometry = Geometry::new(size, qos.histories as usize).map_err(|error| {
             Error::wrong_size(&error.to_string(), qos.histories as usize, crate::memory::MAX_HISTORIES)
@@ -87,7 +87,7 @@ impl Shared {
         });
         match opened {
             Ok(opened) => {
-                step(Step::ReplicaOpened);
+                fail_point(FailPoint::ReplicaOpened);
                 let Opened { dispatcher, datagrams, channel, group, handle } = opened;
                 let (closed, entering) = (AtomicBool::new(false), AtomicUsize::new(1));
                 let earlier = before.and_then(all_counted);
@@ -137,8 +137,9 @@ impl Shared {
     fn open_datagrams(&self, opening: Opening<'_>) -> Result<Opened, Error> {
         let Opening { name, qos, server, mut channel, target, fresh_ns, deadline_ns, shown } = opening;
         let dispatcher = self.least_used();
-        let inlet = deadline_ns.map(|_| self.dispatchers[dispatcher].open_inlet()).transpose()?;
-        let own_ports = inlet.as_ref().map_or([0; 2], Inlet::ports);
+        let receive_socket =
+            deadline_ns.map(|_| self.dispatchers[dispatcher].open_receive_socket()).transpose()?;
+        let own_ports = receive_socket.as_ref().map_or([0; 2], ReceiveSocket::ports);
         let place = &self.dispatchers[dispatcher];
         // The writer's node may take its time; others are opened meanwhile.
         channel.id = place.reserve().map_err(Error::unavailable)?;
@@ -154,7 +155,7 @@ impl Shared {
             agent(spec, shown)
         })();
         let agent = made.inspect_err(|_| place.unreserve(channel.id))?;
-        place.add_receive(agent, inlet)?;
+        place.add_receive(agent, receive_socket)?;
         let opened = self.ask_for_channel(name, qos, server, (dispatcher, own_ports), &channel, 0);
         let handle = opened.inspect_err(|_| {
             self.remove_receive(dispatcher, channel.id, true);
@@ -205,13 +206,13 @@ impl Shared {
             let agent = agent(spec, shown)?;
             let place = &self.dispatchers[dispatcher];
             let channel = if deadline_ns.is_some() {
-                place.join(agent, Some(Inlet::of(groups.own(to)?)))?
+                place.join(agent, Some(ReceiveSocket::of(groups.own(to)?)))?
             } else {
                 groups.join(to)?;
                 place.join(agent, None).inspect_err(|_| groups.leave(to.ip()))?
             };
-            step(Step::GroupJoined);
-            step(Step::ReplicaReady);
+            fail_point(FailPoint::GroupJoined);
+            fail_point(FailPoint::ReplicaReady);
             Ok((channel, to.ip()))
         })();
         match joined {
@@ -233,7 +234,7 @@ impl Shared {
         &self,
         name: &str,
         qos: ReaderQoS,
-        server: &Ways<CRM_CommRef>,
+        server: &FailoverRef<CRM_CommRef>,
         (dispatcher, [own_port, second_own_port]): (usize, [u16; 2]),
         channel: &Channel,
         after: u64,
@@ -255,7 +256,7 @@ impl Shared {
             second_own_port,
             after,
         };
-        step(Step::ReplicaReady);
+        fail_point(FailPoint::ReplicaReady);
         server.call(|server| server.open_channel(name, qos, &offer, self.me.get()))
     }
 
@@ -265,7 +266,7 @@ impl Shared {
     }
 
     /// The server of the node that holds an area; whoever calls it gets an answer in time, or none.
-    pub(super) fn locate(&self, name: &str) -> Result<Ways<CRM_CommRef>, Error> {
+    pub(super) fn locate(&self, name: &str) -> Result<FailoverRef<CRM_CommRef>, Error> {
         let coordinator = self.coordinator.as_ref().ok_or_else(|| Error::unknown_area(name))?;
         let found = coordinator.call(|glob| glob.locate(name));
         let node = found.map_err(|error| self.unanswered("the coordinator", error))?;
@@ -327,7 +328,7 @@ impl Shared {
         if replica.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
-        step(Step::ReplicaForgotten);
+        fail_point(FailPoint::ReplicaForgotten);
         if let Some(last) = self.remove_receive(replica.dispatcher, replica.channel, replica.datagrams) {
             let _ = replica.ended.set(with_earlier(replica, last));
         }
@@ -338,7 +339,7 @@ impl Shared {
             groups.leave(group);
         }
         if replica.group.is_some() {
-            step(Step::GroupForgotten);
+            fail_point(FailPoint::GroupForgotten);
         }
         self.give_back(replica.grant.as_ref());
         true

@@ -3,10 +3,10 @@
 use super::Shared;
 use super::setup::idl_state;
 use super::status::{AreaStatus, NodeStatus, ReplicaStatus};
+use crate::agents::ReceiveStats;
 use crate::idl::{
     Area, AreaReport, AreaReportView, NodeReport, NodeReportView, ReplicaReport, ReplicaReportView,
 };
-use crate::plane::ReceiveStats;
 use isorb::{Result, Upcall};
 
 /// Areas, and replicas, that one answer has room for.

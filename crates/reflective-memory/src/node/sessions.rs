@@ -3,9 +3,9 @@
 use super::Shared;
 use super::adopt::HandBack;
 use super::tables::{Session, Ticket, What};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::State;
-use crate::passing::{self, Kind};
-use crate::steps::{Step, step};
+use crate::session_socket::{self, Kind};
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::time::Deadline;
@@ -32,7 +32,7 @@ impl Shared {
                     Poller::WAKE => {}
                     LISTENER => {
                         // Who gives up at once, or is not allowed, is no reason to end.
-                        let _ = passing::accept(&listener).and_then(|socket| self.welcome(socket));
+                        let _ = session_socket::accept(&listener).and_then(|socket| self.welcome(socket));
                     }
                     session => self.heard(session, &queue),
                 }
@@ -58,8 +58,8 @@ impl Shared {
         let greet = || {
             self.poller.add(&*socket, number, Interest::READ, Trigger::Level)?;
             let reference = self.lib_comm.get().map_or("", String::as_str);
-            step(Step::Welcomed);
-            passing::send(&*socket, Kind::Hello, number, reference, &[])
+            fail_point(FailPoint::Welcomed);
+            session_socket::send(&*socket, Kind::Hello, number, reference, &[])
         };
         let greeted = greet();
         if greeted.is_err() {
@@ -73,7 +73,7 @@ impl Shared {
         else {
             return;
         };
-        match passing::receive(&*socket) {
+        match session_socket::receive(&*socket) {
             Ok(Some(message)) if message.kind == Kind::HandBack => self.handed_back(session, message, queue),
             // Anything else is the end: of the process, or of our patience with it.
             _ => {
@@ -84,7 +84,7 @@ impl Shared {
     }
 
     fn left(self: &Arc<Self>, session: u64) {
-        step(Step::SessionLeft);
+        fail_point(FailPoint::SessionLeft);
         let ended: Vec<(u64, Ticket)> = {
             let mut tables = self.tables.lock();
             tables.sessions.remove(&session);
@@ -103,7 +103,7 @@ impl Shared {
             // Other nodes are told from another thread: one that hangs must not delay the news of the next death.
             let shared = self.clone();
             let tell = move || replicas.into_iter().for_each(|(number, ticket)| shared.ended(number, ticket));
-            let _ = super::named("crm-farewell", tell);
+            let _ = super::named("memory-close", tell);
         }
     }
 

@@ -1,13 +1,13 @@
 //! Areas and tickets: what the servants do.
 
 use super::Shared;
-use super::bells::Bell;
+use super::doorbells::Doorbell;
 use super::tables::{Agent, AreaEntry, Replica, Ticket, What};
 use crate::Error;
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::{Area, Description, ReaderQoS, State as IdlState, Statistics, WriterQoS};
 use crate::memory::{Geometry, Segment, State};
-use crate::passing::{self, Kind};
-use crate::steps::{Step, step};
+use crate::session_socket::{self, Kind};
 use isorb_rt::Errno;
 use isorb_rt::time::Deadline;
 use rustix::fd::AsFd;
@@ -39,7 +39,7 @@ impl Shared {
             tables.told.changed();
             tables.bytes = bytes;
         }
-        step(Step::CreateAsked);
+        fail_point(FailPoint::CreateAsked);
         let made = self.register_and_make(&what, geometry);
         let mut tables = self.tables.lock();
         tables.making.remove(&what.name);
@@ -58,7 +58,7 @@ impl Shared {
                 return Err(error);
             }
         }
-        step(Step::Created);
+        fail_point(FailPoint::Created);
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl Shared {
                 }
             })?;
         }
-        step(Step::CreateRegistered);
+        fail_point(FailPoint::CreateRegistered);
         Segment::create(&what.name, geometry).map_err(|error| {
             self.unregister(&what.name);
             error.into()
@@ -94,15 +94,15 @@ impl Shared {
             tables.is_session(session)?;
             tables.take_area(name).ok_or_else(|| Error::unknown_area(name))?
         };
-        step(Step::DestroyTaken);
+        fail_point(FailPoint::DestroyTaken);
         entry.segment.set_state(State::Destroyed)?;
-        step(Step::DestroyTold);
+        fail_point(FailPoint::DestroyTold);
         // Their readers hear it from the heartbeat that says so; then the agents go. Nobody waits for that here.
-        let told = Duration::from_nanos(self.config.dispatcher.plane.heartbeat_ns * 3 / 2);
+        let told = Duration::from_nanos(self.config.dispatcher.scheduler.heartbeat_ns * 3 / 2);
         let told = Deadline::after(told);
         self.tables.lock().leaving.extend(channels.into_iter().map(|channel| (told, channel)));
         self.unregister(name);
-        step(Step::DestroyEnded);
+        fail_point(FailPoint::DestroyEnded);
         Ok(())
     }
 
@@ -135,23 +135,23 @@ impl Shared {
             if !gone {
                 return Err(Error::WriterExists(crate::idl::WriterExists { name: name.into() }));
             }
-            if let Some(Ticket { what: What::Writer(bell), .. }) = tables.tickets.remove(&ticket) {
-                self.forget_bell(bell.number());
+            if let Some(Ticket { what: What::Writer(doorbell), .. }) = tables.tickets.remove(&ticket) {
+                self.forget_doorbell(doorbell.number());
             }
         }
-        let bell = Bell::new(tables.number())?;
-        let ticket = self.ticket(&mut tables, session, name, What::Writer(bell.clone()))?;
+        let doorbell = Doorbell::new(tables.number())?;
+        let ticket = self.ticket(&mut tables, session, name, What::Writer(doorbell.clone()))?;
         let Some(entry) = tables.areas.get_mut(name) else { return Err(Error::unknown_area(name)) };
         entry.writer = Some(ticket);
         entry.promised = qos;
-        step(Step::WriterEntered);
+        fail_point(FailPoint::WriterEntered);
         let segment = entry.segment.clone();
         let welcome = || {
             segment.set_period(qos.period)?;
             let descriptor = segment.writable_fd()?;
             // Before it can write.
-            self.move_bells(&tables, name, &bell)?;
-            let descriptors = [descriptor.as_fd(), bell.as_fd()];
+            self.move_doorbells(&tables, name, &doorbell)?;
+            let descriptors = [descriptor.as_fd(), doorbell.as_fd()];
             self.hand_over(&tables, session, ticket, name, Kind::Segment, &descriptors)
         };
         if let Err(error) = welcome() {
@@ -159,10 +159,10 @@ impl Shared {
             if let Some(entry) = tables.areas.get_mut(name) {
                 entry.writer = None;
             }
-            self.forget_bell(bell.number());
+            self.forget_doorbell(doorbell.number());
             return Err(error);
         }
-        step(Step::WriterHandedOver);
+        fail_point(FailPoint::WriterHandedOver);
         Ok(ticket)
     }
 
@@ -195,11 +195,11 @@ impl Shared {
                 // Nothing to be admitted: what is written is there.
                 let descriptor = segment.read_only_fd()?;
                 let ticket = self.ticket(&mut tables, session, name, What::Local)?;
-                step(Step::ReaderEntered);
+                fail_point(FailPoint::ReaderEntered);
                 let given =
                     self.hand_over(&tables, session, ticket, name, Kind::Segment, &[descriptor.as_fd()]);
                 given.inspect_err(|_| drop(tables.tickets.remove(&ticket)))?;
-                step(Step::ReaderHandedOver);
+                fail_point(FailPoint::ReaderHandedOver);
                 return Ok(ticket);
             }
         }
@@ -223,7 +223,7 @@ impl Shared {
         let ticket = self.ticket(&mut tables, session, name, What::Replica(replica.clone()))?;
         let given = self.hand_over(&tables, session, ticket, name, Kind::Replica, &[descriptor.as_fd()]);
         given.inspect_err(|_| drop(tables.tickets.remove(&ticket)))?;
-        step(Step::ReplicaHandedOver);
+        fail_point(FailPoint::ReplicaHandedOver);
         Ok(ticket)
     }
 
@@ -234,15 +234,15 @@ impl Shared {
             tables.tickets.remove(&ticket).ok_or_else(|| Error::unknown_handle(ticket))?
         };
         self.ended(ticket, ended);
-        step(Step::Detached);
+        fail_point(FailPoint::Detached);
         Ok(())
     }
 
     /// A writer or reader is gone.
     pub(super) fn ended(&self, number: u64, ticket: Ticket) {
         match ticket.what {
-            What::Writer(bell) => {
-                self.forget_bell(bell.number());
+            What::Writer(doorbell) => {
+                self.forget_doorbell(doorbell.number());
                 let mut tables = self.tables.lock();
                 if let Some(entry) =
                     tables.areas.get_mut(&ticket.area).filter(|entry| entry.writer == Some(number))
@@ -364,22 +364,27 @@ impl Shared {
         let Some(session) = tables.sessions.get(&session) else {
             return Err(Error::unavailable("there is no such session"));
         };
-        Ok(passing::send(&*session.socket, kind, ticket, name, descriptors)?)
+        Ok(session_socket::send(&*session.socket, kind, ticket, name, descriptors)?)
     }
 
-    /// This bell rings for all pushes of an area.
-    pub(super) fn move_bells(&self, tables: &super::Tables, name: &str, bell: &Bell) -> Result<(), Errno> {
+    /// This doorbell rings for all pushes of an area.
+    pub(super) fn move_doorbells(
+        &self,
+        tables: &super::Tables,
+        name: &str,
+        doorbell: &Doorbell,
+    ) -> Result<(), Errno> {
         for channel in tables.channels.values().filter(|channel| channel.area == name) {
             if let Agent::Datagrams { dispatcher, key } = channel.agent {
-                self.dispatchers[dispatcher].hear(key, bell)?;
+                self.dispatchers[dispatcher].hear(key, doorbell)?;
             }
         }
         Ok(())
     }
 
     /// Its writer is gone. The process may keep its end, and as long as it does the kernel would let it ring.
-    pub(super) fn forget_bell(&self, number: u64) {
-        self.dispatchers.iter().for_each(|dispatcher| dispatcher.forget_bell(number));
+    pub(super) fn forget_doorbell(&self, number: u64) {
+        self.dispatchers.iter().for_each(|dispatcher| dispatcher.forget_doorbell(number));
     }
 
     pub(super) fn least_used(&self) -> usize {

@@ -3,8 +3,8 @@
 use super::dispatcher::Dispatcher;
 use super::tables::{Agent, Channel, Replica, What};
 use super::{NodeServer, Shared};
+use crate::agents::{Guarantee, PushStats, ReceiveStats, Recorded};
 use crate::memory::{Segment, State};
-use crate::plane::{Guarantee, PushStats, ReceiveStats, Recorded};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ impl NodeServer {
         let shared = &self.shared;
         let mut all: Vec<Recorded> = (shared.dispatchers.iter().enumerate())
             .map(|(number, dispatcher)| Recorded {
-                track: dispatcher.recorded(&format!("crm-{number}")),
+                track: dispatcher.recorded(&format!("memory-disp-{number}")),
                 agents: Vec::new(),
             })
             .collect();

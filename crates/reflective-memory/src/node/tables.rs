@@ -1,14 +1,14 @@
 //! What a server knows.
 
-use super::bells::Bell;
+use super::doorbells::Doorbell;
+use super::failover::FailoverRef;
 use super::rejoin::Trials;
 use super::told::Told;
-use super::ways::Ways;
 use crate::Error;
 use crate::admission::Grant;
+use crate::agents::{PushKey, ReceiveStats};
 use crate::idl::{Area, CRM_CommRef, ReaderQoS, WriterQoS};
 use crate::memory::Segment;
-use crate::plane::{PushKey, ReceiveStats};
 use isorb_rt::time::Deadline;
 use rustix::fd::OwnedFd;
 use rustix::process::Pid;
@@ -76,8 +76,8 @@ pub(super) struct Ticket {
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// Rings this bell.
-    Writer(Bell),
+    /// Rings this doorbell.
+    Writer(Doorbell),
     /// Reads the writer's own segment.
     Local,
     /// Shared by all readers of this node that ask for the same.
@@ -97,7 +97,7 @@ pub(super) struct Replica {
     pub channel: u32,
     /// The group that it has joined.
     pub group: Option<IpAddr>,
-    pub server: Ways<CRM_CommRef>,
+    pub server: FailoverRef<CRM_CommRef>,
     /// What the writer's node calls it.
     pub handle: u64,
     pub grant: Option<Grant>,
@@ -123,7 +123,7 @@ pub(super) struct Channel {
     pub area: String,
     pub to: Destination,
     /// The server of the reader's node, and which one it is.
-    pub reader: Option<Ways<CRM_CommRef>>,
+    pub reader: Option<FailoverRef<CRM_CommRef>>,
     pub incarnation: u64,
     pub grant: Option<Grant>,
     pub agent: Agent,
@@ -192,10 +192,10 @@ impl Tables {
     }
 
     /// What the writer of an area rings, if it has one.
-    pub fn bell_of(&self, area: &str) -> Option<&Bell> {
+    pub fn doorbell_of(&self, area: &str) -> Option<&Doorbell> {
         let ticket = self.areas.get(area)?.writer?;
         match &self.tickets.get(&ticket)?.what {
-            What::Writer(bell) => Some(bell),
+            What::Writer(doorbell) => Some(doorbell),
             _ => None,
         }
     }
@@ -218,7 +218,7 @@ impl Tables {
             && !self.channels.values().any(by_datagrams)
         {
             // What was mapped for writing can be written.
-            let _ = entry.segment.set_bell(false);
+            let _ = entry.segment.set_doorbell(false);
         }
     }
 

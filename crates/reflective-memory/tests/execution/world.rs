@@ -1,11 +1,11 @@
-//! Two planes in virtual time, the processors that drive them as the dispatching thread does, and the link between.
+//! Two schedulers in virtual time, the processors that drive them as the dispatching thread does, and the link between.
 
 use isorb_reflective_memory::admission::{Costs, NodeConfig, Wish};
-use isorb_reflective_memory::memory::{Geometry, Segment, Writer};
-use isorb_reflective_memory::plane::{
-    AT_ONCE, Band, Guarantee, INTAKE, Mode, Plane, PlaneConfig, PushAgent, PushKey, PushSpec, PushStats,
-    ReceiveAgent, ReceiveSpec, Step, Via,
+use isorb_reflective_memory::agents::{
+    AT_ONCE, Action, AgentScheduler, Band, Guarantee, INTAKE, Mode, PushAgent, PushKey, PushSpec, PushStats,
+    ReceiveAgent, ReceiveSpec, SchedulerConfig, Via,
 };
+use isorb_reflective_memory::memory::{Geometry, Segment, Writer};
 use isorb_reflective_memory::wire::{Channel, Datagram, Outcome};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -49,8 +49,8 @@ pub struct ReaderEnd {
 }
 
 pub struct World {
-    pub near: Plane,
-    pub far: Plane,
+    pub near: AgentScheduler,
+    pub far: AgentScheduler,
     pub costs: Costs,
     pub bits_per_s: u64,
     pub now: u64,
@@ -68,7 +68,7 @@ pub struct World {
 
 impl World {
     pub fn new(config: &NodeConfig) -> World {
-        let plane = PlaneConfig {
+        let scheduler = SchedulerConfig {
             pushes: 128,
             receives: 128,
             heartbeat_ns: 100 * MS,
@@ -76,8 +76,8 @@ impl World {
             link_bytes_per_s: isorb_reflective_memory::admission::link_rate(config.link_bits_per_s),
         };
         World {
-            near: Plane::new(plane),
-            far: Plane::new(plane),
+            near: AgentScheduler::new(scheduler),
+            far: AgentScheduler::new(scheduler),
             costs: config.costs,
             bits_per_s: config.link_bits_per_s,
             now: 1_000 * MS,
@@ -148,13 +148,13 @@ impl World {
                 self.take_in();
                 sent_since_look = 0;
             }
-            match self.near.step(self.now, &mut out) {
-                Step::Send { len, push, band, .. } => {
+            match self.near.next_action(self.now, &mut out) {
+                Action::Send { len, push, band, .. } => {
                     sent_since_look += 1;
                     self.send(&out[..len], push, band);
                 }
-                Step::Choose { .. } => panic!("there is one path"),
-                Step::Idle { until_ns } => {
+                Action::Choose { .. } => panic!("there is one path"),
+                Action::Idle { until_ns } => {
                     sent_since_look = AT_ONCE;
                     let next =
                         self.next_write(start, end).unwrap_or(u64::MAX).min(until_ns.unwrap_or(u64::MAX));

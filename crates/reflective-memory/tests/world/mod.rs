@@ -38,7 +38,7 @@ impl Running {
     }
 
     pub fn with(config: Config) -> Running {
-        let orb = Orb::with_config(config);
+        let orb = Orb::with_config(config).unwrap();
         // The endpoint opens with the root POA.
         orb.root_poa().unwrap();
         let background = orb.clone();
@@ -133,7 +133,7 @@ pub fn orb_on(host: &Host, second: Option<&str>) -> Orb {
     let mut endpoints = vec![format!("{}:0", host.address())];
     endpoints.extend(second.map(|second| format!("{second}:0")));
     host.run(move || {
-        let orb = Orb::with_config(Config { endpoints, ..Config::default() });
+        let orb = Orb::with_config(Config { endpoints, ..Config::default() }).unwrap();
         orb.root_poa().unwrap();
         let background = orb.clone();
         std::thread::spawn(move || background.run());

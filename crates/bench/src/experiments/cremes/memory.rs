@@ -132,7 +132,7 @@ fn consume(mut reader: AreaReader, size: usize, echo: &Echo, stop: &AtomicBool) 
 /// An ORB with its endpoint in a host. Called there.
 pub fn orb(host: &Host) -> Result<Orb, BenchError> {
     let orb =
-        Orb::with_config(Config { endpoints: vec![format!("{}:0", host.address())], ..Config::default() });
+        Orb::with_config(Config { endpoints: vec![format!("{}:0", host.address())], ..Config::default() })?;
     orb.root_poa()?;
     let background = orb.clone();
     std::thread::spawn(move || background.run());

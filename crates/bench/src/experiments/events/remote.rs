@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// An ORB that serves, for the channel of this process.
 pub fn orb() -> Result<Orb, BenchError> {
     let (config, _) = Config::from_args(["-ORBConcurrency", "connection"].map(String::from))?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     orb.root_poa()?.manager().activate().map_err(refused)?;
     Ok(orb)
 }

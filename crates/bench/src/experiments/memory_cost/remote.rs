@@ -81,7 +81,7 @@ impl Nodes {
 }
 
 fn orb() -> Result<Orb, BenchError> {
-    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() });
+    let orb = Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() })?;
     orb.root_poa()?;
     let background = orb.clone();
     std::thread::spawn(move || background.run());
@@ -97,7 +97,7 @@ fn node(name: &str, glob: &str, heartbeat: Duration) -> Result<(Orb, (NodeServer
     // Loopback is no slow link, and the machine may be busy for long.
     config.admission.link_bits_per_s = 100_000_000_000;
     config.silence = Duration::from_secs(30);
-    config.dispatcher.plane.heartbeat_ns = heartbeat.as_nanos() as u64;
+    config.dispatcher.scheduler.heartbeat_ns = heartbeat.as_nanos() as u64;
     let server =
         NodeServer::start(&orb, config, Some(orb.resolve::<Glob_CommRef>(glob)?)).map_err(refused)?;
     let library = Library::connect(&orb, &socket).map_err(refused)?;

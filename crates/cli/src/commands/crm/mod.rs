@@ -92,7 +92,7 @@ enum What {
 /// Runs the command.
 pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (config, _) = Config::from_args(orb_arguments)?;
-    let orb = Orb::with_config(config);
+    let orb = Orb::with_config(config)?;
     let library = || Library::connect(&orb, args.socket.clone().unwrap_or_else(default_socket));
     match &args.what {
         What::Ls { over, limit } => {

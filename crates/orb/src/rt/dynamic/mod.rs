@@ -21,7 +21,7 @@
 //! use std::sync::Arc;
 //!
 //! let scheduling = Scheduling::new(Arc::new(FixedPriority));
-//! let orb = Orb::with_config_and(Config::default(), |info| Ok(scheduling.register(info)?))?;
+//! let orb = Orb::builder().config(Config::default()).register(|info| Ok(scheduling.register(info)?)).build()?;
 //! let current = scheduling.current(&orb);
 //! current.begin_scheduling_segment("track", Some(Parameter::Priority(Priority::MIN)), None)?;
 //! assert_eq!(current.current_scheduling_segment_names(), ["track"]);

@@ -14,7 +14,7 @@ fn by(ms: u64) -> Parameter {
 }
 
 fn orb(scheduling: &Scheduling) -> Orb {
-    Orb::with_config_and(Config::default(), |info| Ok(scheduling.register(info)?)).unwrap()
+    Orb::builder().config(Config::default()).register(|info| Ok(scheduling.register(info)?)).build().unwrap()
 }
 
 fn fixed() -> (Scheduling, Orb, Current) {
@@ -146,7 +146,8 @@ fn the_earliest_deadline_ranks_highest() {
         let scheduling = Scheduling::new(Arc::new(EarliestDeadline::within(band(10_000), band(20_000))));
         let real_time = RealTimeConfig { mode: RealTime::Prefer, ..RealTimeConfig::default() };
         let config = Config { real_time, ..Config::default() };
-        let orb = Orb::with_config_and(config, |info| Ok(scheduling.register(info)?)).unwrap();
+        let orb =
+            Orb::builder().config(config).register(|info| Ok(scheduling.register(info)?)).build().unwrap();
         let current = scheduling.current(&orb);
         let native = || SchedClass::current().unwrap().native_priority();
         let before = native();
@@ -155,7 +156,7 @@ fn the_earliest_deadline_ranks_highest() {
             Err(SchedulingError::UnsupportedDiscipline)
         );
         current.begin_scheduling_segment("mine", Some(by(60_000)), None).unwrap();
-        if !orb.rt_state().priorities.are_applied() {
+        if !orb.sched().priorities.are_applied() {
             return println!("skipped: this process may not schedule in real time");
         }
         let alone = native().unwrap();

@@ -1,10 +1,10 @@
 //! What a dispatching thread takes in: datagrams of guaranteed channels by urgency, others in order of arrival.
 
 use super::{GROUPS, ROOM, SECOND, SOCKET, Shared};
-use crate::node::inlets::of_token;
+use crate::agents::{INTAKE, Via};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::node::multicast::Groups;
-use crate::plane::{INTAKE, Via};
-use crate::steps::{Step, step};
+use crate::node::receive_sockets::of_token;
 use crate::wire::Outcome;
 use isorb_rt::net::{Events, Poller};
 use isorb_rt::time::{Deadline, now_ns};
@@ -34,9 +34,9 @@ impl Shared {
         let mut room = {
             let mut work = self.work.lock();
             match () {
-                () if work.plane.has_arrivals() => 0,
+                () if work.scheduler.has_arrivals() => 0,
                 // There was nothing to do: what is urgent waits for the link.
-                () if work.plane.is_urgent(now_ns()) => usize::from(until != Deadline::PAST),
+                () if work.scheduler.is_urgent(now_ns()) => usize::from(until != Deadline::PAST),
                 () => INTAKE,
             }
         };
@@ -67,7 +67,7 @@ impl Shared {
                 GROUPS => incoming[2] = true,
                 Poller::WAKE => {}
                 token => match of_token(token) {
-                    Some((receive, via)) => self.work.lock().plane.arrived(receive, via),
+                    Some((receive, via)) => self.work.lock().scheduler.arrived(receive, via),
                     None => *urgent |= self.rung(token),
                 },
             }
@@ -81,14 +81,14 @@ impl Shared {
         let mut work = self.work.lock();
         match got {
             Ok((len, from)) => {
-                step(Step::DatagramCame);
-                let outcome = work.plane.received_for(Some(receive), from, &input[..len], now_ns());
+                fail_point(FailPoint::DatagramCame);
+                let outcome = work.scheduler.received_for(Some(receive), from, &input[..len], now_ns());
                 // Most likely that was all of a value; if not, the next look says so. What is not the channel's has no right to its urgency.
                 if !matches!(outcome, Some(Outcome::Part | Outcome::Alive)) {
-                    work.plane.emptied(receive, via);
+                    work.scheduler.emptied(receive, via);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => work.plane.emptied(receive, via),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => work.scheduler.emptied(receive, via),
             // An ICMP refusal of something that was sent: the next datagram is behind it.
             Err(_) => {}
         }
@@ -110,13 +110,13 @@ impl Shared {
     pub(super) fn take_one(&self, socket: &UdpSocket, input: &mut [u8]) -> Taken {
         match socket.recv_from(input) {
             Ok((len, from)) => {
-                step(Step::DatagramCame);
+                fail_point(FailPoint::DatagramCame);
                 let mut work = self.work.lock();
-                let (now, before) = (now_ns(), work.plane.due());
-                work.plane.received(from, &input[..len], now);
+                let (now, before) = (now_ns(), work.scheduler.due());
+                work.scheduler.received(from, &input[..len], now);
                 Taken::One {
-                    urgent: work.plane.is_urgent(now),
-                    sooner: work.plane.due().is_sooner_than(before),
+                    urgent: work.scheduler.is_urgent(now),
+                    sooner: work.scheduler.due().is_sooner_than(before),
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Taken::Nothing,

@@ -1,32 +1,32 @@
-//! A thread that drives a plane: one socket, one poller, one lock.
+//! A thread that drives a scheduler: one socket, one poller, one lock.
 
-mod aside;
+mod best_effort;
 mod intake;
 #[cfg(test)]
 mod tests;
 
-use super::bells::{Bell, Bells};
-use super::inlets::Inlet;
+use super::doorbells::{Doorbell, Doorbells};
 use super::multicast::Groups;
+use super::receive_sockets::ReceiveSocket;
 use crate::Error;
-use crate::plane::{
-    AT_ONCE, Band, Plane, PlaneConfig, PlaneError, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
-    Step as Turn, Via,
+use crate::agents::{
+    AT_ONCE, Action, AgentScheduler, Band, PushAgent, PushKey, PushStats, ReceiveAgent, ReceiveStats,
+    SchedulerConfig, SchedulerError, Via,
 };
-use crate::steps::{Step, step};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::wire::{HEADER, MAX_FRAGMENT};
-use isorb_event::trace::Track;
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
+use isorb_trace::Track;
 use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The tokens of the sockets; bells have theirs from 1 on, and never get that far.
+/// The tokens of the sockets; doorbells have theirs from 1 on, and never get that far.
 const SOCKET: u64 = 0;
 const SECOND: u64 = u64::MAX - 8;
 const GROUPS: u64 = u64::MAX - 9;
@@ -44,8 +44,8 @@ pub struct DispatcherConfig {
     /// The first group, and the port of all of them, for areas that are read on several nodes; in IPv6 its scope is the interface's number. None:
     /// without multicast.
     pub multicast: Option<SocketAddr>,
-    /// The plane's limits.
-    pub plane: PlaneConfig,
+    /// The scheduler's limits.
+    pub scheduler: SchedulerConfig,
     /// How the thread is scheduled. Where that is real-time, another one of the lowest real-time priority takes in what comes for best effort.
     pub class: SchedClass,
 }
@@ -69,36 +69,36 @@ struct Shared {
     stop: AtomicBool,
     /// Was there ever a push with a guarantee?
     accounts: AtomicBool,
-    /// Bells, and sockets of guaranteed channels.
+    /// Doorbells, and sockets of guaranteed channels.
     watched: AtomicUsize,
 }
 
 struct Work {
-    plane: Plane,
-    bells: Bells,
+    scheduler: AgentScheduler,
+    doorbells: Doorbells,
     /// By the receive agent's number; none for best effort.
-    inlets: Vec<Option<Inlet>>,
+    receive_sockets: Vec<Option<ReceiveSocket>>,
 }
 
 impl Work {
     /// The most urgent socket of a guaranteed channel, if it is its turn.
     fn next_arrival(&mut self, now_ns: u64) -> Option<(Arc<UdpSocket>, u32, Via)> {
-        let (receive, via) = self.plane.next_arrival(now_ns)?;
+        let (receive, via) = self.scheduler.next_arrival(now_ns)?;
         let socket = self.socket_of(receive, via).cloned();
         if socket.is_none() {
-            self.plane.emptied(receive, via);
+            self.scheduler.emptied(receive, via);
         }
         Some((socket?, receive, via))
     }
 
     fn socket_of(&self, receive: u32, via: Via) -> Option<&Arc<UdpSocket>> {
-        self.inlets.get(receive as usize)?.as_ref()?.socket(via)
+        self.receive_sockets.get(receive as usize)?.as_ref()?.socket(via)
     }
 }
 
 impl Dispatcher {
     pub fn start(config: &DispatcherConfig, number: usize) -> Result<Dispatcher, StartError> {
-        Dispatcher::start_with(config, number, aside::class(config.class))
+        Dispatcher::start_with(config, number, best_effort::class(config.class))
     }
 
     /// With a thread of class `aside` that takes in best effort, if any.
@@ -126,9 +126,9 @@ impl Dispatcher {
         }
         let (second, second_address) = second.unzip();
         let work = Work {
-            plane: Plane::new(config.plane),
-            bells: Bells::default(),
-            inlets: Vec::with_capacity(config.plane.receives),
+            scheduler: AgentScheduler::new(config.scheduler),
+            doorbells: Doorbells::default(),
+            receive_sockets: Vec::with_capacity(config.scheduler.receives),
         };
         let shared = Arc::new(Shared {
             work: PiMutex::new(work),
@@ -144,9 +144,9 @@ impl Dispatcher {
         let threads = PiMutex::new(Vec::new());
         let dispatcher = Dispatcher { shared, threads, address, second: second_address };
         // One that was started ends with the dispatcher if the other cannot be.
-        dispatcher.spawn(format!("crm-{number}"), config.class, Shared::run)?;
+        dispatcher.spawn(format!("memory-disp-{number}"), config.class, Shared::run)?;
         if let Some(class) = aside {
-            dispatcher.spawn(format!("crm-{number}-aside"), class, Shared::take_in_aside)?;
+            dispatcher.spawn(format!("memory-recv-{number}"), class, Shared::take_in_aside)?;
         }
         Ok(dispatcher)
     }
@@ -164,8 +164,8 @@ impl Dispatcher {
     }
 
     /// Sockets for a guaranteed channel, at the same addresses.
-    pub fn open_inlet(&self) -> std::io::Result<Inlet> {
-        Inlet::open(self.address.ip(), self.second.map(|second| second.ip()))
+    pub fn open_receive_socket(&self) -> std::io::Result<ReceiveSocket> {
+        ReceiveSocket::open(self.address.ip(), self.second.map(|second| second.ip()))
     }
 
     /// The same on the second path.
@@ -179,58 +179,58 @@ impl Dispatcher {
     }
 
     /// Adds a receive agent that joins a group. Leaving is the caller's: [`Groups::leave`].
-    pub fn join(&self, agent: ReceiveAgent, inlet: Option<Inlet>) -> Result<u32, Error> {
-        let channel = self.shared.work.lock().plane.join(agent, now_ns()).map_err(Error::unavailable)?;
-        self.begin_receive(channel, inlet)
+    pub fn join(&self, agent: ReceiveAgent, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
+        let channel = self.shared.work.lock().scheduler.join(agent, now_ns()).map_err(Error::unavailable)?;
+        self.begin_receive(channel, receive_socket)
     }
 
     /// Shows what comes for one reader of a group, or not.
     pub fn set_receiving(&self, channel: u32, receiving: bool) {
-        self.shared.work.lock().plane.set_receiving(channel, receiving, now_ns());
+        self.shared.work.lock().scheduler.set_receiving(channel, receiving, now_ns());
         self.shared.poller.wake();
     }
 
     /// The latest value goes again.
     pub fn repeat(&self, key: PushKey) {
-        self.shared.work.lock().plane.repeat(key);
+        self.shared.work.lock().scheduler.repeat(key);
         self.shared.poller.wake();
     }
 
     /// Adds a push agent, which pushes the value that is there.
-    pub fn add_push(&self, agent: PushAgent) -> Result<PushKey, PlaneError> {
+    pub fn add_push(&self, agent: PushAgent) -> Result<PushKey, SchedulerError> {
         if agent.is_guaranteed() {
             self.shared.accounts.store(true, Ordering::Relaxed);
         }
-        let key = self.shared.work.lock().plane.add_push(agent, now_ns())?;
+        let key = self.shared.work.lock().scheduler.add_push(agent, now_ns())?;
         self.shared.poller.wake();
         Ok(key)
     }
 
     pub fn remove_push(&self, key: PushKey) -> Option<PushStats> {
         let mut work = self.shared.work.lock();
-        if let Some(bell) = work.bells.remove(key) {
-            self.shared.unwatch(&bell);
+        if let Some(doorbell) = work.doorbells.remove(key) {
+            self.shared.unwatch(&doorbell);
         }
-        work.plane.remove_push(key)
+        work.scheduler.remove_push(key)
     }
 
-    /// From now on this bell, and no other, rings for this agent, which looks at once: what was written before may have rung for nobody.
+    /// From now on this doorbell, and no other, rings for this agent, which looks at once: what was written before may have rung for nobody.
     ///
     /// # Errors
-    /// NOMEM, NOSPC: the poller cannot watch the bell. No bell rings for the agent then.
-    pub fn hear(&self, key: PushKey, bell: &Bell) -> Result<(), Errno> {
+    /// NOMEM, NOSPC: the poller cannot watch the doorbell. No doorbell rings for the agent then.
+    pub fn hear(&self, key: PushKey, doorbell: &Doorbell) -> Result<(), Errno> {
         let mut work = self.shared.work.lock();
-        if let Some(before) = work.bells.remove(key) {
+        if let Some(before) = work.doorbells.remove(key) {
             self.shared.unwatch(&before);
         }
-        let is_guaranteed = work.plane.is_guaranteed(key);
-        if work.bells.add(bell, key, is_guaranteed) {
-            // By edge: nobody reads the bell, so that each dispatching thread hears each ring.
-            let watched = self.shared.poller.add(bell, bell.number(), Interest::READ, Trigger::Edge);
-            watched.inspect_err(|_| drop(work.bells.remove(key)))?;
+        let is_guaranteed = work.scheduler.is_guaranteed(key);
+        if work.doorbells.add(doorbell, key, is_guaranteed) {
+            // By edge: nobody reads the doorbell, so that each dispatching thread hears each ring.
+            let watched = self.shared.poller.add(doorbell, doorbell.number(), Interest::READ, Trigger::Edge);
+            watched.inspect_err(|_| drop(work.doorbells.remove(key)))?;
             self.shared.watched.fetch_add(1, Ordering::Relaxed);
         }
-        work.plane.written_to(key, now_ns());
+        work.scheduler.written_to(key, now_ns());
         drop(work);
         self.shared.poller.wake();
         Ok(())
@@ -238,47 +238,51 @@ impl Dispatcher {
 
     /// What was written may have rung for nobody.
     pub fn look(&self, key: PushKey) {
-        self.shared.work.lock().plane.written_to(key, now_ns());
+        self.shared.work.lock().scheduler.written_to(key, now_ns());
         self.shared.poller.wake();
     }
 
-    /// A bell that rings for nobody any more.
-    pub fn forget_bell(&self, number: u64) {
-        if let Some(bell) = self.shared.work.lock().bells.forget(number) {
-            self.shared.unwatch(&bell);
+    /// A doorbell that rings for nobody any more.
+    pub fn forget_doorbell(&self, number: u64) {
+        if let Some(doorbell) = self.shared.work.lock().doorbells.forget(number) {
+            self.shared.unwatch(&doorbell);
         }
     }
 
-    /// How often an agent looked because a bell rang.
+    /// How often an agent looked because a doorbell rang.
     pub fn looks(&self) -> u64 {
-        self.shared.work.lock().bells.looks()
+        self.shared.work.lock().doorbells.looks()
     }
 
     /// A number for a channel that is being opened.
-    pub fn reserve(&self) -> Result<u32, PlaneError> {
-        self.shared.work.lock().plane.reserve()
+    pub fn reserve(&self) -> Result<u32, SchedulerError> {
+        self.shared.work.lock().scheduler.reserve()
     }
 
     /// It will not be opened.
     pub fn unreserve(&self, channel: u32) {
-        self.shared.work.lock().plane.unreserve(channel);
+        self.shared.work.lock().scheduler.unreserve(channel);
     }
 
-    pub fn add_receive(&self, agent: ReceiveAgent, inlet: Option<Inlet>) -> Result<u32, Error> {
+    pub fn add_receive(
+        &self,
+        agent: ReceiveAgent,
+        receive_socket: Option<ReceiveSocket>,
+    ) -> Result<u32, Error> {
         let channel =
-            self.shared.work.lock().plane.add_receive(agent, now_ns()).map_err(Error::unavailable)?;
-        self.begin_receive(channel, inlet)
+            self.shared.work.lock().scheduler.add_receive(agent, now_ns()).map_err(Error::unavailable)?;
+        self.begin_receive(channel, receive_socket)
     }
 
-    fn begin_receive(&self, channel: u32, inlet: Option<Inlet>) -> Result<u32, Error> {
-        if let Some(inlet) = inlet {
+    fn begin_receive(&self, channel: u32, receive_socket: Option<ReceiveSocket>) -> Result<u32, Error> {
+        if let Some(receive_socket) = receive_socket {
             let mut work = self.shared.work.lock();
-            let places = work.inlets.len().max(channel as usize + 1);
-            work.inlets.resize_with(places, || None);
-            work.inlets[channel as usize] = Some(inlet.clone());
+            let places = work.receive_sockets.len().max(channel as usize + 1);
+            work.receive_sockets.resize_with(places, || None);
+            work.receive_sockets[channel as usize] = Some(receive_socket.clone());
             drop(work);
-            self.shared.watched.fetch_add(inlet.len(), Ordering::Relaxed);
-            if let Err(error) = inlet.watch(&self.shared.poller, channel) {
+            self.shared.watched.fetch_add(receive_socket.len(), Ordering::Relaxed);
+            if let Err(error) = receive_socket.watch(&self.shared.poller, channel) {
                 self.remove_receive(channel);
                 return Err(error.into());
             }
@@ -289,44 +293,44 @@ impl Dispatcher {
 
     pub fn remove_receive(&self, channel: u32) -> Option<ReceiveStats> {
         let mut work = self.shared.work.lock();
-        let inlet = work.inlets.get_mut(channel as usize).and_then(Option::take);
-        let stats = work.plane.remove_receive(channel);
+        let receive_socket = work.receive_sockets.get_mut(channel as usize).and_then(Option::take);
+        let stats = work.scheduler.remove_receive(channel);
         drop(work);
-        if let Some(inlet) = inlet {
-            inlet.forget(&self.shared.poller);
-            self.shared.watched.fetch_sub(inlet.len(), Ordering::Relaxed);
+        if let Some(receive_socket) = receive_socket {
+            receive_socket.forget(&self.shared.poller);
+            self.shared.watched.fetch_sub(receive_socket.len(), Ordering::Relaxed);
         }
         stats
     }
 
     pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
-        self.shared.work.lock().plane.receive_stats(channel)
+        self.shared.work.lock().scheduler.receive_stats(channel)
     }
 
     pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
-        self.shared.work.lock().plane.push_stats(key)
+        self.shared.work.lock().scheduler.push_stats(key)
     }
 
     pub fn set_running(&self, key: PushKey, running: bool) -> bool {
-        let known = self.shared.work.lock().plane.set_running(key, running, now_ns());
+        let known = self.shared.work.lock().scheduler.set_running(key, running, now_ns());
         self.shared.poller.wake();
         known
     }
 
     /// From now on keeps so many records.
     pub fn record(&self, records: usize) {
-        self.shared.work.lock().plane.record(records);
+        self.shared.work.lock().scheduler.record(records);
     }
 
     /// What was recorded.
     pub fn recorded(&self, thread: &str) -> Track {
-        self.shared.work.lock().plane.recorded(thread)
+        self.shared.work.lock().scheduler.recorded(thread)
     }
 
     /// How long pushes may stay in the lower band from now on. Takes the lock for one at a time.
     pub fn set_promotions(&self, pushes: impl Iterator<Item = (PushKey, u64)>) {
         for (key, promotion_ns) in pushes {
-            self.shared.work.lock().plane.set_promotion(key, promotion_ns);
+            self.shared.work.lock().scheduler.set_promotion(key, promotion_ns);
         }
     }
 
@@ -369,8 +373,8 @@ impl Shared {
             let (turn, arrival) = {
                 let mut work = self.work.lock();
                 match work.next_arrival(now) {
-                    Some(arrival) => (Turn::Idle { until_ns: None }, Some(arrival)),
-                    None => (work.plane.step(now, &mut out), None),
+                    Some(arrival) => (Action::Idle { until_ns: None }, Some(arrival)),
+                    None => (work.scheduler.next_action(now, &mut out), None),
                 }
             };
             if let Some((socket, receive, via)) = arrival {
@@ -380,55 +384,55 @@ impl Shared {
                 continue;
             }
             until = match turn {
-                Turn::Send { to, via, len, push, band } => {
-                    step(Step::DatagramMade);
+                Action::Send { to, via, len, push, band } => {
+                    fail_point(FailPoint::DatagramMade);
                     let sent = self.socket_of(via).send_to(&out[..len], to);
-                    step(Step::DatagramSent);
+                    fail_point(FailPoint::DatagramSent);
                     let mut work = self.work.lock();
                     if sent.is_err() {
-                        work.plane.refused(push);
+                        work.scheduler.refused(push);
                     }
-                    if work.plane.is_recording() {
-                        work.plane.sent(push, band, now, now_ns());
+                    if work.scheduler.is_recording() {
+                        work.scheduler.sent(push, band, now, now_ns());
                     }
                     if let Some(before) = before.filter(|_| band != Band::Middle) {
-                        work.plane.charge(push, thread_cpu_ns().saturating_sub(before));
+                        work.scheduler.charge(push, thread_cpu_ns().saturating_sub(before));
                     }
                     done_since_look += 1;
                     Deadline::PAST
                 }
-                Turn::Choose { receive, to, via, len } => {
+                Action::Choose { receive, to, via, len } => {
                     let own = self.work.lock().socket_of(receive, via).cloned();
-                    step(Step::ChoiceMade);
+                    fail_point(FailPoint::ChoiceMade);
                     // It is said again.
                     let _ = own.as_deref().unwrap_or(self.socket_of(via)).send_to(&out[..len], to);
-                    step(Step::ChoiceSent);
+                    fail_point(FailPoint::ChoiceSent);
                     Deadline::PAST
                 }
-                Turn::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
+                Action::Idle { until_ns } => until_ns.map_or(Deadline::NONE, Deadline::at_ns),
             };
         }
     }
 
     /// Says whether somebody who is admitted has a push now.
-    fn rung(&self, bell: u64) -> bool {
-        step(Step::Rung);
+    fn rung(&self, doorbell: u64) -> bool {
+        fail_point(FailPoint::Rung);
         let mut work = self.work.lock();
-        let Work { plane, bells, .. } = &mut *work;
-        bells.rung(bell, plane, now_ns())
+        let Work { scheduler, doorbells, .. } = &mut *work;
+        doorbells.rung(doorbell, scheduler, now_ns())
     }
 
-    /// Called with the lock: a bell is heard again only after that.
-    fn unwatch(&self, bell: &Bell) {
+    /// Called with the lock: a doorbell is heard again only after that.
+    fn unwatch(&self, doorbell: &Doorbell) {
         // It was watched, so this cannot fail.
-        let _ = self.poller.delete(bell);
+        let _ = self.poller.delete(doorbell);
         self.watched.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn settle(&self) -> bool {
         let mut work = self.work.lock();
-        let Work { plane, bells, .. } = &mut *work;
-        bells.settle(plane, now_ns())
+        let Work { scheduler, doorbells, .. } = &mut *work;
+        doorbells.settle(scheduler, now_ns())
     }
 
     fn socket_of(&self, via: Via) -> &UdpSocket {

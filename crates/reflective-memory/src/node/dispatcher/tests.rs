@@ -1,8 +1,8 @@
 //! Dispatching threads with real sockets.
 
 use super::*;
+use crate::agents::{GROUP, Mode, PushSpec, ReceiveSpec};
 use crate::memory::{Geometry, Segment};
-use crate::plane::{GROUP, Mode, PushSpec, ReceiveSpec};
 use crate::wire::{Channel, Datagram};
 use isorb_rt::sched::{Cpus, current_cpus, set_current_cpus};
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn config() -> DispatcherConfig {
         udp: SocketAddr::from(([127, 0, 0, 1], 0)),
         second: None,
         multicast: None,
-        plane: PlaneConfig {
+        scheduler: SchedulerConfig {
             pushes: 8,
             receives: 8,
             heartbeat_ns: 20_000_000,
@@ -52,7 +52,7 @@ fn crosses(aside: Option<SchedClass>) {
         deadline_ns: None,
     };
     far.add_receive(ReceiveAgent::new(spec).unwrap(), None).unwrap();
-    let bell = Bell::new(5).unwrap();
+    let doorbell = Doorbell::new(5).unwrap();
     let spec = PushSpec {
         channel,
         to: far.address(),
@@ -64,14 +64,14 @@ fn crosses(aside: Option<SchedClass>) {
         burst: 0,
     };
     let push = near.add_push(PushAgent::new(spec).unwrap()).unwrap();
-    near.hear(push, &bell).unwrap();
+    near.hear(push, &doorbell).unwrap();
     let mut writer = source.writer().unwrap();
     let mut reader = replica.reader().unwrap();
     let mut value = vec![0; 100_000];
     for n in 1..=20u8 {
         let expected = vec![n; 100_000 - usize::from(n)];
         writer.write(&expected).unwrap();
-        rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+        rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
         // Lost datagrams come again with the refresh.
         reader.wait(Deadline::after(Duration::from_secs(60))).unwrap();
         let sample = reader.latest(&mut value).unwrap();
@@ -111,14 +111,16 @@ fn replica(far: &Dispatcher, peer: SocketAddr, deadline_ns: u64, by: By) -> (Seg
     let agent = ReceiveAgent::new(spec).unwrap();
     let to = match by {
         By::Port | By::CommonPort => {
-            let inlet = (by == By::Port).then(|| far.open_inlet().unwrap());
-            let port = inlet.as_ref().map_or(far.address().port(), |inlet| inlet.ports()[0]);
-            far.add_receive(agent, inlet).unwrap();
+            let receive_socket = (by == By::Port).then(|| far.open_receive_socket().unwrap());
+            let port = receive_socket
+                .as_ref()
+                .map_or(far.address().port(), |receive_socket| receive_socket.ports()[0]);
+            far.add_receive(agent, receive_socket).unwrap();
             SocketAddr::new(far.address().ip(), port)
         }
         By::Group => {
             let to = far.groups().unwrap().own_of("area", id);
-            far.join(agent, Some(Inlet::of(far.groups().unwrap().own(to).unwrap()))).unwrap();
+            far.join(agent, Some(ReceiveSocket::of(far.groups().unwrap().own(to).unwrap()))).unwrap();
             to
         }
         By::CommonGroup => {
@@ -238,7 +240,7 @@ fn best_effort_went_first(aside: Option<SchedClass>) -> bool {
 #[test]
 fn a_real_time_reader_does_not_wait_for_best_effort() {
     let reader = ThreadSpec::new("reader").class(SchedClass::Fifo(10));
-    let seen = reader.spawn(|| [aside::class(SchedClass::Fifo(20)), None].map(best_effort_went_first));
+    let seen = reader.spawn(|| [best_effort::class(SchedClass::Fifo(20)), None].map(best_effort_went_first));
     let Ok(seen) = seen else {
         return println!("skipped: no right to real-time scheduling here");
     };

@@ -1,12 +1,12 @@
 //! The pushing end of a channel on the ORB's paths.
 
 use crate::Error;
+use crate::agents::Mode;
+use crate::fail_points::{FailPoint, fail_point};
 use crate::idl::CRM_CommRef;
 use crate::memory::{Reader, Sample, State, WaitError};
+use crate::node::failover::FailoverRef;
 use crate::node::idl_state;
-use crate::node::ways::Ways;
-use crate::plane::Mode;
-use crate::steps::{Step, step};
 use crate::wire::Channel;
 use isorb_rt::time::{Deadline, now_ns};
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub(crate) struct OrbPush {
     pub source: Reader,
     pub channel: Channel,
-    pub reader: Ways<CRM_CommRef>,
+    pub reader: FailoverRef<CRM_CommRef>,
     pub mode: Mode,
     pub oneway: bool,
     /// Ends the thread.
@@ -78,7 +78,7 @@ impl OrbPush {
             said: (State::Open, 0),
             due_ns: 0,
         };
-        crate::node::named("crm-orb-path", move || work.run())?;
+        crate::node::named("memory-orb-push", move || work.run())?;
         Ok(())
     }
 }
@@ -189,7 +189,7 @@ impl Work {
         self.pushes += 1;
         kept.push = self.pushes;
         self.under_way.push_back(kept);
-        step(Step::ValueTaken);
+        fail_point(FailPoint::ValueTaken);
         true
     }
 
@@ -198,7 +198,7 @@ impl Work {
         let Some(kept) = self.under_way.back() else { return };
         if self.spec.oneway {
             let _ = self.spec.push_oneway(kept);
-            step(Step::OnewaySent);
+            fail_point(FailPoint::OnewaySent);
             return;
         }
         while !self.stopped() {
@@ -215,7 +215,7 @@ impl Work {
     fn settle(&mut self) {
         while !self.under_way.is_empty() && !self.stopped() {
             let running = self.spec.running.load(Ordering::Acquire);
-            step(Step::Settling);
+            fail_point(FailPoint::Settling);
             let Ok(taken) = self.beat(self.state(running)) else {
                 std::thread::sleep(AGAIN);
                 continue;
@@ -226,7 +226,7 @@ impl Work {
             for kept in &self.under_way {
                 let _ = self.spec.push_oneway(kept);
             }
-            step(Step::Settled);
+            fail_point(FailPoint::Settled);
         }
     }
 

@@ -1,8 +1,8 @@
 //! The reading end of channels on the ORB's paths.
 
+use crate::agents::{Health, ReceiveStats, Shown};
+use crate::fail_points::{FailPoint, fail_point};
 use crate::memory::{Source, State, Writer};
-use crate::plane::{Health, ReceiveStats, Shown};
-use crate::steps::{Step, step};
 use crate::wire::Counters;
 use isorb_rt::sync::PiMutex;
 use std::collections::HashMap;
@@ -107,17 +107,17 @@ impl Replicas {
 
     /// Shows a value; false where it is not for us or not new.
     pub fn push(&self, arrival: &Arrival<'_>, now_ns: u64) -> bool {
-        step(Step::CallCame);
+        fail_point(FailPoint::CallCame);
         let Some(replica) = self.find(arrival.channel) else { return false };
         let mut replica = replica.lock();
         let shown = replica.take(arrival, now_ns);
-        step(Step::CallShown);
+        fail_point(FailPoint::CallShown);
         shown
     }
 
     /// The writer's node lives. Gives the number of the last push that was taken; none where there is no such channel.
     pub fn beat(&self, number: u32, token: u64, far: State, now_ns: u64) -> Option<u64> {
-        step(Step::BeatCame);
+        fail_point(FailPoint::BeatCame);
         let replica = self.find(number)?;
         let mut replica = replica.lock();
         if replica.token != token {

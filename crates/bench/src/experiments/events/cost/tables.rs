@@ -18,10 +18,10 @@ pub fn timers(rounds: u32, armed: u32) -> Vec<Row> {
         let mut timers = TimerHeap::with_capacity(armed as usize + 1);
         // Points without an order, as periods of many consumers have none.
         let mut random = Random(SEED);
-        (0..armed).for_each(|_| keep(timers.insert(random.next() >> 16, ())));
+        (0..armed).for_each(|_| keep(timers.push(random.next() >> 16, ())));
         Local::called(CHANNEL, armed.into(), [10, TOGETHER], move || {
-            if let Ok(timer) = timers.insert(random.next() >> 16, ()) {
-                keep(timers.cancel(timer));
+            if let Ok(timer) = timers.push(random.next() >> 16, ()) {
+                keep(timers.remove(timer));
             }
         })
     };

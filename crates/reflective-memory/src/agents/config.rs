@@ -1,0 +1,119 @@
+//! What agents are made of.
+
+use crate::memory::{Reader, Writer};
+use crate::wire::Channel;
+use std::net::SocketAddr;
+
+/// The limits and intervals of a scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SchedulerConfig {
+    /// At most so many push agents.
+    pub pushes: usize,
+    /// At most so many receive agents.
+    pub receives: usize,
+    /// A push agent is silent for at most so long.
+    pub heartbeat_ns: u64,
+    /// A value that does not change is pushed again after so long, for readers who lost it; 0 for never.
+    pub refresh_ns: u64,
+    /// Bytes a second of the link, for all agents together; 0 for no limit. Datagrams wait here, where the most urgent goes first, instead of
+    /// in the queue of the network interface, where all are equal and the last are dropped.
+    pub link_bytes_per_s: u64,
+}
+
+impl Default for SchedulerConfig {
+    /// 4,096 agents of each kind, a heartbeat each 100 ms, a refresh each second.
+    fn default() -> SchedulerConfig {
+        SchedulerConfig {
+            pushes: 4096,
+            receives: 4096,
+            heartbeat_ns: 100_000_000,
+            refresh_ns: 1_000_000_000,
+            link_bytes_per_s: 0,
+        }
+    }
+}
+
+/// When a value is pushed (the reader chooses).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Whenever one was written.
+    OnWrite,
+    /// At intervals, whether or not.
+    Periodic {
+        /// The interval.
+        period_ns: u64,
+    },
+}
+
+/// What was admitted for a push.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guarantee {
+    /// Releases are at least so far apart; what comes earlier waits.
+    pub period_ns: u64,
+    /// From release to the last datagram. Less is more urgent.
+    pub deadline_ns: u64,
+    /// How long a push may stay in the lower band: D - R.
+    pub promotion_ns: u64,
+    /// Processor time of one push.
+    pub cost_ns: u64,
+}
+
+/// A push agent to be.
+#[derive(Debug)]
+pub struct PushSpec {
+    /// What was agreed with the receiver.
+    pub channel: Channel,
+    /// The receiver.
+    pub to: SocketAddr,
+    /// The receiver's address on the second path, where both ends have one.
+    pub second: Option<SocketAddr>,
+    /// The area.
+    pub source: Reader,
+    /// When a value is pushed.
+    pub mode: Mode,
+    /// What was admitted; none for best effort.
+    pub guarantee: Option<Guarantee>,
+    /// Bytes a second that the channel may take of the link; 0 for no limit.
+    pub rate: u64,
+    /// Bytes that may go at once.
+    pub burst: usize,
+}
+
+/// A receive agent to be.
+#[derive(Debug)]
+pub struct ReceiveSpec {
+    /// What was agreed with the sender.
+    pub channel: Channel,
+    /// The sender.
+    pub peer: SocketAddr,
+    /// The replica.
+    pub target: Writer,
+    /// A value that is older is stale; none: values do not age.
+    pub fresh_ns: Option<u64>,
+    /// When nothing at all comes for so long, the writer's node counts as dead.
+    pub silence_ns: u64,
+    /// The sender's second path.
+    pub second: Option<SecondPath>,
+    /// What a guaranteed channel's datagrams are served by, before all others: less is more urgent, on the scale of
+    /// [`Guarantee::deadline_ns`]. None for best effort, in order of arrival.
+    pub deadline_ns: Option<u64>,
+}
+
+/// Another way from the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SecondPath {
+    /// Where its datagrams come from.
+    pub peer: SocketAddr,
+    /// A path that is silent for so long has failed.
+    pub after_ns: u64,
+}
+
+/// One of the ways between two nodes: each has a socket of its own at both ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u32)]
+pub enum Via {
+    /// The one that is used as long as it works.
+    First = 0,
+    /// The other.
+    Second = 1,
+}

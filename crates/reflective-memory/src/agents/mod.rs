@@ -1,0 +1,495 @@
+//! The agents of a node and who of them runs next, without sockets, threads or a clock.
+//!
+//! One **push agent** stands for each reader elsewhere: it takes the value from the writer's area and sends it, as that reader asked. One
+//! **receive agent** stands for each writer elsewhere whose area is read here: it puts what comes into the replica. Agents are
+//! records, not threads; a [`AgentScheduler`] is driven by one thread ([`crate::node`]; another may take in best effort), and a node may have several.
+//!
+//! Dual-priority scheduling (Davis and Wellings, RTSS 1995) decides who sends the next datagram:
+//!
+//! ```text
+//!  upper band    guaranteed pushes that were promoted, at release + (D - R): from here on nothing else may delay them
+//!  middle band   best effort, fair by bytes
+//!  lower band    guaranteed pushes that can still wait
+//! ```
+//!
+//! So best effort gets all the time that guaranteed pushes can spare, at once instead of at the end, and guaranteed pushes
+//! end in time. A push is pre-empted between two datagrams.
+//!
+//! An agent is held to what was declared for it: one whose writer writes more often than it said has its guarantee at the declared period, and
+//! goes once between as best effort (the newest value goes), one whose work costs more than admitted goes on in the middle band until it is done.
+
+mod arrivals;
+mod config;
+mod error;
+mod groups;
+mod health;
+mod next_action;
+mod paths;
+mod push;
+mod queue;
+mod receive;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use arrivals::Due;
+pub use config::{Guarantee, Mode, PushSpec, ReceiveSpec, SchedulerConfig, SecondPath, Via};
+pub use error::SchedulerError;
+pub use groups::GROUP;
+pub(crate) use health::Health;
+pub use push::PushStats;
+pub use queue::Band;
+pub use receive::{ReceiveStats, Shown};
+pub use trace::Recorded;
+
+use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
+use arrivals::Arrivals;
+use isorb_rt::timers::TimerHeap;
+use isorb_trace::{Record, RecordBuffer, RecordKind};
+use push::Push;
+pub(crate) use push::WIRE_OVERHEAD;
+use queue::DualQueue;
+use receive::Receive;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+/// Datagrams that a driver sends before it looks whether something was written or came in. Admission counts on it.
+pub const AT_ONCE: usize = 4;
+
+/// Datagrams that a driver takes in when it looks, where nothing is urgent. Admission counts on it.
+pub const INTAKE: usize = 4;
+
+/// Names a push agent. A stale name finds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PushKey {
+    index: u32,
+    generation: u32,
+    /// Another's never, unlike the index.
+    number: u32,
+}
+
+/// A push agent that has its memory and does not work yet. Made apart, so that nothing is allocated while a scheduler is locked.
+#[derive(Debug)]
+pub struct PushAgent(Push);
+
+/// A receive agent that has its memory and does not work yet.
+#[derive(Debug)]
+pub struct ReceiveAgent(Receive);
+
+impl PushKey {
+    /// The agent's number in records, of all that its scheduler had.
+    pub fn number(self) -> u32 {
+        self.number
+    }
+}
+
+impl PushAgent {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    /// When the channel cannot be.
+    pub fn new(spec: PushSpec) -> Result<PushAgent, ChannelError> {
+        Push::new(spec).map(PushAgent)
+    }
+
+    /// Was it admitted?
+    pub fn is_guaranteed(&self) -> bool {
+        self.0.spec.guarantee.is_some()
+    }
+}
+
+impl ReceiveAgent {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    /// When the channel cannot be.
+    pub fn new(spec: ReceiveSpec) -> Result<ReceiveAgent, ChannelError> {
+        Receive::new(spec, 0).map(ReceiveAgent)
+    }
+
+    /// The replica shows this already, from an agent that was there before: coming again, it is not shown again.
+    pub fn goes_on_from(mut self, shown: Shown) -> ReceiveAgent {
+        self.0.goes_on_from(shown);
+        self
+    }
+}
+
+/// All agents of one dispatching thread.
+#[derive(Debug)]
+pub struct AgentScheduler {
+    config: SchedulerConfig,
+    pushes: Vec<Slot<Push>>,
+    receives: Vec<Slot<Receive>>,
+    /// Numbers that were given out to channels that are being opened.
+    reserved: Vec<u32>,
+    queue: DualQueue,
+    timers: TimerHeap<Timer>,
+    link: Pacer,
+    strays: u64,
+    /// Push agents that there have been.
+    numbers: u32,
+    trace: RecordBuffer,
+    /// Guaranteed receive agents whose datagrams wait.
+    arrivals: Arrivals,
+    /// Receive agents of groups, by the sender and the number that it gave the channel.
+    groups: HashMap<(SocketAddr, u32), u32>,
+    /// Push agents with a second path, by channel and epoch.
+    doubled: HashMap<(u32, u32), u32>,
+    /// Receive agents that want another path, and what they say on which.
+    choices: VecDeque<Choice>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    receive: u32,
+    wanted: Via,
+    via: Via,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    agent: Option<T>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Timer {
+    /// A periodic push is due, or one that came too early may go.
+    Release(u32),
+    Promote(u32),
+    /// The pacer lets the next datagram go.
+    Pace(u32),
+    Heartbeat(u32),
+    /// A replica may have become stale or lost its writer's node.
+    Watch(u32),
+}
+
+/// What the driver does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Send the first `len` octets of the buffer.
+    Send {
+        /// Where to.
+        to: SocketAddr,
+        /// From which socket.
+        via: Via,
+        /// How many.
+        len: usize,
+        /// Who pays.
+        push: PushKey,
+        /// In which band it was chosen.
+        band: Band,
+    },
+    /// Send the first `len` octets of the buffer: to a writer's node, which path is wanted.
+    Choose {
+        /// Which receive agent says so.
+        receive: u32,
+        /// Where to.
+        to: SocketAddr,
+        /// From which socket.
+        via: Via,
+        /// How many.
+        len: usize,
+    },
+    /// Nothing to do until this time, unless something is written or comes in.
+    Idle {
+        /// None: there is no timer.
+        until_ns: Option<u64>,
+    },
+}
+
+impl AgentScheduler {
+    /// A scheduler without agents. Its tables are allocated here; an agent's buffers when it is added.
+    pub fn new(config: SchedulerConfig) -> AgentScheduler {
+        AgentScheduler {
+            config,
+            pushes: Vec::with_capacity(config.pushes),
+            receives: Vec::with_capacity(config.receives),
+            reserved: Vec::new(),
+            queue: DualQueue::new(config.pushes),
+            timers: TimerHeap::with_capacity(4 * config.pushes + config.receives),
+            link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
+            strays: 0,
+            numbers: 0,
+            trace: RecordBuffer::default(),
+            arrivals: Arrivals::new(config.receives),
+            groups: HashMap::with_capacity(config.receives),
+            doubled: HashMap::with_capacity(config.pushes),
+            choices: VecDeque::with_capacity(2 * config.receives),
+        }
+    }
+
+    /// Adds a push agent, which pushes the value that is there at once.
+    ///
+    /// # Errors
+    /// [`SchedulerError`].
+    pub fn add_push(&mut self, agent: PushAgent, now_ns: u64) -> Result<PushKey, SchedulerError> {
+        let doubled = agent.0.spec.second.map(|_| (agent.0.spec.channel.id, agent.0.spec.channel.epoch));
+        let mut push = agent.0;
+        self.numbers = self.numbers.wrapping_add(1);
+        push.number = self.numbers;
+        let (index, generation) = place(&mut self.pushes, self.config.pushes, push)?;
+        if let Some(channel) = doubled {
+            self.doubled.insert(channel, index);
+        }
+        self.queue.reset(index as usize);
+        self.set(Timer::Heartbeat(index), now_ns + self.config.heartbeat_ns);
+        self.release(index, now_ns);
+        Ok(PushKey { index, generation, number: self.numbers })
+    }
+
+    /// Takes a push agent out and gives what it did.
+    pub fn remove_push(&mut self, key: PushKey) -> Option<PushStats> {
+        let push = take(&mut self.pushes, key.index, key.generation)?;
+        for timer in push.timers().into_iter().flatten() {
+            self.timers.remove(timer);
+        }
+        self.queue.remove(key.index as usize);
+        let channel = push.spec.channel;
+        if self.doubled.get(&(channel.id, channel.epoch)) == Some(&key.index) {
+            self.doubled.remove(&(channel.id, channel.epoch));
+        }
+        Some(push.stats)
+    }
+
+    /// A number for the channel of a receive agent that will come, and nobody else's until [`add_receive`](Self::add_receive) or
+    /// [`unreserve`](Self::unreserve).
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub fn reserve(&mut self) -> Result<u32, SchedulerError> {
+        let number = self.free_receive()?;
+        self.reserved.push(number);
+        Ok(number)
+    }
+
+    /// The agent does not come.
+    pub fn unreserve(&mut self, channel: u32) {
+        self.reserved.retain(|other| *other != channel);
+    }
+
+    /// Adds a receive agent for a channel whose number was [reserved](Self::reserve).
+    ///
+    /// # Errors
+    /// [`SchedulerError`]; also where the channel's number was not.
+    pub fn add_receive(&mut self, agent: ReceiveAgent, now_ns: u64) -> Result<u32, SchedulerError> {
+        let id = agent.0.channel().id;
+        if !self.reserved.contains(&id) {
+            let (what, asked) = ("the channel's number", id as usize);
+            return Err(SchedulerError::Channel(ChannelError { what, asked, limit: self.receives.len() }));
+        }
+        self.unreserve(id);
+        let mut receive = agent.0;
+        receive.begin(now_ns);
+        self.enter_receive(id, receive);
+        Ok(id)
+    }
+
+    fn free_receive(&self) -> Result<u32, SchedulerError> {
+        let is_free = |index: &u32| {
+            let slot = self.receives.get(*index as usize);
+            slot.is_none_or(|slot| slot.agent.is_none()) && !self.reserved.contains(index)
+        };
+        let capacity = self.config.receives;
+        (0..capacity as u32).find(is_free).ok_or(SchedulerError::Full { capacity })
+    }
+
+    /// The number is within the capacity, so that nothing is allocated.
+    fn enter_receive(&mut self, index: u32, receive: Receive) {
+        while self.receives.len() <= index as usize {
+            self.receives.push(Slot { generation: 0, agent: None });
+        }
+        self.receives[index as usize].agent = Some(receive);
+        self.watch(index);
+    }
+
+    /// Takes a receive agent out and gives what it did.
+    pub fn remove_receive(&mut self, channel: u32) -> Option<ReceiveStats> {
+        let slot = self.receives.get_mut(channel as usize)?;
+        slot.generation = slot.generation.wrapping_add(1);
+        let mut receive = slot.agent.take()?;
+        for via in [Via::First, Via::Second] {
+            self.arrivals.remove(channel, via);
+        }
+        self.groups.retain(|_, index| *index != channel);
+        self.choices.retain(|choice| choice.receive != channel);
+        if let Some(timer) = receive.watch {
+            self.timers.remove(timer);
+        }
+        receive.end();
+        Some(receive.stats())
+    }
+
+    /// Lets the agents look whether something was written: `which` says whose areas may have changed.
+    ///
+    /// # Real-time
+    /// One load an agent that is asked for.
+    pub fn written(&mut self, now_ns: u64, mut which: impl FnMut(PushKey) -> bool) {
+        for index in 0..self.pushes.len() {
+            let Slot { generation, agent: Some(push) } = &self.pushes[index] else { continue };
+            let key = PushKey { index: index as u32, generation: *generation, number: push.number };
+            if push.waits_for_write() && which(key) && push.has_new() {
+                self.release(index as u32, now_ns);
+            }
+        }
+    }
+
+    /// One agent's area may have been written; says whether it was, and the agent has a push now.
+    pub fn written_to(&mut self, key: PushKey, now_ns: u64) -> bool {
+        let written = self.push(key).is_some_and(|push| push.waits_for_write() && push.has_new());
+        if written {
+            self.release(key.index, now_ns);
+        }
+        written
+    }
+
+    /// A datagram came in.
+    ///
+    /// # Real-time
+    /// Neither allocates nor blocks; a system call to wake readers when a value is complete.
+    pub fn received(&mut self, from: SocketAddr, octets: &[u8], now_ns: u64) -> Option<Outcome> {
+        self.received_for(None, from, octets, now_ns)
+    }
+
+    /// A datagram came in at the socket of receive agent `own`, and is a stray if it is for another.
+    ///
+    /// # Real-time
+    /// As [`received`](Self::received).
+    pub fn received_for(
+        &mut self,
+        own: Option<u32>,
+        from: SocketAddr,
+        octets: &[u8],
+        now_ns: u64,
+    ) -> Option<Outcome> {
+        let found = Datagram::read(octets).ok().and_then(|datagram| {
+            if datagram.kind == Kind::Choice {
+                return self.chosen(from, &datagram).then_some((Outcome::Alive, None));
+            }
+            let index = match datagram.channel & GROUP {
+                0 => datagram.channel,
+                _ => *self.groups.get(&(from, datagram.channel))?,
+            };
+            if own.is_some_and(|own| own != index) {
+                return None;
+            }
+            let receive = self.receives.get_mut(index as usize)?.agent.as_mut()?;
+            Some((receive.accept(from, &datagram, now_ns), Some(index)))
+        });
+        let Some((outcome, channel)) = found else {
+            self.strays += 1;
+            return None;
+        };
+        if let Some(channel) = channel {
+            self.choose(channel, now_ns);
+            self.watch(channel);
+        }
+        Some(outcome)
+    }
+
+    /// From the next release on, a push stays in the lower band for so long: another was admitted, and all take longer.
+    pub fn set_promotion(&mut self, key: PushKey, promotion_ns: u64) {
+        if let Some(guarantee) = self.push_mut(key).and_then(|push| push.spec.guarantee.as_mut()) {
+            guarantee.promotion_ns = promotion_ns;
+        }
+    }
+
+    /// Is there something that what comes in for others must not hold up? Then the driver takes in nothing but [arrivals](Self::next_arrival),
+    /// else at most [`INTAKE`] datagrams when it looks.
+    pub fn is_urgent(&self, now_ns: u64) -> bool {
+        self.queue.holds(Band::Upper) || self.timers.next_at().is_some_and(|at| at <= now_ns)
+    }
+
+    /// The driver measured that the last datagram of an agent cost so much processor time.
+    pub fn charge(&mut self, key: PushKey, cpu_ns: u64) {
+        let Some(push) = self.push_mut(key) else { return };
+        let (band, contained) = (push.band(), push.charge(cpu_ns));
+        let (a, b) = push.account();
+        let ready = push.is_ready();
+        if contained {
+            let id = Recorded::row(key.number, band);
+            // When the datagram that was too much had been sent.
+            let (at, kind) = (self.trace.latest(), RecordKind::Overrun);
+            self.trace.add(Record { at, kind, level: band as u8, id, a, b });
+        }
+        if contained && ready {
+            self.queue.remove(key.index as usize);
+            self.requeue(key.index);
+        }
+    }
+
+    /// The system did not take a datagram.
+    pub fn refused(&mut self, key: PushKey) {
+        if let Some(push) = self.push_mut(key) {
+            push.stats.refused += 1;
+        }
+    }
+
+    /// Was this push admitted?
+    pub fn is_guaranteed(&self, key: PushKey) -> bool {
+        self.push(key).is_some_and(|push| push.spec.guarantee.is_some())
+    }
+
+    /// Stops or starts a channel. A stopped one sends heartbeats that say so.
+    pub fn set_running(&mut self, key: PushKey, running: bool, now_ns: u64) -> bool {
+        let Some(push) = self.push_mut(key) else { return false };
+        push.running = running;
+        if running {
+            self.release(key.index, now_ns);
+        }
+        true
+    }
+
+    /// What a push agent has done.
+    pub fn push_stats(&self, key: PushKey) -> Option<PushStats> {
+        self.push(key).map(|push| push.stats)
+    }
+
+    /// What a receive agent has done.
+    pub fn receive_stats(&self, channel: u32) -> Option<ReceiveStats> {
+        Some(self.receives.get(channel as usize)?.agent.as_ref()?.stats())
+    }
+
+    /// Datagrams that belong to no channel.
+    pub fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    fn push(&self, key: PushKey) -> Option<&Push> {
+        let slot = self.pushes.get(key.index as usize)?;
+        slot.agent.as_ref().filter(|_| slot.generation == key.generation)
+    }
+
+    fn push_mut(&mut self, key: PushKey) -> Option<&mut Push> {
+        let slot = self.pushes.get_mut(key.index as usize)?;
+        slot.agent.as_mut().filter(|_| slot.generation == key.generation)
+    }
+
+    fn agent(&mut self, index: u32) -> Option<&mut Push> {
+        self.pushes.get_mut(index as usize)?.agent.as_mut()
+    }
+}
+
+/// How many bytes a link may be ahead of its rate when the next datagram goes: what a thread of the ordinary class may oversleep (50 us).
+/// Whatever is urgent waits behind them, so admission counts them.
+pub(crate) fn link_burst(bytes_per_s: u64) -> usize {
+    usize::try_from(bytes_per_s / 20_000).unwrap_or(usize::MAX)
+}
+
+fn place<T>(slots: &mut Vec<Slot<T>>, capacity: usize, agent: T) -> Result<(u32, u32), SchedulerError> {
+    if let Some(index) = slots.iter().position(|slot| slot.agent.is_none()) {
+        slots[index].agent = Some(agent);
+        return Ok((index as u32, slots[index].generation));
+    }
+    if slots.len() >= capacity {
+        return Err(SchedulerError::Full { capacity });
+    }
+    slots.push(Slot { generation: 0, agent: Some(agent) });
+    Ok((slots.len() as u32 - 1, 0))
+}
+
+fn take<T>(slots: &mut [Slot<T>], index: u32, generation: u32) -> Option<T> {
+    let slot = slots.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
+    slot.generation = slot.generation.wrapping_add(1);
+    slot.agent.take()
+}

@@ -1,0 +1,266 @@
+//! At which steps whom is killed, and what must be so afterwards.
+
+use super::*;
+use crate::fail_points::{ALL, FailPoint, FailPoint::*};
+use std::collections::HashSet;
+use std::net::UdpSocket;
+
+/// Of the writer's node, while areas are made and handed back.
+const MADE: [FailPoint; 15] = [
+    Welcomed,
+    CreateAsked,
+    CreateRegistered,
+    Created,
+    WriterEntered,
+    WriterHandedOver,
+    ReaderEntered,
+    ReaderHandedOver,
+    DestroyTaken,
+    DestroyTold,
+    DestroyEnded,
+    AdoptBegun,
+    AdoptRegistered,
+    Adopted,
+    SessionLeft,
+];
+/// While it pushes.
+const PUSHED: [FailPoint; 11] = [
+    ChannelAsked,
+    ChannelReplaced,
+    ChannelStarted,
+    ChannelClosed,
+    Rung,
+    DatagramMade,
+    DatagramSent,
+    ValueTaken,
+    OnewaySent,
+    Settling,
+    Settled,
+];
+/// Of the readers' node.
+const READ: [FailPoint; 13] = [
+    ReplicaDescribed,
+    ReplicaReady,
+    ReplicaOpened,
+    ReplicaHandedOver,
+    ReplicaForgotten,
+    Detached,
+    DatagramCame,
+    PieceTaken,
+    ValueAboutToShow,
+    ValueShown,
+    CallCame,
+    CallShown,
+    BeatCame,
+];
+/// Of the writer's node, with a group.
+const GROUPED: [FailPoint; 5] = [GroupAsked, GroupMade, GroupEntered, GroupLeft, GroupEnded];
+/// Of the readers' node, with a group.
+const JOINED: [FailPoint; 2] = [GroupJoined, GroupForgotten];
+/// Of the readers' node, whose first path fails.
+const CHOSE: [FailPoint; 2] = [ChoiceMade, ChoiceSent];
+/// Of the writer's node then.
+const CHOSEN: [FailPoint; 1] = [ChoiceCame];
+const COORDINATOR: [FailPoint; 7] =
+    [NodeCame, NodeStored, AreaCame, AreaStored, AreaLeaves, AreaForgotten, Located];
+
+/// Whoever adds a step adds it to a list.
+#[test]
+fn every_step_is_one_at_which_somebody_is_killed() {
+    let lists: [&[FailPoint]; 9] =
+        [&MADE, &PUSHED, &READ, &GROUPED, &JOINED, &CHOSE, &CHOSEN, &COORDINATOR, &library::STEPS];
+    let listed: HashSet<FailPoint> = lists.concat().into_iter().collect();
+    let missing: Vec<&FailPoint> = ALL.iter().filter(|step| !listed.contains(*step)).collect();
+    assert!(missing.is_empty(), "nobody is killed at {missing:?}");
+}
+
+/// How the nodes read, and what their servers are told; the writer's first.
+struct With {
+    paths: Vec<Path>,
+    words: [String; 2],
+}
+
+impl With {
+    fn nothing() -> With {
+        With { paths: PATHS.into(), words: Default::default() }
+    }
+
+    fn a_group() -> With {
+        let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+        let words = format!("group=239.255.78.1:{port}");
+        With { paths: vec![Path::PathMulticast], words: [words.clone(), words] }
+    }
+
+    /// The first path leads to a socket that nobody looks at.
+    fn two_paths(nobody: &UdpSocket) -> With {
+        let port = nobody.local_addr().unwrap().port();
+        With { paths: vec![Path::PathUdp], words: ["second".into(), format!("second publish={port}")] }
+    }
+}
+
+/// Kills node `which` (0 the writer's, 1 the reader's) at each of the steps.
+fn kill_a_node(which: usize, steps: &[FailPoint], with: &With) {
+    let folder = Folder::new(&format!("{which}-{:?}", steps[0]));
+    let coordinator = Running::at(0);
+    let glob = Coordinator::start(&coordinator.0, Arc::new(MemoryStore::default())).unwrap();
+    let glob = glob.object().object().to_string();
+    let sockets = [folder.file("near"), folder.file("far")];
+    let names = ["near", "far"];
+    let other_orb = Running::at(0);
+    let config = configured(names[1 - which], &sockets[1 - which], &with.words[1 - which]);
+    let other = NodeServer::start(&other_orb.0, config, Some(other_orb.0.resolve(&glob).unwrap())).unwrap();
+    let start = |step: i64| {
+        let (name, socket, words) = (names[which], sockets[which].display(), &with.words[which]);
+        Victim::start(format!("node {name} {socket} {glob} {step} {words}").trim())
+    };
+    let app = Running::at(0);
+    for &step in steps {
+        let at = format!("{} at {step:?}", names[which]);
+        let adopts = [AdoptBegun, AdoptRegistered, Adopted].contains(&step);
+        let mut victim = start(if adopts { -1 } else { step as i64 });
+        let library = |socket: &FilePath| sooner_or_later(&at, || Library::connect(&app.0, socket));
+        let mut work = Work { paths: with.paths.clone(), ..Work::default() };
+        let near = Library::connect(&app.0, &sockets[0]);
+        let far = Library::connect(&app.0, &sockets[1]);
+        if let (Ok(near), Ok(far)) = (&near, &far) {
+            work.do_it(&at, near, far, &mut || victim.lives());
+        }
+        if adopts {
+            victim.kill();
+            victim = start(step as i64);
+        }
+        // A library that leaves.
+        drop(far);
+        if which == 0 && victim.lives() {
+            drop(Library::connect(&app.0, &sockets[0]));
+        }
+        let deadline = Deadline::after(PATIENCE);
+        while victim.lives() {
+            assert!(!deadline.is_past(), "{at}: it lives on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        work.write(2, &mut || false);
+        let _next = start(-1);
+        let near = near.unwrap_or_else(|_| library(&sockets[0]));
+        let far = library(&sockets[1]);
+        work.goes_on(&at, &at, &near, &far);
+    }
+    drop(other);
+}
+
+#[test]
+fn a_writers_server_killed_while_areas_are_made_and_handed_back() {
+    kill_a_node(0, &MADE, &With::nothing());
+}
+
+#[test]
+fn a_writers_server_killed_while_it_pushes() {
+    kill_a_node(0, &PUSHED, &With::nothing());
+}
+
+#[test]
+fn a_readers_server_killed_at_any_step() {
+    kill_a_node(1, &READ, &With::nothing());
+}
+
+#[test]
+fn a_writers_server_killed_while_a_group_comes_and_goes() {
+    kill_a_node(0, &GROUPED, &With::a_group());
+}
+
+#[test]
+fn a_readers_server_killed_while_it_joins_and_leaves_a_group() {
+    kill_a_node(1, &JOINED, &With::a_group());
+}
+
+#[test]
+fn servers_killed_while_they_go_over_to_the_second_path() {
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    kill_a_node(1, &CHOSE, &With::two_paths(&nobody));
+    kill_a_node(0, &CHOSEN, &With::two_paths(&nobody));
+}
+
+#[test]
+fn a_coordinator_killed_at_any_step_stops_no_value_and_remembers() {
+    let folder = Folder::new("coordinator");
+    let (app, near_orb, far_orb) = (Running::at(0), Running::at(0), Running::at(0));
+    let store = folder.file("store.redb");
+    let start =
+        |port: &str, step: i64| Victim::start(&format!("coordinator {port} {} {step}", store.display()));
+    let first = start("0", -1);
+    let port = first.1.clone();
+    let glob = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
+    let sockets = [folder.file("near"), folder.file("far"), folder.file("third")];
+    let server = |orb: &Running, which: usize| {
+        let config = ServerConfig::new(["near", "far", "third"][which], &sockets[which]);
+        let glob = orb.0.resolve::<Glob_CommRef>(&glob)?;
+        NodeServer::start(&orb.0, config, Some(glob))
+    };
+    let (_near, _far) = (server(&near_orb, 0).unwrap(), server(&far_orb, 1).unwrap());
+    let near = Library::connect(&app.0, &sockets[0]).unwrap();
+    let far = Library::connect(&app.0, &sockets[1]).unwrap();
+    drop(first);
+    for step in COORDINATOR {
+        let at = format!("coordinator at {step:?}");
+        let mut victim = start(&port, step as i64);
+        let mut work = Work { paths: PATHS.into(), ..Work::default() };
+        work.do_it(&at, &near, &far, &mut || victim.lives());
+        if victim.lives() {
+            let third = Running::at(0);
+            // Which may be what the victim dies of, at the latest now.
+            let _ = server(&third, 2);
+        }
+        // The servers may not have found this coordinator when they were asked: what did not come to it is done again.
+        let deadline = Deadline::after(PATIENCE);
+        for again in 1.. {
+            if !victim.lives() {
+                break;
+            }
+            assert!(!deadline.is_past(), "{at}: it lives on");
+            let mut work = Work { paths: PATHS.into(), ..Work::default() };
+            work.do_it(&format!("{at}, again {again}"), &near, &far, &mut || victim.lives());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Values need no coordinator.
+        work.write(2, &mut || true);
+        let _next = start(&port, -1);
+        work.goes_on(&at, &at, &near, &far);
+    }
+}
+
+#[test]
+fn a_coordinator_without_memory_learns_everything_from_the_servers() {
+    let folder = Folder::new("forgetful");
+    let (app, near_orb, far_orb) = (Running::at(0), Running::at(0), Running::at(0));
+    let store = folder.file("store.redb");
+    let start = |port: &str| Victim::start(&format!("coordinator {port} {} -1", store.display()));
+    let mut coordinator = start("0");
+    let port = coordinator.1.clone();
+    let glob = format!("corbaloc::1.2@127.0.0.1:{port}/ReflectiveMemory");
+    let sockets = [folder.file("near"), folder.file("far")];
+    let server = |orb: &Running, name: &str, which: usize| {
+        let glob = orb.0.resolve::<Glob_CommRef>(&glob).unwrap();
+        NodeServer::start(&orb.0, ServerConfig::new(name, &sockets[which]), Some(glob)).unwrap()
+    };
+    let (_near, _far) = (server(&near_orb, "near", 0), server(&far_orb, "far", 1));
+    let near = Library::connect(&app.0, &sockets[0]).unwrap();
+    let far = Library::connect(&app.0, &sockets[1]).unwrap();
+    let what = Area { name: "kept".into(), size: SIZE as u32, histories: 2 };
+    near.create_area(&what).unwrap();
+    let mut writer = near.map_writer("kept", QOS).unwrap();
+    for round in 1..=3 {
+        let at = format!("round {round}");
+        coordinator.kill();
+        std::fs::remove_file(&store).unwrap();
+        coordinator = start(&port);
+        // Both nodes, and what they hold.
+        let mut reader = sooner_or_later(&at, || far.attach_reader("kept", by(Path::PathUdp)));
+        let last = writer.write(&value(writer.sequence() + 1)).unwrap();
+        until(&at, &mut reader, last);
+        let taken = sooner_or_later(&at, || match far.create_area(&what) {
+            Err(Error::AreaExists(exists)) => Ok(exists.what),
+            other => Err(Error::unavailable(format_args!("{other:?}"))),
+        });
+        assert_eq!(taken, what, "{at}");
+    }
+}

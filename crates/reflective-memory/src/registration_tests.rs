@@ -1,0 +1,218 @@
+//! What a coordinator was not told, because it was away or hung: it is told when it is there again, and nobody else waits for that.
+
+use crate::idl::{Area, Glob_CommRef, Lib_CommRef, Path};
+use crate::kill_tests::{Folder, PATIENCE, QOS, Running, Victim, by, sooner_or_later};
+use crate::memory::{Geometry, Segment, State};
+use crate::node::{NodeServer, ServerConfig};
+use crate::session_socket::{self, Kind, Message};
+use crate::{AreaReader, AreaWriter, Error, Library};
+use isorb_rt::time::Deadline;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+/// Whoever waits for the coordinator waits so long at least.
+const SHORT: Duration = Duration::from_millis(500);
+/// Longer than any patience.
+const LONG: Duration = Duration::from_secs(180);
+
+struct Place {
+    folder: Folder,
+    coordinator: Victim,
+    port: String,
+    orbs: [Running; 2],
+    app: Running,
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let folder = Folder::new(name);
+        let coordinator = Victim::start(&format!("coordinator 0 {} -1", store(&folder)));
+        let port = coordinator.1.clone();
+        let orbs = [(); 2].map(|()| Running::at(0));
+        Place { folder, coordinator, port, orbs, app: Running::at(0) }
+    }
+
+    /// It remembers, unless it is made to forget.
+    fn restart(&mut self) {
+        self.coordinator = Victim::start(&format!("coordinator {} {} -1", self.port, store(&self.folder)));
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.coordinator.0), signal).unwrap();
+    }
+
+    fn server(&self, which: usize, answer: Duration) -> NodeServer {
+        let glob = format!("corbaloc::1.2@127.0.0.1:{}/ReflectiveMemory", self.port);
+        // It may be away, or hang.
+        let glob: Glob_CommRef = self.orbs[which].0.string_to_object(&glob).unwrap().unchecked_narrow();
+        let config = ServerConfig {
+            answer,
+            // Nobody is taken for dead because the machine is busy.
+            silence: Duration::from_secs(30),
+            ..ServerConfig::new(["near", "far"][which], self.folder.file(["near", "far"][which]))
+        };
+        NodeServer::start(&self.orbs[which].0, config, Some(glob)).unwrap()
+    }
+
+    fn library(&self, which: usize) -> Library {
+        Library::connect(&self.app.0, self.folder.file(["near", "far"][which])).unwrap()
+    }
+}
+
+fn store(folder: &Folder) -> String {
+    folder.file("store.redb").display().to_string()
+}
+
+fn what(name: &str) -> Area {
+    Area { name: name.into(), size: 64, histories: 2 }
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    sooner_or_later(what, || if is_so() { Ok(()) } else { Err(Error::unavailable("not yet")) });
+}
+
+fn arrives(reader: &mut AreaReader, number: u64) {
+    let (deadline, mut out) = (Deadline::after(PATIENCE), [0; 64]);
+    while reader.latest(&mut out).map_or(0, |sample| sample.source) < number {
+        assert!(!deadline.is_past(), "value {number} did not come, {:?}", reader.state());
+        let _ = reader.wait(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn areas_that_were_handed_back_while_the_coordinator_hung_are_found_afterwards() {
+    let place = Place::new("told-handed-back");
+    let (near_server, _far_server) = (place.server(0, SHORT), place.server(1, LONG));
+    let (near, far) = (place.library(0), place.library(1));
+    let mut writers = ["one", "two", "three"].map(|name| {
+        sooner_or_later(name, || near.create_area(&what(name)));
+        near.map_writer(name, QOS).unwrap()
+    });
+    drop(near_server);
+    until("the library sees that", || !writers.iter().any(AreaWriter::is_served));
+    place.signal(Signal::STOP);
+    // It says that it holds nothing, and is heard when nobody waits any more.
+    let _near_server = place.server(0, SHORT);
+    until("they are taken back without its word", || writers.iter().all(AreaWriter::is_served));
+    place.signal(Signal::CONT);
+    for (name, writer) in ["one", "two", "three"].iter().zip(&mut writers) {
+        let mut reader = sooner_or_later(name, || far.attach_reader(name, by(Path::PathUdp)));
+        let last = writer.write(b"found").unwrap();
+        arrives(&mut reader, last);
+    }
+}
+
+#[test]
+fn the_name_of_an_area_that_was_destroyed_while_the_coordinator_was_away_is_free_again() {
+    let mut place = Place::new("told-destroyed");
+    let (_near_server, _far_server) = (place.server(0, LONG), place.server(1, LONG));
+    let (near, far) = (place.library(0), place.library(1));
+    for name in ["mine", "yours", "larger"] {
+        near.create_area(&what(name)).unwrap();
+    }
+    place.coordinator.kill();
+    for name in ["mine", "yours", "larger"] {
+        near.destroy_area(name).expect("it is gone, whoever knows it");
+    }
+    assert!(near.create_area(&what("mine")).is_err(), "nobody knows whether the name is free");
+    place.restart();
+    sooner_or_later("the same node makes it anew", || near.create_area(&what("mine")));
+    // Of another size: it is not taken for the one that was there.
+    let larger = Area { size: 640, ..what("larger") };
+    sooner_or_later("the same node makes another", || near.create_area(&larger));
+    sooner_or_later("another node makes it", || far.create_area(&what("yours")));
+    assert!(matches!(far.create_area(&what("mine")), Err(Error::AreaExists(_))), "that is one again");
+}
+
+#[test]
+fn an_area_whose_making_the_coordinator_heard_of_too_late_does_not_keep_its_name() {
+    let place = Place::new("told-too-late");
+    let (_near_server, _far_server) = (place.server(0, SHORT), place.server(1, LONG));
+    let (near, far) = (place.library(0), place.library(1));
+    place.signal(Signal::STOP);
+    assert!(near.create_area(&what("late")).is_err(), "it does not answer");
+    place.signal(Signal::CONT);
+    sooner_or_later("another node makes it", || far.create_area(&what("late")));
+}
+
+#[test]
+fn an_area_that_another_node_made_meanwhile_is_served_there_and_offered_again() {
+    let mut place = Place::new("told-elsewhere");
+    let (near_server, _far_server) = (place.server(0, LONG), place.server(1, LONG));
+    let (near, far) = (place.library(0), place.library(1));
+    near.create_area(&what("wanted")).unwrap();
+    let mut writer = near.map_writer("wanted", QOS).unwrap();
+    let mut here = near.attach_reader("wanted", by(Path::PathUdp)).unwrap();
+    drop(near_server);
+    until("the library sees that", || !writer.is_served());
+    // A coordinator that knows nothing of it.
+    place.coordinator.kill();
+    std::fs::remove_file(store(&place.folder)).unwrap();
+    place.restart();
+    sooner_or_later("the name is free", || far.create_area(&what("wanted")));
+    place.coordinator.kill();
+    let near_server = place.server(0, LONG);
+    until("it is taken back: nobody says that it may not be", || writer.is_served());
+    place.restart();
+    until("now somebody does", || !writer.is_served());
+    assert_eq!(near_server.counts().0, 0);
+    // Who has it mapped goes on.
+    let last = writer.write(b"unserved").unwrap();
+    arrives(&mut here, last);
+    far.destroy_area("wanted").unwrap();
+    until("it is offered again", || writer.is_served());
+    let mut there = sooner_or_later("and found", || far.attach_reader("wanted", by(Path::PathUdp)));
+    arrives(&mut there, last);
+    let last = writer.write(b"served").unwrap();
+    arrives(&mut there, last);
+}
+
+/// A session as the protocol has it, its number and the server's reference.
+fn session(socket: &FilePath) -> (OwnedFd, u64, String) {
+    let socket = session_socket::connect_to(socket).unwrap();
+    let Message { kind, number, text, .. } = session_socket::receive(&socket).unwrap().unwrap();
+    assert_eq!(kind, Kind::Hello);
+    (socket, number, text)
+}
+
+fn hand_back(session: &OwnedFd, name: &str) {
+    let segment = Segment::create(name, Geometry::new(64, 1).unwrap()).unwrap();
+    let file = segment.writable_fd().unwrap();
+    session_socket::send(session, Kind::HandBack, 0, &format!("64 {name}"), &[file.as_fd()]).unwrap();
+}
+
+#[test]
+fn a_coordinator_that_hangs_while_areas_are_handed_back_delays_no_news_of_a_writers_death() {
+    let place = Place::new("told-hangs");
+    let _near_server = place.server(0, LONG);
+    let near = place.library(0);
+    near.create_area(&what("mortal")).unwrap();
+    let mut reader = near.attach_reader("mortal", by(Path::PathUdp)).unwrap();
+    let (mortal, number, server) = session(&place.folder.file("near"));
+    let server: Lib_CommRef = place.app.0.resolve(&server).unwrap();
+    server.map_writer(number, "mortal", QOS).unwrap();
+    place.signal(Signal::STOP);
+    let sessions = [(); 5].map(|()| session(&place.folder.file("near")).0);
+    for (number, session) in sessions.iter().enumerate() {
+        hand_back(session, &format!("area/{number}"));
+    }
+    // A second one before the first is answered is refused at once.
+    hand_back(&sessions[0], "impatient");
+    let answer = session_socket::receive(&sessions[0]).unwrap().unwrap();
+    assert!(matches!(answer, Message { kind: Kind::Adopted, number: 0, .. }), "{answer:?}");
+    // Its session ends without a word, as a killed process's does; newcomers are welcome.
+    drop(mortal);
+    let deadline = Deadline::after(PATIENCE);
+    while reader.state() != Some(State::WriterGone) {
+        assert!(!deadline.is_past(), "{:?}", reader.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.library(0).attach_reader("mortal", by(Path::PathUdp)).unwrap();
+    place.signal(Signal::CONT);
+    for session in &sessions {
+        let answer = session_socket::receive(session).unwrap().unwrap();
+        assert!(answer.kind == Kind::Adopted && answer.number != 0 && answer.descriptor.is_some());
+    }
+}
