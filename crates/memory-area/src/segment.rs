@@ -285,3 +285,38 @@ impl Segment {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A sealed file of `bytes` without pages, but for the head that it is given.
+    fn sparse(bytes: u64, head: &[u64]) -> OwnedFd {
+        let file = memfd_create("sparse", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, bytes).unwrap();
+        let head: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        rustix::io::pwrite(&file, &head, 0).unwrap();
+        fcntl_add_seals(&file, SEALS).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_without_pages_is_refused_before_a_page_is_touched() {
+        let geometry = Geometry::new(32 << 20, 1).unwrap();
+        let bytes = geometry.total_bytes() as u64;
+        let described = [MAGIC, geometry.size() as u64, geometry.histories() as u64];
+        for (head, error) in [
+            (&[][..], AttachError::NotAnArea),
+            (&described, AttachError::Damaged),
+            (&[MAGIC, 9], AttachError::Damaged),
+        ] {
+            let file = sparse(bytes, head);
+            let (copy, before) = (file.try_clone().unwrap(), fstat(&file).unwrap().st_blocks);
+            assert_eq!(Segment::attach(file).unwrap_err(), error, "{head:?}");
+            assert_eq!(fstat(&copy).unwrap().st_blocks, before, "{head:?}: a page was touched");
+        }
+        // The same area with its pages.
+        let area = Segment::create("whole", geometry).unwrap();
+        assert_eq!(Segment::inspect(area.as_fd()), Ok(geometry));
+    }
+}
