@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Folder, run};
+use common::run;
+use isorb_testkit::TempFolder;
 
 /// Files that cannot be scheduled, and what is said of them.
 const SCHEDULES: [(&str, &str); 8] = [
@@ -47,8 +48,8 @@ const DOORS: [(&[&str], i32); 4] = [
 
 #[test]
 fn each_door_names_what_is_wrong_in_a_schedule() {
-    let folder = Folder::new("bad-schedules");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     for (text, said) in SCHEDULES {
         std::fs::write(&file, text).unwrap();
         for (door, wanted) in DOORS {
@@ -63,8 +64,8 @@ fn each_door_names_what_is_wrong_in_a_schedule() {
 /// More than there is: a table and a picture say so, and nothing serves it.
 #[test]
 fn more_than_the_processor_has_is_named_with_its_shares() {
-    let folder = Folder::new("bad-utilisation");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     let text = "[[operation]]\nname = 'radar'\ncost = '3 ms'\nperiod = '5 ms'\n\
         [[operation]]\nname = 'video'\ncost = '20 ms'\nperiod = '40 ms'\n";
     std::fs::write(&file, text).unwrap();
@@ -72,7 +73,7 @@ fn more_than_the_processor_has_is_named_with_its_shares() {
     let (code, out, error) = run(&["sched", "check", &file]);
     assert_eq!((code, &*error), (Some(1), ""));
     assert!(out.contains(said) && out.contains("1 of 2 tasks meet every deadline"), "{out}");
-    let page = folder.file("s.html");
+    let page = folder.text("s.html");
     assert_eq!(run(&["sched", "plot", "--out", &page, &file]).0, Some(1));
     assert!(std::fs::read_to_string(&page).unwrap().contains("deadlines cannot be met"));
     for (door, _) in &DOORS[2..] {
@@ -133,8 +134,8 @@ fn a_node_server_says_what_is_wrong_with_its_options() {
         (&["--costs", "push=much"], "--costs"),
         (&["--coordinator", "nonsense"], "nonsense"),
     ];
-    let folder = Folder::new("bad-crm-server");
-    let socket = folder.file("socket");
+    let folder = TempFolder::new();
+    let socket = folder.text("socket");
     for (options, said) in cases {
         let (code, out, error) = run(&[&["crm-server", "--socket", &socket], options].concat());
         assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
@@ -145,8 +146,8 @@ fn a_node_server_says_what_is_wrong_with_its_options() {
 
 #[test]
 fn reflective_memory_says_who_is_not_there() {
-    let folder = Folder::new("nobody-there");
-    let socket = folder.file("node.socket");
+    let folder = TempFolder::new();
+    let socket = folder.text("node.socket");
     for what in [&["ls"][..], &["watch", "radar"], &["dump", "radar"], &["write", "radar", "x"]] {
         let (code, out, error) = run(&[&["crm", "--socket", &socket], what].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");

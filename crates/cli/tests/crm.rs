@@ -3,10 +3,10 @@
 mod common;
 mod page;
 
-use common::{Folder, ISORB, Process, Service, run};
+use common::{ISORB, Service, run, unread};
+use isorb_testkit::{TempFolder, retry};
 use page::state;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 fn crm(args: &[&str]) -> (bool, String, String) {
     let (code, output, error) = run(&[&["crm"], args].concat());
@@ -15,8 +15,8 @@ fn crm(args: &[&str]) -> (bool, String, String) {
 
 #[test]
 fn values_go_from_node_to_node() {
-    let folder = Folder::new("crm");
-    let (a, b, store) = (folder.file("a"), folder.file("b"), folder.file("store.redb"));
+    let folder = TempFolder::new();
+    let (a, b, store) = (folder.text("a"), folder.text("b"), folder.text("store.redb"));
     let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--store", &store]);
     let url = coordinator.url.clone();
     let near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
@@ -42,7 +42,7 @@ fn values_go_from_node_to_node() {
     assert!(!good && error.contains("there is no area nothing"), "{error}");
 
     // By an IDL type, as JSON.
-    let idl = folder.file("tank.idl");
+    let idl = folder.text("tank.idl");
     std::fs::write(&idl, "struct Tank { double level; long valve; sequence<string> notes; };").unwrap();
     let json = r#"{"level":2.5,"valve":-3,"notes":["full"]}"#;
     let of = ["--idl", &idl, "--type", "Tank"];
@@ -77,38 +77,28 @@ fn values_go_from_node_to_node() {
     assert_eq!(holder.url, "2");
     drop(near);
     let near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
-    let start = Instant::now();
-    loop {
+    let output = retry("the command succeeds", || {
         let (good, output, error) = crm(&["--socket", &a, "dump", "plant/1", "--raw"]);
-        if good {
-            assert_eq!(output, "pressure 3.2");
-            break;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{error}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        if good { Ok(output) } else { Err(error) }
+    });
+    assert_eq!(output, "pressure 3.2");
     drop(holder);
     // Without one it is lost; the server starts at the same place, and says so to the coordinator.
     drop(near);
     let _near = Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &url]);
-    let start = Instant::now();
-    loop {
+    let output = retry("the command succeeds", || {
         let (good, output, error) = crm(&["--socket", &a, "write", "plant/1", "again", "--create", "64"]);
-        if good {
-            assert_eq!(output, "1\n");
-            break;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{error}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        if good { Ok(output) } else { Err(error) }
+    });
+    assert_eq!(output, "1\n");
     let (_, output, error) = crm(&["--socket", &b, "dump", "plant/1", "--raw", "--patience", "60000"]);
     assert_eq!(output, "again", "{error}");
 }
 
 #[test]
 fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
-    let folder = Folder::new("crm-page");
-    let (a, b) = (folder.file("a"), folder.file("b"));
+    let folder = TempFolder::new();
+    let (a, b) = (folder.text("a"), folder.text("b"));
     let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
     let url = coordinator.url.clone();
     let serve = |name: &str, socket: &str| {
@@ -129,18 +119,13 @@ fn the_page_of_a_server_shows_its_areas_and_what_it_reads_elsewhere() {
     let (good, _, error) = crm(&["--socket", &a, "write", "plant/1", "3.2", "--create", "64"]);
     assert!(good, "{error}");
     // Somebody at the other node who reads until the end of the test.
-    let watch = Process::unheard(&["crm", "--socket", &b, "watch", "plant/1"]);
+    let watch = unread(&["crm", "--socket", &b, "watch", "plant/1"]);
 
     let until = |what: &str, page: &str, so: &dyn Fn(&serde_json::Value) -> bool| {
-        let start = Instant::now();
-        loop {
+        retry(what, || {
             let state = state(page);
-            if so(&state) {
-                break;
-            }
-            assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}: {state}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            if so(&state) { Ok(()) } else { Err(state) }
+        });
     };
     until("the area and where it goes", &near_page, &|state| {
         let area = &state["areas"][0];

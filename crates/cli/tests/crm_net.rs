@@ -5,15 +5,13 @@
 
 mod common;
 
-use common::{Folder, ISORB, Process, Service, ended};
+use common::{ISORB, Service, ended};
 use isorb::{Config, Orb, Reference};
 use isorb_netlab::{Host, Net, tool_place};
 use isorb_reflective_memory::idl::Glob_CommRef;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use isorb_testkit::{Process, TempFolder, wait_until};
+use std::process::Command;
 
-/// Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// A silence that nobody waits for.
 const A_DAY: &str = "86400000";
 
@@ -21,17 +19,17 @@ const A_DAY: &str = "86400000";
 struct System {
     // In this order they end.
     coordinator: Service,
-    folder: Folder,
+    folder: TempFolder,
     net: Net,
 }
 
 impl System {
     /// The coordinator's URL names these addresses of its host beside its own.
-    fn new(name: &str, net: Net, more: &[&str]) -> System {
+    fn new(net: Net, more: &[&str]) -> System {
         let address = net.host(0).address().to_string();
         let args = [&["crm-coordinator", "--memory", "--port", "0", "--host", &address][..], more].concat();
         let coordinator = Service::of(net.host(0).command(ISORB).args(args));
-        System { coordinator, folder: Folder::new(name), net }
+        System { coordinator, folder: TempFolder::new(), net }
     }
 
     /// A node's server on a host.
@@ -42,7 +40,7 @@ impl System {
     }
 
     fn server_of(&self, coordinator: &str, host: usize, node: &str, more: &[&str]) -> Service {
-        let socket = self.folder.file(node);
+        let socket = self.folder.text(node);
         let args = ["crm-server", "--name", node, "--socket", &socket, "--coordinator", coordinator];
         Service::of(self.net.host(host).command(ISORB).args(args).args(more))
     }
@@ -55,13 +53,13 @@ impl System {
 
     fn command(&self, host: usize, node: &str, args: &[&str]) -> Command {
         let mut command = self.net.host(host).command(ISORB);
-        command.args(["crm", "--socket", &self.folder.file(node)]).args(args);
+        command.args(["crm", "--socket", &self.folder.text(node)]).args(args);
         command
     }
 
     /// The same, until it is dropped; nobody hears it.
     fn goes_on(&self, host: usize, node: &str, args: &[&str]) -> Process {
-        Process::of(self.command(host, node, args).stdout(Stdio::null()))
+        Process::unread(&mut self.command(host, node, args))
     }
 
     fn writes(&self, host: usize, node: &str, area: &str, size: usize, period: &str) -> Process {
@@ -86,15 +84,6 @@ impl System {
     }
 }
 
-/// Asks until it is so.
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 fn ip(arguments: &str) {
     let done = Command::new(tool_place("ip")).args(arguments.split(' ')).output().unwrap();
     assert!(done.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&done.stderr));
@@ -115,35 +104,35 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     const SECOND: [&str; 2] = ["10.79.0.1", "10.79.0.2"];
     let Some(net) = Net::build_or_skip(2) else { return };
     second_link(&net, SECOND);
-    let system = System::new("crm-net-second", net, &["--second", SECOND[0]]);
+    let system = System::new(net, &["--second", SECOND[0]]);
     let url = system.coordinator.url.clone();
     assert!(url.contains("10.78.0.1:") && url.contains(SECOND[0]), "{url}");
     let _a = system.server(0, "a", &["--second", SECOND[0]]);
     let _b = system.server(1, "b", &["--second", SECOND[1], "--silence", "3000"]);
     let _poor = system.server(1, "poor", &["--silence", "3000"]);
     let _writer = system.writes(0, "a", "line", 64, "20");
-    until("the area is there", || system.line(0, "a", "line").contains("written every 20 ms"));
+    wait_until("the area is there", || system.line(0, "a", "line").contains("written every 20 ms"));
     let _watches = ["b", "poor"].map(|node| system.goes_on(1, node, &["watch", "line"]));
     for node in ["b", "poor"] {
-        until(node, || system.values(1, node, "line") > 10);
+        wait_until(node, || system.values(1, node, "line") > 10);
     }
 
     system.net.cut(0, 1, true).unwrap();
-    until("who has one path is told", || system.line(1, "poor", "line").contains("without its writer"));
+    wait_until("who has one path is told", || system.line(1, "poor", "line").contains("without its writer"));
     let (had, had_poor) = (system.values(1, "b", "line"), system.values(1, "poor", "line"));
-    until("who has two reads on", || system.values(1, "b", "line") > had + 50);
+    wait_until("who has two reads on", || system.values(1, "b", "line") > had + 50);
     assert_eq!(system.values(1, "poor", "line"), had_poor, "nothing comes by the first path");
     // What is made now is found and read by the second path as well.
     let (good, _, error) = system.crm(0, "a", &["write", "late", "news", "--create", "16"]);
     assert!(good, "{error}");
-    until("set-up by the second address", || {
+    wait_until("set-up by the second address", || {
         let (good, output, _) = system.crm(1, "b", &["dump", "late", "--raw", "--patience", "60000"]);
         good && output == "news"
     });
     let (good, _, error) = system.crm(1, "poor", &["dump", "late", "--raw"]);
     assert!(!good, "who has one address of the writer's node reaches nobody: {error}");
     let ls = |url: &str| ended(system.net.host(1).command(ISORB).args(["crm", "--coordinator", url, "ls"]));
-    until("the coordinator by its second address", || {
+    wait_until("the coordinator by its second address", || {
         let (code, output, _) = ls(&url);
         code == Some(0) && output.contains("node a") && output.contains("late")
     });
@@ -152,24 +141,24 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     assert!(code != Some(0), "by its first address nobody hears it: {output}");
 
     system.net.cut(0, 1, false).unwrap();
-    until("the first path is there again", || system.values(1, "poor", "line") > had_poor + 10);
+    wait_until("the first path is there again", || system.values(1, "poor", "line") > had_poor + 10);
 }
 
 #[test]
 fn a_dead_node_is_told_of_after_the_silence_that_was_asked_for() {
     let Some(net) = Net::build_or_skip(2) else { return };
-    let system = System::new("crm-net-silence", net, &[]);
+    let system = System::new(net, &[]);
     let a = system.server(0, "a", &[]);
     let _quick = system.server(1, "quick", &["--silence", "400"]);
     let _slow = system.server(1, "slow", &["--silence", A_DAY]);
     let _writer = system.writes(0, "a", "line", 16, "50");
-    until("the area is there", || system.line(0, "a", "line").contains("written every 50 ms"));
+    wait_until("the area is there", || system.line(0, "a", "line").contains("written every 50 ms"));
     let _watches = ["quick", "slow"].map(|node| system.goes_on(1, node, &["watch", "line"]));
     for node in ["quick", "slow"] {
-        until(node, || system.line(1, node, "line").contains("open"));
+        wait_until(node, || system.line(1, node, "line").contains("open"));
     }
     drop(a);
-    until("the quick one is told", || {
+    wait_until("the quick one is told", || {
         let line = system.line(1, "quick", "line");
         line.contains("without its writer") && !line.contains("silent 0")
     });
@@ -184,26 +173,26 @@ fn two_nodes_read_one_stream_of_datagrams() {
     for host in 0..3 {
         ip(&format!("-n {} route add 224.0.0.0/4 dev eth0", net.host(host).namespace()));
     }
-    let system = System::new("crm-net-multicast", net, &[]);
+    let system = System::new(net, &[]);
     let nodes = ["a", "b", "c"];
     let _servers: Vec<Service> = (0..3)
         .map(|host| system.server(host, nodes[host], &[&GROUPS[..], &["--silence", A_DAY]].concat()))
         .collect();
     let _lonely = system.server(2, "lonely", &[]);
     let _writer = system.writes(0, "a", "radar", 1000, "4");
-    until("the area is there", || system.line(0, "a", "radar").contains("written every"));
+    wait_until("the area is there", || system.line(0, "a", "radar").contains("written every"));
     // Packets that the writer's host sends for so many values that came to both: at most, and about.
     let packets = |path: &str| {
-        until("nobody reads", || !system.line(0, "a", "radar").contains("pushed to"));
+        wait_until("nobody reads", || !system.line(0, "a", "radar").contains("pushed to"));
         let watch = ["watch", "radar", "--path", path];
         let watches = [1, 2].map(|host| system.goes_on(host, nodes[host], &watch));
         let had = || [1, 2].map(|host| system.values(host, nodes[host], "radar"));
-        until(path, || had().iter().all(|values| *values > 10));
+        wait_until(path, || had().iter().all(|values| *values > 10));
         // Asking takes a while, and values come meanwhile: some are sent between the first look and the second.
         let sent_before = system.net.sent(0).unwrap();
         let (begun, sent) = (had(), system.net.sent(0).unwrap());
         let mut now = begun;
-        until(path, || {
+        wait_until(path, || {
             now = had();
             now.iter().zip(begun).all(|(now, begun)| *now > begun + 150)
         });
@@ -216,7 +205,7 @@ fn two_nodes_read_one_stream_of_datagrams() {
     let ([sent, _], came, pushed) = packets("udp");
     assert!(sent >= came, "by channels apart each value is sent to each: {sent} packets, {came} values");
     assert!(pushed.contains("pushed to b, c") && !pushed.contains("group"), "{pushed}");
-    until("once to both", || {
+    wait_until("once to both", || {
         let ([_, sent], came, pushed) = packets("multicast");
         println!("{sent} packets, {came} values; {pushed}");
         assert!(pushed.contains("pushed to b, c, group 239.255.77."), "{pushed}");
@@ -230,7 +219,7 @@ fn two_nodes_read_one_stream_of_datagrams() {
 #[test]
 fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
     let Some(net) = Net::build_or_skip(2) else { return };
-    let system = System::new("crm-net-link", net, &[]);
+    let system = System::new(net, &[]);
     let _narrow = system.server(0, "narrow", &["--link", "1"]);
     let _wide = system.server(0, "wide", &["--link", "100"]);
     let _reader = system.server(1, "b", &[]);
@@ -241,7 +230,7 @@ fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
     };
     let _writers = ["narrow", "wide"].map(|node| {
         let writer = system.writes(0, node, node, 4096, "20");
-        until(node, || system.line(0, node, node).contains("written every 20 ms"));
+        wait_until(node, || system.line(0, node, node).contains("written every 20 ms"));
         writer
     });
     let (good, output, error) = watch("wide", "500");
@@ -254,7 +243,7 @@ fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
     assert!((40.0..80.0).contains(&period), "4 KiB over 1 Mbit/s, of which four fifths may be: {error}");
     let slower = (period * 1.01).to_string();
     let _writer = system.writes(0, "narrow", "slower", 4096, &slower);
-    until("slower", || system.line(0, "narrow", "slower").contains("written every"));
+    wait_until("slower", || system.line(0, "narrow", "slower").contains("written every"));
     let (good, output, error) = watch("slower", "500");
     assert!(good && output.contains("4096 bytes"), "{output}{error}");
 }
@@ -267,7 +256,7 @@ fn the_address_that_is_published_is_what_others_are_told() {
     let host = net.host(0).namespace();
     ip(&format!("-n {host} addr add {PUBLIC}/24 dev eth0"));
     ip(&format!("-n {host} route change 10.78.0.0/24 dev eth0 src {PUBLIC}"));
-    let system = System::new("crm-net-publish", net, &[]);
+    let system = System::new(net, &[]);
     let _a = system.server(0, "a", &["--host", "0.0.0.0", "--publish", PUBLIC]);
     let _b = system.server(1, "b", &[]);
     let url = system.coordinator.url.clone();
@@ -294,17 +283,17 @@ fn the_address_that_is_published_is_what_others_are_told() {
 #[test]
 fn what_is_recorded_of_pushes_becomes_a_page() {
     let Some(net) = Net::build_or_skip(2) else { return };
-    let system = System::new("crm-net-trace", net, &[]);
-    let trace = system.folder.file("pushes.trace");
+    let system = System::new(net, &[]);
+    let trace = system.folder.text("pushes.trace");
     let _a = system.server(0, "a", &["--trace", &trace]);
     let _b = system.server(1, "b", &[]);
     let _writer = system.writes(0, "a", "line", 4096, "20");
-    until("the area is there", || system.line(0, "a", "line").contains("written every 20 ms"));
+    wait_until("the area is there", || system.line(0, "a", "line").contains("written every 20 ms"));
     let watch = ["watch", "line", "--guaranteed", "--deadline", "500"];
     let _watch = system.goes_on(1, "b", &watch);
-    let page = system.folder.file("pushes.html");
-    let json = system.folder.file("pushes.json");
-    until("runs of the channel", || {
+    let page = system.folder.text("pushes.html");
+    let json = system.folder.text("pushes.json");
+    wait_until("runs of the channel", || {
         let (code, _, error) = common::run(&["timeline", &trace, "--perfetto", &json, "--out", &page]);
         if code != Some(0) {
             // It is written once a second, for the first time when the server is there.
@@ -340,9 +329,9 @@ fn policy(process: u32) -> (u32, u32) {
 #[test]
 fn dispatching_threads_have_the_priority_that_was_asked_for() {
     const FIFO: u32 = 1;
-    let folder = Folder::new("crm-net-priority");
+    let folder = TempFolder::new();
     let serve = |name: &str, more: &[&str]| {
-        let (socket, said) = (folder.file(name), folder.file(&format!("{name}-said")));
+        let (socket, said) = (folder.text(name), folder.text(&format!("{name}-said")));
         let mut command = Command::new(ISORB);
         command.args(["crm-server", "--name", name, "--socket", &socket]).args(more);
         let server = Service::of(command.stderr(std::fs::File::create(&said).unwrap()));

@@ -2,31 +2,26 @@
 
 mod common;
 
-use common::{Folder, Process, Service, run};
-use std::time::{Duration, Instant};
+use common::{Service, run, unread};
+use isorb_testkit::{Process, TempFolder, retry};
 
 fn crm(args: &[&str]) -> (bool, String, String) {
     let (code, output, error) = run(&[&["crm"], args].concat());
     (code == Some(0), output, error)
 }
 
-/// Asks until the answer is so.
-fn until(what: &str, args: &[&str], so: impl Fn(&str) -> bool) {
-    let start = Instant::now();
-    loop {
+/// Repeats a command until its output is as expected.
+fn until(what: &str, args: &[&str], expected: impl Fn(&str) -> bool) {
+    retry(what, || {
         let (_, output, error) = crm(args);
-        if so(&output) {
-            return;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}: {output}{error}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        if expected(&output) { Ok(()) } else { Err(output + &error) }
+    });
 }
 
 #[test]
 fn a_shell_asks_for_timing_and_sees_who_reads_what() {
-    let folder = Folder::new("crm-tools");
-    let (a, b) = (folder.file("a"), folder.file("b"));
+    let folder = TempFolder::new();
+    let (a, b) = (folder.text("a"), folder.text("b"));
     let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
     let serve = |name: &str, socket: &str, dispatchers: &str| {
         let to = ["--coordinator", &coordinator.url, "--dispatchers", dispatchers];
@@ -37,7 +32,7 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
     // A writer that goes on, by its promise; as many areas as the servers have threads, and more.
     let names: Vec<String> = (0..5).map(|i| format!("line/{i}")).collect();
     let write = |name: &String| {
-        Process::unheard(&["crm", "--socket", &a, "write", name, "on", "--create", "64", "--period", "20"])
+        unread(&["crm", "--socket", &a, "write", name, "on", "--create", "64", "--period", "20"])
     };
     let writers: Vec<Process> = names.iter().map(write).collect();
     for name in &names {
@@ -67,7 +62,7 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
 
     // Who reads is seen at both ends, and by the coordinator of all nodes.
     let reader = ["crm", "--socket", &b, "watch", "line/0", "--guaranteed", "--deadline", "1000"];
-    let reader = Process::unheard(&reader);
+    let reader = unread(&reader);
     until("the writer's node", &["--socket", &a, "ls"], |output| {
         let line = output.lines().find(|line| line.starts_with("line/0 ")).unwrap_or_default();
         line.contains("written every 20 ms") && line.contains("guaranteed to b") && !line.contains(" 0.0/s")
@@ -97,12 +92,12 @@ fn a_shell_asks_for_timing_and_sees_who_reads_what() {
 
 #[test]
 fn lines_are_written_one_a_period() {
-    let folder = Folder::new("crm-lines");
-    let a = folder.file("a");
+    let folder = TempFolder::new();
+    let a = folder.text("a");
     let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
     let _near =
         Service::start(&["crm-server", "--name", "a", "--socket", &a, "--coordinator", &coordinator.url]);
-    let file = folder.file("lines");
+    let file = folder.text("lines");
     std::fs::write(&file, "01 02\n03\nzz\n").unwrap();
     let write = |count: &str| {
         let args = [
@@ -127,10 +122,10 @@ fn what_agents_cost_is_measured_set_and_admitted_by() {
     let option: Vec<&str> = output.split_whitespace().collect();
     assert!(code == Some(0) && option.len() == 2 && option[0] == "--costs", "{output}{error}");
 
-    let folder = Folder::new("crm-costs");
+    let folder = TempFolder::new();
     let coordinator = Service::start(&["crm-coordinator", "--port", "0", "--memory"]);
     let serve = |name: &str, costs: &str| {
-        let socket = folder.file(name);
+        let socket = folder.text(name);
         let to = ["--coordinator", &coordinator.url, "--costs", costs];
         (
             Service::start(&[&["crm-server", "--name", name, "--socket", &socket][..], &to[..]].concat()),
@@ -140,9 +135,8 @@ fn what_agents_cost_is_measured_set_and_admitted_by() {
     let (_near, near) = serve("near", option[1]);
     let (_far, far) = serve("far", "measure");
     let (_slow, slow) = serve("slow", "push=1,datagram=900000000,kib=1");
-    let _writer = Process::unheard(&[
-        "crm", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000",
-    ]);
+    let _writer =
+        unread(&["crm", "--socket", &near, "write", "line", "on", "--create", "64", "--period", "1000"]);
     until("it is written", &["--socket", &near, "dump", "line", "--raw"], |output| output == "on");
     let wish = ["watch", "line", "--count", "1", "--guaranteed", "--deadline", "900"];
     let (good, output, error) = crm(&[&["--socket", &far][..], &wish].concat());

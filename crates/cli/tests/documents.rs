@@ -1,37 +1,15 @@
-//! The documents name what there is: commands, keys, links.
+//! The documents name every command and key of the program, and their links lead somewhere.
 
+use isorb_testkit::{document, documents, repository};
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use std::path::Path;
 
 fn text(path: impl AsRef<Path>) -> String {
-    let path = root().join(path);
+    let path = repository().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All documents of the repository, by their paths from its root.
-fn documents() -> Vec<PathBuf> {
-    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "interop/README.md"];
-    let mut found: Vec<PathBuf> = top.map(PathBuf::from).to_vec();
-    let mut folders = vec![PathBuf::from("docs"), PathBuf::from("examples")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
-            let entry = entry.unwrap();
-            let path = folder.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|kind| kind == "md") {
-                found.push(path);
-            }
-        }
-    }
-    found
-}
-
-/// What stands between backquotes, or in a fenced block.
+/// The text between backquotes and in fenced blocks.
 fn code(document: &str) -> String {
     let mut fenced = false;
     let mut found = String::new();
@@ -62,24 +40,7 @@ fn every_command_of_the_tool_stands_in_the_readme() {
     assert!(missing.is_empty(), "README.md does not name {missing:?}");
 }
 
-#[test]
-fn every_key_and_argument_of_an_orb_stands_in_its_document() {
-    let source = text("crates/orb/src/config.rs");
-    let source = source.split("#[cfg(test)]").next().unwrap();
-    let document = code(&text("docs/reference/configuration.md"));
-    let fields = source.split("pub struct Config {").nth(1).unwrap().split("\n}").next().unwrap();
-    let keys = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next());
-    let arguments = source.split('"').filter(|word| word.starts_with("-ORB") && !word.contains(' '));
-    // Another spelling of one that is there.
-    let wanted: HashSet<&str> = keys.chain(arguments).filter(|name| *name != "-ORBendPoint").collect();
-    assert!(wanted.contains("lane_threads") && wanted.contains("-ORBGiop"), "{wanted:?}");
-    let words: HashSet<&str> = document.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).collect();
-    let mut missing: Vec<&&str> = wanted.iter().filter(|name| !words.contains(**name)).collect();
-    missing.sort();
-    assert!(missing.is_empty(), "docs/reference/configuration.md does not name {missing:?}");
-}
-
-/// As GitHub makes it from a heading.
+/// The anchor that GitHub makes from a heading.
 fn anchor(heading: &str) -> String {
     let heading = heading.trim_start_matches('#').trim().to_lowercase();
     heading
@@ -106,7 +67,7 @@ fn every_link_between_the_documents_leads_somewhere() {
                 path => document.parent().unwrap().join(path),
             };
             let told = format!("{}: {target}", document.display());
-            assert!(root().join(&file).exists(), "{told}: there is no such file");
+            assert!(repository().join(&file).exists(), "{told}: there is no such file");
             if let Some(section) = section {
                 let there = text(&file);
                 let mut headings = there.lines().filter(|line| line.starts_with('#'));

@@ -3,10 +3,11 @@
 mod common;
 mod page;
 
-use common::events::{consume, event, orb, supply, until};
+use common::events::{consume, event, orb, supply};
 use common::{Service, run};
 use isorb::Orb;
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
+use isorb_testkit::wait_until;
 use page::state;
 use std::process::Command;
 
@@ -37,12 +38,12 @@ fn two_processes_forward_what_is_wanted_also_after_one_was_killed() {
     for round in 1..=2 {
         let far = start(&["--id", "2", "--join", &join]);
         let consumer = consume(&orb, &far.channel(&orb), 20);
-        until("an event comes over", || {
+        wait_until("an event comes over", || {
             supplier.push(&vec![event(20, round)]).unwrap();
             consumer.0.lock().unwrap().contains(&round)
         });
         supplier.push(&vec![event(21, 7), event(20, 100), event(20, 101)]).unwrap();
-        until("the last comes over", || consumer.0.lock().unwrap().contains(&101));
+        wait_until("the last comes over", || consumer.0.lock().unwrap().contains(&101));
         let seen = consumer.0.lock().unwrap().clone();
         assert_eq!(seen.iter().filter(|time| **time >= 100).collect::<Vec<_>>(), [&100, &101]);
         assert!(!seen.contains(&7));
@@ -64,7 +65,7 @@ fn a_stopped_process_holds_up_nobody() {
     let far = start(&["--id", "2", "--join", &near.url("EventFederation")]);
     let supplier = supply(&near.channel(&orb));
     let (here, there) = (consume(&orb, &near.channel(&orb), 20), consume(&orb, &far.channel(&orb), 20));
-    until("an event comes over", || {
+    wait_until("an event comes over", || {
         supplier.push(&vec![event(20, 1)]).unwrap();
         there.0.lock().unwrap().contains(&1)
     });
@@ -75,12 +76,12 @@ fn a_stopped_process_holds_up_nobody() {
         large.header.creation_time = number;
         supplier.push(&vec![large.clone()]).unwrap();
     }
-    until("the consumer here gets all", || here.0.lock().unwrap().contains(&(99 + EVENTS)));
+    wait_until("the consumer here gets all", || here.0.lock().unwrap().contains(&(99 + EVENTS)));
     let seen: Vec<u64> = here.0.lock().unwrap().iter().copied().filter(|time| *time >= 100).collect();
     assert_eq!(seen, (100..100 + EVENTS).collect::<Vec<_>>());
     assert!(!there.0.lock().unwrap().contains(&(99 + EVENTS)), "the other one stands");
     signal(&far, "-CONT");
-    until("it is there again", || {
+    wait_until("it is there again", || {
         supplier.push(&vec![event(20, 5)]).unwrap();
         there.0.lock().unwrap().contains(&5)
     });
@@ -99,12 +100,12 @@ fn neighbours_by_datagrams_forward_once_and_in_order() {
     let far = start(&["--id", "2", "--tick", "100", "--queue", "1000", "--udp", &format!("{there}={here}")]);
     let supplier = supply(&near.channel(&orb));
     let consumer = consume(&orb, &far.channel(&orb), 20);
-    until("an event comes over", || {
+    wait_until("an event comes over", || {
         supplier.push(&vec![event(20, 1)]).unwrap();
         consumer.0.lock().unwrap().contains(&1)
     });
     (100..200).for_each(|number| supplier.push(&vec![event(21, 7), event(20, number)]).unwrap());
-    until("the last comes over", || consumer.0.lock().unwrap().contains(&199));
+    wait_until("the last comes over", || consumer.0.lock().unwrap().contains(&199));
     let seen: Vec<u64> = consumer.0.lock().unwrap().iter().copied().filter(|time| *time != 1).collect();
     assert_eq!(seen, (100..200).collect::<Vec<_>>());
     for wrong in
@@ -134,11 +135,11 @@ fn the_page_shows_what_remote_consumers_get() {
     let channel = process.channel(&orb);
     let consumer = consume(&orb, &channel, 20);
     let supplier = supply(&channel);
-    until("events come", || {
+    wait_until("events come", || {
         supplier.push(&vec![event(20, 1)]).unwrap();
         !consumer.0.lock().unwrap().is_empty()
     });
-    until("the page has them", || {
+    wait_until("the page has them", || {
         let state = state(&address);
         let row = &state["consumers"][0];
         state["kind"] == "event-channel"

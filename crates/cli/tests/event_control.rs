@@ -1,14 +1,12 @@
 //! `isorb event-control`: a channel in a process gets other modules while events flow, and its trace is drawn. And its live page in a browser.
 
-#[path = "../../bench/tests/browser/mod.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
-mod chromium;
 mod common;
 
-use common::events::{Consumer, consume, event, orb, supply, until};
-use common::{Folder, Service, run};
+use common::events::{Consumer, consume, event, orb, supply};
+use common::{Service, run};
 use isorb::Orb;
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
+use isorb_testkit::{Browser, TempFolder, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -40,7 +38,7 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
                 supplier.push(&vec![event(TYPE, number)]).unwrap();
                 sent.store(number, SeqCst);
                 // The consumer keeps up: its queue's limit is not what is looked at.
-                until("events arrive", || consumer.0.lock().unwrap().len() as u64 + 16 > number);
+                wait_until("events arrive", || consumer.0.lock().unwrap().len() as u64 + 16 > number);
             }
         });
         for (modules, dispatching) in [
@@ -54,28 +52,28 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
             let (code, _, said) =
                 control(&service.url, &["--configuration", modules, "--dispatching", dispatching]);
             assert_eq!(code, Some(0), "{modules}, {dispatching}: {said}");
-            until("events go on", || sent.load(SeqCst) > before + 20);
+            wait_until("events go on", || sent.load(SeqCst) > before + 20);
         }
         stop.store(true, SeqCst);
     });
     let sent = sent.load(SeqCst);
-    until("all have arrived", || consumer.0.lock().unwrap().len() as u64 == sent);
+    wait_until("all have arrived", || consumer.0.lock().unwrap().len() as u64 == sent);
     assert!(consumer.0.lock().unwrap().iter().copied().eq(1..=sent), "none lost, doubled or reordered");
 
     // What a configuration is shows in what comes: a broadcaster does not ask what was wanted.
     supplier.push(&vec![event(TYPE + 1, 7_000_000), event(TYPE, 7_000_001)]).unwrap();
-    until("the wanted one comes", || consumer.0.lock().unwrap().last() == Some(&7_000_001));
+    wait_until("the wanted one comes", || consumer.0.lock().unwrap().last() == Some(&7_000_001));
     assert!(!consumer.0.lock().unwrap().contains(&7_000_000));
     assert_eq!(control(&service.url, &["--configuration", "broadcaster"]).0, Some(0));
     supplier.push(&vec![event(TYPE + 1, 8_000_000)]).unwrap();
-    until("what nobody asked for comes", || consumer.0.lock().unwrap().last() == Some(&8_000_000));
+    wait_until("what nobody asked for comes", || consumer.0.lock().unwrap().last() == Some(&8_000_000));
 
-    let folder = Folder::new("event-control");
-    let (trace, page) = (folder.file("flight.trace"), folder.file("flight.html"));
+    let folder = TempFolder::new();
+    let (trace, page) = (folder.text("flight.trace"), folder.text("flight.html"));
     let (code, said, error) = control(&service.url, &["--trace", &trace]);
     assert_eq!((code, said.trim()), (Some(0), trace.as_str()), "{error}");
     assert_eq!(run(&["timeline", &trace, "--out", &page]).0, Some(0));
-    let recording = isorb_timeline::decode(&std::fs::read(&trace).unwrap()).unwrap();
+    let recording = isorb_trace::decode(&std::fs::read(&trace).unwrap()).unwrap();
     let timeline = isorb_timeline::Timeline::of("flight", &[recording]);
     let row = timeline.rows.iter().find(|row| row.consumer).expect("the consumer has a row");
     // A thread's part of the trace has places for about 2,000 runs, and then the oldest give way.
@@ -100,19 +98,17 @@ fn what_a_channel_cannot_do_is_said() {
 
 #[test]
 fn a_browser_sees_what_remote_consumers_get() {
-    let Some(mut browser) = chromium::Browser::start() else {
-        return println!("{}", chromium::MISSING);
-    };
+    let Some(mut browser) = Browser::start_or_skip() else { return };
     let (service, address) = Service::with_page(&["event-channel", "--real-time", "off", "--admin", "0"]);
     let (_orb, consumer, supplier) = connect(&service.url);
     let (_orb, _other, _) = connect(&service.url);
     browser.open(&format!("http://{address}/"));
     (1..=25).for_each(|number| supplier.push(&vec![event(TYPE, number)]).unwrap());
-    until("events come", || consumer.0.lock().unwrap().len() == 25);
+    wait_until("events come", || consumer.0.lock().unwrap().len() == 25);
     let rows = "return [...document.querySelectorAll('#consumers tbody tr')].map((row) =>
         row.cells[0].textContent + ': ' + row.querySelector('[data-field=pushed]').textContent).sort().join('; ')";
     let mut shown = String::new();
-    until("the page has them", || {
+    wait_until("the page has them", || {
         shown = browser.run(rows).as_str().unwrap_or_default().to_owned();
         shown.matches(": 25").count() == 2
     });
@@ -121,5 +117,5 @@ fn a_browser_sees_what_remote_consumers_get() {
     assert!(names.len() == 2 && names[0] != names[1], "{shown}");
     let bars = browser.run("return document.querySelectorAll('[data-field=response] svg rect').length");
     assert!(bars.as_u64() > Some(0), "{bars}");
-    assert_eq!(browser.complaints(), Vec::<serde_json::Value>::new());
+    assert_eq!(browser.console(), Vec::<serde_json::Value>::new());
 }

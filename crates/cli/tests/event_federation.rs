@@ -4,13 +4,13 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use isorb_testkit::{Process, wait_until};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isorb::{Config, Orb};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_netlab::{Host, Net};
 
 use common::events::Consumer;
@@ -20,15 +20,8 @@ const UNWANTED: i32 = 21;
 
 /// A channel as a process on a host.
 struct Channel {
-    child: Child,
+    _process: Process,
     url: String,
-}
-
-impl Drop for Channel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Channel {
@@ -45,11 +38,8 @@ impl Channel {
         command.args(["event-channel", "--real-time", "off", "--ping", "0", "--queue", "1000"]);
         command.args(["--host", &address, "--id", &id, "--tick", tick, "--push-timeout", timeout]);
         command.args(neighbours);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("not ready: {line:?}"));
-        Channel { child, url: url.to_owned() }
+        let (_process, url) = Process::ready(&mut command);
+        Channel { _process, url }
     }
 
     fn federation(&self) -> String {
@@ -116,14 +106,6 @@ impl<'n> Client<'n> {
     }
 }
 
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// Pushes one after the other until the consumer has one, then says the last number.
 fn until_one_comes(
     near: &Client<'_>,
@@ -132,7 +114,7 @@ fn until_one_comes(
     from: u64,
 ) -> u64 {
     let mut number = from;
-    until("an event comes over", || {
+    wait_until("an event comes over", || {
         number += 1;
         near.in_host(|| supplier.push(&vec![event(WANTED, number)]).unwrap());
         far.times().iter().any(|time| *time > from)
@@ -159,7 +141,7 @@ fn all_come(far: &Consumer, numbers: std::ops::Range<u64>) {
 fn sent_when_still(net: &Net, hosts: usize) -> Vec<u64> {
     let now = || -> Vec<u64> { (0..hosts).map(|host| net.sent(host).unwrap()).collect() };
     let (mut before, mut since) = (now(), Instant::now());
-    until("silence on the net", || {
+    wait_until("silence on the net", || {
         let sent = now();
         if sent != before {
             (before, since) = (sent, Instant::now());
@@ -201,7 +183,7 @@ fn what_nobody_wants_sends_no_packet() {
 
         let before = sent_when_still(&net, HOSTS);
         clients[0].in_host(|| (0..MANY).for_each(|n| supplier.push(&vec![event(UNWANTED, n)]).unwrap()));
-        until("they come where they are wanted", || near.times().len() as u64 == MANY);
+        wait_until("they come where they are wanted", || near.times().len() as u64 == MANY);
         assert_eq!(sent_when_still(&net, HOSTS), before, "{shape}: nobody beyond wants them");
         // The control: what is wanted is sent.
         push(&clients[0], &supplier, 100_000..100_000 + MANY);

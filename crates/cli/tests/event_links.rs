@@ -3,8 +3,9 @@
 mod common;
 
 use common::Service;
-use common::events::{Consumer, consume, event, orb, supply, until};
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use common::events::{Consumer, consume, event, orb, supply};
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
+use isorb_testkit::wait_until;
 use std::process::Command;
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ fn a_member_that_is_stopped_and_goes_on_gets_all_once_and_in_order() {
     let far = consume(&orb, &ends[1], WANTED);
     let supplier = supply(&ends[0]);
     let mut next = 0;
-    until("an event comes over", || {
+    wait_until("an event comes over", || {
         next += 1;
         supplier.push(&vec![event(WANTED, next)]).unwrap();
         !far.times().is_empty()
@@ -73,7 +74,7 @@ fn a_member_that_is_stopped_and_goes_on_gets_all_once_and_in_order() {
             supplier.push(&vec![event(WANTED, next)]).unwrap();
             next += 1;
         }
-        until("the last one comes", || of(first..next, &far).last() == Some(&(next - 1)));
+        wait_until("the last one comes", || of(first..next, &far).last() == Some(&(next - 1)));
         assert_eq!(of(first..next, &far), (first..next).collect::<Vec<_>>());
     }
     let all = far.times();

@@ -4,12 +4,13 @@ mod common;
 mod page;
 
 use common::events::Consumer;
-use common::{Folder, Service, run};
+use common::{Service, run};
 use isorb::{Config, Kind, Orb};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };
+use isorb_testkit::TempFolder;
 use page::state;
 use std::sync::Arc;
 
@@ -212,8 +213,8 @@ fn a_channel_has_no_more_levels_than_it_was_given_and_says_so() {
     let said = "the operations need more levels of urgency than the 2 priorities from 32766 to 32767";
     assert_eq!(refused, said);
 
-    let folder = Folder::new("event-levels");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     let operation =
         |at: u32| format!("[[operation]]\nname = 'o{at}'\ncost = '1 us'\nperiod = '{} ms'\n", 100 + at);
     let text = |count: u32| (0..count).map(operation).collect::<String>();
@@ -261,8 +262,8 @@ fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
 
 #[test]
 fn a_schedule_file_admits_without_a_scheduler() {
-    let folder = Folder::new("event-schedule");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     let text = "priorities = [10, 20]\n[[operation]]\nname = 'imu'\ncost = '2 ms'\nperiod = '10 ms'\n\
         [[operation]]\nname = 'late'\ncost = '5 ms'\nperiod = '40 ms'\ndeadline = '6 ms'\n";
     std::fs::write(&file, text).unwrap();
@@ -288,8 +289,8 @@ fn a_schedule_file_admits_without_a_scheduler() {
 /// A push to another process takes more than a microsecond of the processor, so that whoever declares that overruns.
 #[test]
 fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
-    let folder = Folder::new("event-overruns");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     let text = "[[operation]]\nname = \"hasty\"\ncost = \"1 us\"\nperiod = \"100 ms\"\n";
     std::fs::write(&file, text).unwrap();
     for (choice, stays) in [("count", true), ("disconnect", false)] {
@@ -319,8 +320,8 @@ fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
 /// The verdict is for how consumers are really served: what contradicts it is refused at the start and later, and what weakens it is said.
 #[test]
 fn what_serves_consumers_is_what_they_were_admitted_for() {
-    let folder = Folder::new("event-agreement");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     std::fs::write(&file, "[[operation]]\nname = 'imu'\ncost = '2 ms'\nperiod = '10 ms'\n").unwrap();
     let (code, _, error) = run(&["event-channel", "--schedule", &file, "--push-threads", "0"]);
     assert!(
@@ -328,7 +329,7 @@ fn what_serves_consumers_is_what_they_were_admitted_for() {
         "{error}"
     );
     // It ends since it cannot say where it is.
-    let nowhere = folder.file("absent/ior");
+    let nowhere = folder.text("absent/ior");
     let ends = ["event-channel", "--schedule", &file, "--ior-file", &nowhere, "--real-time", "off"];
     let (code, _, error) = run(&ends);
     assert!(

@@ -4,11 +4,12 @@ mod common;
 mod page;
 
 use common::Service;
-use common::events::{consume, event, orb, supply, until};
+use common::events::{consume, event, orb, supply};
 use isorb::{Orb, Upcall};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_testkit::{Process, wait_until};
 use page::state;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 /// Where the consumer's process finds the channel.
@@ -45,25 +46,17 @@ fn as_a_consumer() {
     orb.run();
 }
 
-struct Stopped(Child);
+struct Stopped(Process);
 
 impl Stopped {
     fn start(url: &str) -> Stopped {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let command = command.args(["--exact", "as_a_consumer"]).env(CHANNEL, url);
-        Stopped(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        Stopped(Process::unread(command))
     }
 
     fn signal(&self, signal: &str) {
         assert!(Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap().success());
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        // Also of one that is stopped.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -86,7 +79,7 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
     let supplier = supply(&channel);
     let child = Stopped::start(&service.url);
     let echoes = || echoed.0.lock().unwrap().clone();
-    until("the process is there", || {
+    wait_until("the process is there", || {
         supplier.push(&vec![event(20, 1)]).unwrap();
         !echoes().is_empty()
     });
@@ -97,11 +90,9 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
         large.header.creation_time = number;
         supplier.push(&vec![large.clone()]).unwrap();
         // The one that reads has a queue that is as short.
-        let start = std::time::Instant::now();
-        while here.0.lock().unwrap().last() != Some(&number) {
-            assert!(start.elapsed().as_secs() < 60, "{dispatching}: the other is not served");
-            std::thread::yield_now();
-        }
+        wait_until(format_args!("{dispatching}: the other consumer is served"), || {
+            here.0.lock().unwrap().last() == Some(&number)
+        });
     }
     assert!(!echoes().contains(&(99 + EVENTS)), "{dispatching}: it stands");
     let stopped = row(&page);
@@ -109,12 +100,12 @@ fn stop_and_go_on(orb: &Orb, dispatching: &str) {
     assert!(bounded && stopped["lost"].as_u64() > Some(0), "{dispatching}: {stopped}");
     child.signal("-CONT");
     // What waited comes, each once. What still lies in connections that were given up is read beside it, by a thread each.
-    until("it goes on", || echoes().contains(&(99 + EVENTS)));
+    wait_until("it goes on", || echoes().contains(&(99 + EVENTS)));
     let counts = || {
         let row = row(&page);
         ["queued", "waiting", "pushed", "lost", "failed"].map(|name| row[name].as_u64().unwrap())
     };
-    until("each was pushed or is counted", || {
+    wait_until("each was pushed or is counted", || {
         let [queued, waiting, pushed, lost, _] = counts();
         queued >= EVENTS && waiting == 0 && pushed + lost == queued
     });
@@ -142,7 +133,7 @@ fn a_stopped_consumer_is_removed_where_consumers_are_asked() {
     let _here = (consume(&orb, &channel, 20), consume(&orb, &channel, 21));
     let child = Stopped::start(&service.url);
     let count = || state(&page)["consumers"].as_array().unwrap().len();
-    until("the process is there", || count() == 3);
+    wait_until("the process is there", || count() == 3);
     child.signal("-STOP");
-    until("it is removed", || count() == 2);
+    wait_until("it is removed", || count() == 2);
 }

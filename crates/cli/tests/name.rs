@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Folder, Service, run};
+use common::{Service, run};
+use isorb_testkit::TempFolder;
 
 const OBJECT: &str = "corbaloc::1.2@localhost:99/key";
 
@@ -62,10 +63,10 @@ fn names_from_the_command_line() {
 fn many_bindings_are_listed_whole() {
     let naming = Naming::start(&["--memory"]);
     let orb = isorb::Orb::with_config(isorb::Config::default()).unwrap();
-    let root: isorb::cos_naming::NamingContextRef = orb.resolve(&naming.0.url).unwrap();
+    let root: isorb_naming::cos_naming::NamingContextRef = orb.resolve(&naming.0.url).unwrap();
     let object = orb.string_to_object(OBJECT).unwrap();
     for i in 0..450 {
-        let step = isorb::cos_naming::NameComponent { id: format!("n{i:03}"), kind: String::new() };
+        let step = isorb_naming::cos_naming::NameComponent { id: format!("n{i:03}"), kind: String::new() };
         root.bind(&vec![step], &object).unwrap();
     }
     let listed = naming.good(&["ls"]);
@@ -75,9 +76,9 @@ fn many_bindings_are_listed_whole() {
 
 #[test]
 fn names_outlive_the_process() {
-    let folder = Folder::new("outlive");
-    let store = folder.file("names");
-    let reference = folder.file("ior");
+    let folder = TempFolder::new();
+    let store = folder.text("names");
+    let reference = folder.text("ior");
     {
         let naming = Naming::start(&["--store", &store, "--ior-file", &reference]);
         naming.good(&["new-context", "lab"]);
@@ -92,8 +93,8 @@ fn names_outlive_the_process() {
 
 #[test]
 fn stores_that_are_none() {
-    let folder = Folder::new("none");
-    let file = folder.file("text");
+    let folder = TempFolder::new();
+    let file = folder.text("text");
     std::fs::write(&file, "not a database\n").unwrap();
     let (code, output, error) = run(&["naming", "--port", "0", "--store", &file]);
     assert_eq!((code, &*output), (Some(1), ""));

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Ended, Folder, ISORB, ended};
+use common::{Ended, ISORB, ended};
+use isorb_testkit::TempFolder;
 use std::process::Command;
 
 const GOOD: &str = r#"
@@ -41,14 +42,14 @@ display <map>      1     299  10 ms   66 ms     66 ms    0 ns      0 ns     19 m
 ";
 
 /// Runs `isorb sched` on a file of that text, from the file's folder.
-fn sched(folder: &Folder, text: &str, args: &[&str]) -> Ended {
+fn sched(folder: &TempFolder, text: &str, args: &[&str]) -> Ended {
     std::fs::write(folder.path().join("s.toml"), text).unwrap();
     ended(Command::new(ISORB).arg("sched").args(args).current_dir(folder.path()))
 }
 
 #[test]
 fn a_schedule_that_holds() {
-    let folder = Folder::new("holds");
+    let folder = TempFolder::new();
     let (code, out, error) = sched(&folder, GOOD, &["check", "s.toml"]);
     assert_eq!((code, &*error), (Some(0), ""));
     assert_eq!(out, TABLE);
@@ -60,7 +61,7 @@ fn a_schedule_that_holds() {
 
 #[test]
 fn a_schedule_that_does_not() {
-    let folder = Folder::new("not");
+    let folder = TempFolder::new();
     let dear = GOOD.replace("10 ms", "50 ms");
     let (code, out, error) = sched(&folder, &dear, &["check", "s.toml"]);
     assert_eq!((code, &*error), (Some(1), ""));
@@ -78,7 +79,7 @@ fn a_schedule_that_does_not() {
 /// Thirty operations would be 2^30 tasks: an answer, not a machine without memory.
 #[test]
 fn a_graph_of_too_many_ways_is_refused_by_name_and_number() {
-    let folder = Folder::new("ways");
+    let folder = TempFolder::new();
     let mut text = "[[operation]]\nname = \"op0\"\ncost = \"1 us\"\nperiod = \"1 s\"\n".to_owned();
     for at in 1..=30 {
         let on = at - 1;
@@ -97,7 +98,7 @@ fn a_graph_of_too_many_ways_is_refused_by_name_and_number() {
 /// Each policy has a say in who comes first: these are in time by some and not by others.
 #[test]
 fn the_policy_decides() {
-    let folder = Folder::new("policies");
+    let folder = TempFolder::new();
     let operation = |(name, cost, period, deadline, criticality): (&str, u32, u32, u32, &str)| {
         format!(
             "[[operation]]\nname = \"{name}\"\ncost = \"{cost} ms\"\nperiod = \"{period} ms\"\n\
@@ -129,7 +130,7 @@ fn the_policy_decides() {
 
 #[test]
 fn a_timeline_is_drawn() {
-    let folder = Folder::new("plot");
+    let folder = TempFolder::new();
     let (code, out, error) = sched(&folder, GOOD, &["plot", "s.toml"]);
     assert_eq!((code, &*out, &*error), (Some(0), "s.html\n", ""));
     let page = std::fs::read_to_string(folder.path().join("s.html")).unwrap();

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Folder, Service, run};
+use common::{Service, run};
 use isorb::{Config, Orb};
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };
+use isorb_testkit::TempFolder;
 
 const MS: u64 = 10_000;
 
@@ -19,8 +20,8 @@ fn operation(scheduler: &SchedulerRef, name: &str, cost: u64, period: i32) -> i3
 
 #[test]
 fn a_configuration_run_becomes_a_schedule_file() {
-    let folder = Folder::new("record");
-    let record = folder.file("recorded.toml");
+    let folder = TempFolder::new();
+    let record = folder.text("recorded.toml");
     let naming = Service::start(&["naming", "--port", "0", "--memory"]);
     let service = Service::start(&["scheduler", "--record", &record, "--ns", &naming.url]);
     let (code, reference, error) = run(&["name", "--ns", &naming.url, "resolve", "ScheduleService"]);
@@ -55,8 +56,8 @@ fn a_configuration_run_becomes_a_schedule_file() {
 
 #[test]
 fn what_cannot_be_served_is_said_at_the_start() {
-    let folder = Folder::new("wrong");
-    let file = folder.file("s.toml");
+    let folder = TempFolder::new();
+    let file = folder.text("s.toml");
     std::fs::write(&file, "[[operation]]\nname = 'a'\ncost = '1 ms'\nafter = ['a']\n").unwrap();
     let (code, _, error) = run(&["scheduler", "--schedule", &file]);
     assert_eq!(code, Some(1));
@@ -65,7 +66,7 @@ fn what_cannot_be_served_is_said_at_the_start() {
     let (code, _, error) = run(&["scheduler", "--schedule", &file, "--operations", "0"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("1 operations, and --operations allows 0"), "{error}");
-    let (code, _, error) = run(&["scheduler", "--record", &folder.file("absent/r.toml")]);
+    let (code, _, error) = run(&["scheduler", "--record", &folder.text("absent/r.toml")]);
     assert_eq!(code, Some(1));
     assert!(error.contains("absent/r.toml: "), "{error}");
     let (code, _, error) = run(&["scheduler", "--ns", "corbaloc::127.0.0.1:1/NameService"]);

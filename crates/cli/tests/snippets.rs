@@ -1,26 +1,29 @@
-//! The Rust of docs/reference/events.md and docs/reference/scheduling.md: compiled and run here, each piece among what it takes for granted, and held against the documents
-//! word by word.
+//! The Rust of the pages on events and scheduling: each piece is compiled and run here, and compared
+//! with its document word by word.
 
 mod common;
 
-use common::Folder;
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushConsumer, Scheduled, VirtualClock};
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, RuntimeScheduler};
 use isorb_sched_service::ServerScheduler;
+use isorb_testkit::{TempFolder, document};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-const DOCUMENTS: [(&str, &str); 2] = [
-    ("docs/reference/events.md", include_str!("../../../docs/reference/events.md")),
-    ("docs/reference/scheduling.md", include_str!("../../../docs/reference/scheduling.md")),
+const DOCUMENTS: [&str; 5] = [
+    "tutorials/events.md",
+    "tutorials/scheduling.md",
+    "guides/admission.md",
+    "guides/timeline.md",
+    "guides/scheduling-service.md",
 ];
 
-/// Rust without what a formatter or a reader may add: spaces, comments, commas before the end of a list.
+/// Rust without spaces, comments and commas before the end of a list.
 fn bare(rust: &str) -> String {
     let code: String = rust.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
     let dense: String = code.chars().filter(|c| !c.is_whitespace()).collect();
@@ -34,41 +37,48 @@ fn blocks(page: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn what_the_documents_show_is_what_runs_here() {
+fn the_code_of_the_documents_is_the_code_of_this_test() {
     let here = bare(include_str!("snippets.rs"));
-    for (name, page) in DOCUMENTS {
-        for block in blocks(page) {
+    for name in DOCUMENTS {
+        for block in blocks(&document(name)) {
             assert!(
                 here.contains(&bare(block)),
                 "{name}: this is compiled nowhere in tests/snippets.rs:\n{block}"
             );
         }
     }
-    assert_eq!(DOCUMENTS.map(|(_, page)| blocks(page).count()), [4, 2]);
-    // The control: a word that differs is seen.
-    let changed = bare(blocks(DOCUMENTS[0].1).next().unwrap()).replace("display", "shown");
+    assert_eq!(DOCUMENTS.map(|name| blocks(&document(name)).count()), [2, 1, 1, 1, 1]);
+    // The control: a changed word is found.
+    let changed = bare(blocks(&document(DOCUMENTS[0])).next().unwrap()).replace("display", "shown");
     assert!(!here.contains(&changed));
 }
 
-#[test]
-fn first_steps() -> Outcome {
+/// The program of the first tutorial.
+mod cockpit {
     use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
     use std::sync::Arc;
 
-    const POSITION: i32 = 16; // the application's types begin at 16
+    const POSITION: i32 = 16; // types of the application begin at 16
     const GPS: i32 = 1;
 
-    let channel = Channel::new(Config::default())?;
-    let display = |events: &[Event<'_>]| println!("{} octets", events[0].data.octets.len());
-    let connected = channel
-        .for_consumers()
-        .connect(Arc::new(display), ConsumerQos::of("display", Filter::of(POSITION, GPS)))?;
+    fn main() -> Result<(), Box<dyn std::error::Error>> {
+        let channel = Channel::new(Config::default())?;
+        let display = |events: &[Event<'_>]| println!("{} octets", events[0].data.octets.len());
+        let connected = channel
+            .for_consumers()
+            .connect(Arc::new(display), ConsumerQos::new("display", Filter::of(POSITION, GPS)))?;
 
-    let gps = channel.for_suppliers().connect()?;
-    gps.push(&Event::new(POSITION, GPS).octets(b"48.2N 16.3E"));
+        let gps = channel.for_suppliers().connect()?;
+        gps.push(&Event::new(POSITION, GPS).octets(b"48.2N 16.3E"));
 
-    assert_eq!(connected.counts().pushed, 1);
-    Ok(())
+        assert_eq!(connected.counts().pushed, 1);
+        Ok(())
+    }
+
+    #[test]
+    fn runs() {
+        main().unwrap();
+    }
 }
 
 const POSITION: i32 = 16;
@@ -91,7 +101,7 @@ fn a_filter_of_filters() -> Outcome {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let consumer = move |events: &[Event<'_>]| log.lock().unwrap().push(events.len());
-    let qos = ConsumerQos::of("display", position_and_speed_or_silence());
+    let qos = ConsumerQos::new("display", position_and_speed_or_silence());
     let _connected = channel.for_consumers().connect(Arc::new(consumer), qos)?;
     let supplier = channel.for_suppliers().connect()?;
     supplier.push(&Event::new(POSITION, GPS));
@@ -126,21 +136,21 @@ fn a_chain_is_admitted() -> Outcome {
 }
 
 fn write_recording(channel: Channel, gps: &ProxyPushConsumer) -> Outcome {
-    let recording = isorb_timeline::Recording::of("cockpit", &channel, &[(gps.id(), "gps")]);
-    std::fs::write("cockpit.trace", isorb_timeline::encode(&recording))?;
+    let recording = channel.recording("cockpit", &[(gps.id(), "gps")]);
+    std::fs::write("cockpit.trace", isorb_trace::encode(&recording))?;
     Ok(())
 }
 
 #[test]
 fn a_recording_is_written() -> Outcome {
-    let folder = Folder::new("snippets");
+    let folder = TempFolder::new();
     // The only test here that has files.
     std::env::set_current_dir(folder.path())?;
     let channel = Channel::new(Config { trace: true, ..Config::default() })?;
     let gps = channel.for_suppliers().connect()?;
     gps.push(&Event::new(POSITION, GPS));
     write_recording(channel, &gps)?;
-    let written = isorb_timeline::decode(&std::fs::read("cockpit.trace")?)?;
+    let written = isorb_trace::decode(&std::fs::read("cockpit.trace")?)?;
     assert_eq!(written.name, "cockpit");
     Ok(())
 }
@@ -153,7 +163,7 @@ fn one_more() -> Outcome {
     let radar = admission.try_admit(Task::new("radar", ms(4), ms(10)))?;
     match admission.try_admit(Task::new("video", ms(30), ms(33))) {
         Ok(admitted) => println!("within {}", admitted.response),
-        Err(refusal) => println!("{refusal}"), // who would be late, by how much, and what would be admitted instead
+        Err(refusal) => println!("{refusal}"), // the task that would be late, by how much, and a period that would be admitted
     }
 
     assert_eq!(admission.response(radar.id), Some(ms(4)), "video is refused");

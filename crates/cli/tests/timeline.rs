@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{Folder, ISORB};
-use isorb_event::trace::{Record, Track, What};
+use common::ISORB;
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
-use isorb_timeline::{Party, Recording, Role, encode};
+use isorb_testkit::{Browser, TempFolder};
+use isorb_trace::{Participant, Record, RecordKind, Recording, Role, Track, encode};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn timeline(arguments: &[&Path]) -> Output {
     Command::new(ISORB).arg("timeline").args(arguments).output().unwrap()
@@ -19,19 +19,19 @@ fn timeline(arguments: &[&Path]) -> Output {
 fn recorded(name: &str) -> Vec<u8> {
     let channel = Channel::new(Config { trace: true, ..Config::default() }).unwrap();
     let quality = Quality { deadline: Some(Duration::from_nanos(1)), ..Quality::default() };
-    let qos = ConsumerQos::of("display", Filter::of_type(16)).quality(quality);
+    let qos = ConsumerQos::new("display", Filter::of_type(16)).quality(quality);
     let slow = |_: &[Event<'_>]| std::thread::sleep(Duration::from_millis(1));
     let _display = channel.for_consumers().connect(Arc::new(slow), qos).unwrap();
     let gps = channel.for_suppliers().connect().unwrap();
     for _ in 0..5 {
         gps.push(&Event::new(16, 1));
     }
-    encode(&Recording::of(name, &channel, &[(gps.id(), "gps")]))
+    encode(&channel.recording(name, &[(gps.id(), "gps")]))
 }
 
 #[test]
 fn trace_files_become_a_page_and_a_perfetto_trace() {
-    let folder = Folder::new("timeline-page");
+    let folder = TempFolder::new();
     let (one, two) = (folder.path().join("one.trace"), folder.path().join("two.trace"));
     std::fs::write(&one, recorded("cockpit")).unwrap();
     std::fs::write(&two, recorded("tail")).unwrap();
@@ -49,10 +49,7 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
 
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.contains("cockpit") && text.contains("tail"));
-    let Some(shown) = in_browser(&page, folder.path()) else {
-        println!("skipped: chromium is not installed (apt-get install chromium)");
-        return;
-    };
+    let Some(shown) = in_browser(&page) else { return };
     // The script reached its end, and drew the rows of both channels.
     assert!(shown.contains("data-ready=\"yes\"") && shown.contains("data-rows=\"4\""), "{shown}");
     assert!(shown.contains("10 deadlines missed"), "{shown}");
@@ -64,25 +61,25 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
 
 /// A slow consumer that loses the processor to a fast one, then returns too late, and once more in time.
 fn late_and_in_time() -> Recording {
-    let r = |at_us: u64, what, level, who, a: u64, b| Record { at: at_us * 1_000, what, level, who, a, b };
+    let r = |at_us: u64, kind, level, id, a: u64, b| Record { at: at_us * 1_000, kind, level, id, a, b };
     let slow = vec![
-        r(1_000, What::Begin, 0, 1, 20_000, 0),
-        r(5_000, What::End, 0, 1, 4_000_000, 0),
-        r(5_000, What::Miss, 0, 1, 750_000, 4_250_000),
-        r(7_000, What::Begin, 0, 1, 10_000, 0),
-        r(8_000, What::End, 0, 1, 1_000_000, 0),
+        r(1_000, RecordKind::Begin, 0, 1, 20_000, 0),
+        r(5_000, RecordKind::End, 0, 1, 4_000_000, 0),
+        r(5_000, RecordKind::Miss, 0, 1, 750_000, 4_250_000),
+        r(7_000, RecordKind::Begin, 0, 1, 10_000, 0),
+        r(8_000, RecordKind::End, 0, 1, 1_000_000, 0),
     ];
     let fast = vec![
-        r(2_000, What::Preempt, 0, 1, 3, 2),
-        r(2_000, What::Begin, 3, 2, 5_000, 0),
-        r(3_500, What::End, 3, 2, 1_500_000, 0),
-        r(3_500, What::Resume, 0, 1, 1_500_000, 2),
+        r(2_000, RecordKind::Preempt, 0, 1, 3, 2),
+        r(2_000, RecordKind::Begin, 3, 2, 5_000, 0),
+        r(3_500, RecordKind::End, 3, 2, 1_500_000, 0),
+        r(3_500, RecordKind::Resume, 0, 1, 1_500_000, 2),
     ];
     let track = |thread: &str, records| Track { thread: thread.into(), overwritten: 0, records };
-    let party = |id, name: &str| Party { role: Role::Consumer, id, name: name.into() };
+    let participant = |id, name: &str| Participant { role: Role::Consumer, id, name: name.into() };
     Recording {
         name: "cockpit".into(),
-        parties: vec![party(1, "slow"), party(2, "fast")],
+        participants: vec![participant(1, "slow"), participant(2, "fast")],
         tracks: vec![track("low-thread", slow), track("high-thread", fast)],
         ..Recording::default()
     }
@@ -113,14 +110,14 @@ document.body.append(seen);
 
 #[test]
 fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
-    let folder = Folder::new("timeline-hover");
+    let folder = TempFolder::new();
     let file = folder.path().join("flight.trace");
     std::fs::write(&file, encode(&late_and_in_time())).unwrap();
     assert!(timeline(&[&file]).status.success());
     let page = folder.path().join("flight.html");
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text + POINTER).unwrap();
-    if let Some(shown) = in_browser(&page, folder.path()) {
+    if let Some(shown) = in_browser(&page) {
         let shown = shown.rsplit("<pre>").next().unwrap();
         let seen: Vec<_> = shown.split(';').map(str::trim).take(4).collect();
         assert_eq!(
@@ -133,14 +130,12 @@ fn the_page_marks_what_was_missed_and_shows_numbers_under_the_pointer() {
                 "between: nothing",
             ]
         );
-    } else {
-        println!("skipped: chromium is not installed (apt-get install chromium)");
     }
 }
 
 #[test]
 fn what_is_no_trace_is_refused_by_name() {
-    let folder = Folder::new("timeline-bad");
+    let folder = TempFolder::new();
     let file = folder.path().join("letter.trace");
     std::fs::write(&file, "Dear Sir").unwrap();
     let output = timeline(&[&file]);
@@ -154,30 +149,11 @@ fn what_is_no_trace_is_refused_by_name() {
     assert!(!folder.path().join("letter.html").exists());
 }
 
-/// The document as the browser has it once its scripts have run; `None` without a browser. Fails where a script complained.
-fn in_browser(page: &Path, folder: &Path) -> Option<String> {
-    let (out, log) = (folder.join("dom"), folder.join("log"));
-    let mut browser = Command::new("chromium")
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--enable-logging=stderr", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .arg(format!("file://{}", page.canonicalize().unwrap().display()))
-        .stdin(Stdio::null())
-        .stdout(std::fs::File::create(&out).unwrap())
-        .stderr(std::fs::File::create(&log).unwrap())
-        .spawn()
-        .ok()?;
-    let begun = Instant::now();
-    while browser.try_wait().unwrap().is_none() {
-        if begun.elapsed() > Duration::from_secs(120) {
-            let _ = browser.kill();
-            let _ = browser.wait();
-            panic!("the browser did not end: {}", std::fs::read_to_string(&log).unwrap());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let log = std::fs::read_to_string(&log).unwrap();
-    let complaints: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-    assert!(complaints.is_empty(), "{complaints:?}");
-    Some(std::fs::read_to_string(&out).unwrap())
+/// The page's HTML once its scripts have run; `None` without a browser. The scripts may not print to the console.
+fn in_browser(page: &Path) -> Option<String> {
+    let mut browser = Browser::start_or_skip()?;
+    browser.open(&format!("file://{}", page.canonicalize().unwrap().display()));
+    let html = browser.run("return document.documentElement.outerHTML");
+    assert_eq!(browser.console(), Vec::<serde_json::Value>::new());
+    Some(html.as_str().unwrap().to_owned())
 }

@@ -1,12 +1,10 @@
 //! A file that is no store, or not any more, gives an error and never a panic.
 
-mod common;
-
-use common::Folder;
 use isorb_giop::NameComponent;
 use isorb_naming::binding::{Binding, BindingKind, ContextId, Target};
 use isorb_naming::store::{Mode, OpenError};
 use isorb_naming::{FileStore, Store};
+use isorb_testkit::TempFolder;
 use proptest::prelude::*;
 use redb::{Database, TableDefinition};
 use std::path::Path;
@@ -26,7 +24,7 @@ fn good(file: &Path) {
 
 #[test]
 fn files_of_others() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let open = |content: &[u8]| {
         let file = folder.file("other");
         std::fs::write(&file, content).unwrap();
@@ -69,7 +67,7 @@ fn files_of_others() {
 
 #[test]
 fn nonsense_in_the_tables() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let spoil = |spoil: fn(&redb::WriteTransaction)| {
         let file = folder.file("spoilt");
         let _ = std::fs::remove_file(&file);
@@ -130,7 +128,7 @@ proptest! {
     ) {
         thread_local! {
             static GOOD: Vec<u8> = {
-                let folder = Folder::new();
+                let folder = TempFolder::new();
                 let file = folder.file("names");
                 good(&file);
                 std::fs::read(&file).unwrap()
@@ -147,7 +145,7 @@ proptest! {
         if let Some(cut) = cut {
             octets.truncate(cut.index(octets.len()).max(1));
         }
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         let file = folder.file("damaged");
         std::fs::write(&file, octets).unwrap();
         if let Ok(store) = FileStore::open(&file) {

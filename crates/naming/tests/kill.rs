@@ -3,13 +3,11 @@
 //! The test starts itself as a child, which writes in a loop and says on its standard output what was acknowledged. The
 //! parent kills it at a random moment, opens the file, and compares.
 
-mod common;
-
-use common::Folder;
 use isorb_giop::NameComponent;
 use isorb_naming::binding::{Binding, BindingKind, ContextId, Target};
 use isorb_naming::store::{Mode, Refusal};
 use isorb_naming::{FileStore, Store};
+use isorb_testkit::TempFolder;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -55,7 +53,7 @@ fn acknowledged_bindings_survive() {
     if let Ok(file) = std::env::var(FILE) {
         return write_for_ever(Path::new(&file));
     }
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let file = folder.file("names");
     let mut expected: BTreeMap<NameComponent, Binding> = BTreeMap::new();
     for round in 0..ROUNDS {

@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::{Folder, Served, client, name, object};
-use isorb::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
+use common::{Served, client, name, object};
+use isorb_naming::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
 use isorb_naming::{Limits, MemoryStore};
+use isorb_testkit::TempFolder;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,13 +85,13 @@ fn nameclt_lists_binds_resolves_and_unbinds() {
 
 struct OmniNames {
     child: Child,
-    _folder: Folder,
+    _folder: TempFolder,
     url: String,
 }
 
 impl OmniNames {
     fn start() -> OmniNames {
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = Command::new("omniNames")
             .args(["-start", &port.to_string(), "-logdir"])

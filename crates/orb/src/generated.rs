@@ -25,3 +25,40 @@ pub use isorb_scope::Scope;
 pub fn bad_operation() -> SystemException {
     isorb_giop::Kind::BadOperation.into()
 }
+
+/// The conversions and texts of a generated error enum: `operation_error!(HeldError, [Gone(super::Gone)])`.
+///
+/// Both texts are those of the exception inside, so that a `main` that returns the error prints a sentence.
+#[macro_export]
+macro_rules! operation_error {
+    ($name:ident, [$($variant:ident($exception:ty)),* $(,)?]) => {
+        $crate::operation_error!(@ $name, [
+            $($variant($exception),)*
+            System($crate::generated::SystemException),
+        ]);
+    };
+    (@ $name:ident, [$($variant:ident($exception:ty)),* $(,)?]) => {
+        $(
+            impl ::core::convert::From<$exception> for $name {
+                fn from(exception: $exception) -> Self {
+                    Self::$variant(exception)
+                }
+            }
+        )*
+        impl ::core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                match self {
+                    $(Self::$variant(exception) => ::core::fmt::Debug::fmt(exception, f),)*
+                }
+            }
+        }
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                match self {
+                    $(Self::$variant(exception) => ::core::fmt::Display::fmt(exception, f),)*
+                }
+            }
+        }
+        impl ::core::error::Error for $name {}
+    };
+}

@@ -37,6 +37,13 @@ impl<'v, B, R: IsA<B>> RefArg<'v, B> for Option<&'v R> {
 #[macro_export]
 macro_rules! reference {
     ($name:ident, $interface:expr, [$($base:ty),* $(,)?]) => {
+        $crate::reference!(
+            @ $name, $interface, $crate::generated::Object,
+            $crate::generated::Handle::decode_handle, $crate::generated::Handle::encode_handle,
+            [$crate::generated::Object $(, $base)*]
+        );
+    };
+    (@ $name:ident, $interface:expr, $wire:ty, $decode:expr, $encode:expr, [$($base:ty),*]) => {
         impl $crate::generated::Reference for $name {
             const INTERFACE: &'static $crate::generated::Interface = &$interface;
             fn from_object(object: $crate::generated::Object) -> Self {
@@ -47,24 +54,23 @@ macro_rules! reference {
             }
         }
         impl $crate::generated::Handle for $name {
-            const MIN_WIRE: usize = <$crate::generated::Object as $crate::generated::Handle>::MIN_WIRE;
+            const MIN_WIRE: usize = <$wire as $crate::generated::Handle>::MIN_WIRE;
             fn decode_handle(
                 d: &mut $crate::generated::Decoder<'_>,
             ) -> $crate::generated::CdrResult<::core::option::Option<Self>> {
-                let object = <$crate::generated::Object as $crate::generated::Handle>::decode_handle(d)?;
-                ::core::result::Result::Ok(object.map($name))
+                ::core::result::Result::Ok($decode(d)?.map($name))
             }
             fn encode_handle(this: ::core::option::Option<&Self>, e: &mut $crate::generated::Encoder<'_>) {
-                <$crate::generated::Object as $crate::generated::Handle>::encode_handle(this.map(|this| &this.0), e)
+                $encode(this.map(|this| &this.0), e)
+            }
+        }
+        /// The stringified reference, `IOR:…`.
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(&self.0, f)
             }
         }
         impl $crate::generated::IsA<$name> for $name {}
-        impl $crate::generated::IsA<$crate::generated::Object> for $name {}
-        impl ::core::convert::From<$name> for $crate::generated::Object {
-            fn from(reference: $name) -> Self {
-                reference.0
-            }
-        }
         $(
             impl $crate::generated::IsA<$base> for $name {}
             impl ::core::convert::From<$name> for $base {

@@ -196,37 +196,10 @@ macro_rules! value {
 #[macro_export]
 macro_rules! abstract_reference {
     ($name:ident, $interface:expr, [$($base:ty),* $(,)?]) => {
-        impl $crate::generated::Reference for $name {
-            const INTERFACE: &'static $crate::generated::Interface = &$interface;
-            fn from_object(object: $crate::generated::Object) -> Self {
-                $name(object)
-            }
-            fn object(&self) -> &$crate::generated::Object {
-                &self.0
-            }
-        }
-        impl $crate::generated::Handle for $name {
-            const MIN_WIRE: usize = <$crate::generated::AbstractBase as $crate::generated::Handle>::MIN_WIRE;
-            fn decode_handle(
-                d: &mut $crate::generated::Decoder<'_>,
-            ) -> $crate::generated::CdrResult<::core::option::Option<Self>> {
-                ::core::result::Result::Ok($crate::generated::decode_abstract(d)?.map($name))
-            }
-            fn encode_handle(this: ::core::option::Option<&Self>, e: &mut $crate::generated::Encoder<'_>) {
-                $crate::generated::encode_abstract(this.map(|this| &this.0), e);
-            }
-        }
-        impl $crate::generated::IsA<$name> for $name {}
-        $crate::abstract_reference!(@bases $name, [$crate::generated::AbstractBase $(, $base)*]);
-    };
-    (@bases $name:ident, [$($base:ty),*]) => {
-        $(
-            impl $crate::generated::IsA<$base> for $name {}
-            impl ::core::convert::From<$name> for $base {
-                fn from(reference: $name) -> Self {
-                    <$base as $crate::generated::Reference>::from_object(reference.0)
-                }
-            }
-        )*
+        $crate::reference!(
+            @ $name, $interface, $crate::generated::AbstractBase,
+            $crate::generated::decode_abstract, $crate::generated::encode_abstract,
+            [$crate::generated::AbstractBase $(, $base)*]
+        );
     };
 }

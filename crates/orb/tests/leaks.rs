@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{EchoRef, Parrot, pair_with, start_the_warden};
+use common::{EchoRef, Parrot, pair_with};
 use isorb::{Concurrency, Config, Orb, Reference};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,6 @@ fn with_a_group(leave: bool) {
 
 #[test]
 fn what_ended_leaves_nothing_behind() {
-    start_the_warden();
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
         for bidirectional in [false, true] {
             let before = (descriptors(), threads());

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{EchoRef, Parrot, start_the_warden};
+use common::{EchoRef, Parrot};
 use isorb::{Concurrency, Config, Kind, Orb, Policies, Reference, SystemException};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -140,7 +140,6 @@ fn run(config: &Config, steady: bool) {
 
 #[test]
 fn everything_at_once() {
-    start_the_warden();
     let before = (entries("/proc/self/fd"), entries("/proc/self/task"));
     for concurrency in [Concurrency::Connection, Concurrency::Lane] {
         for bidirectional in [false, true] {

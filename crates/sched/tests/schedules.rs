@@ -353,7 +353,7 @@ fn names_for_static_scheduling() {
 
 #[test]
 fn the_example_of_the_documentation_holds() {
-    let page = include_str!("../../../docs/reference/scheduling.md");
+    let page = isorb_testkit::document("scheduling.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert!(scheduled(example).schedulable());
 }

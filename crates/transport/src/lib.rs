@@ -29,7 +29,6 @@ mod rendezvous;
 pub mod segment;
 mod socket;
 mod tcp;
-mod timed;
 mod udp;
 mod unix;
 mod unprotected;

@@ -1,6 +1,5 @@
 //! What the transports over stream sockets share.
 
-use crate::timed::Timed;
 use crate::{Stream, Wait};
 use isorb_rt::net::{self, Interest, wait_ready};
 use isorb_rt::time::Deadline;
@@ -8,7 +7,6 @@ use rustix::net::Shutdown;
 use socket2::{SockAddr, SockRef, Socket};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -53,20 +51,13 @@ impl Accepting {
 /// A connected stream socket.
 #[derive(Debug)]
 pub(crate) struct SocketStream {
-    fd: Arc<OwnedFd>,
+    fd: OwnedFd,
     peer: String,
-    /// Of who connected: it waits for each reply with a time-out. Who accepted waits for requests without.
-    pub(crate) timed: Option<Timed>,
 }
 
 impl SocketStream {
-    pub fn connected(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
-        let fd = Arc::new(socket.into());
-        SocketStream { timed: Timed::over(fd.clone()), fd, peer }
-    }
-
-    pub fn accepted(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
-        SocketStream { timed: None, fd: Arc::new(socket.into()), peer }
+    pub fn new(socket: impl Into<OwnedFd>, peer: String) -> SocketStream {
+        SocketStream { fd: socket.into(), peer }
     }
 }
 
@@ -77,13 +68,8 @@ fn wait_of(wait: Wait) -> net::Wait {
 impl Stream for SocketStream {
     #[inline]
     fn recv(&self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
-        if wait == Wait::Block
-            && let Some(timed) = &self.timed
-            && let Some(limit) = timed.limit()
-        {
-            return timed.recv(into, limit);
-        }
-        // A signal goes up: beginning again here, the wait would have all its time again.
+        // A signal is the caller's to handle: a receive that begins again here would have its whole
+        // time-out again.
         Ok(net::recv_into(&self.fd, into, wait_of(wait))?)
     }
 
@@ -100,10 +86,7 @@ impl Stream for SocketStream {
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match &self.timed {
-            Some(timed) => timed.set(timeout),
-            None => Ok(net::set_recv_timeout(&self.fd, timeout)?),
-        }
+        Ok(net::set_recv_timeout(&self.fd, timeout)?)
     }
 
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

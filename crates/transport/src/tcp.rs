@@ -74,7 +74,7 @@ fn connect_one(address: SocketAddr, timeout: Option<Duration>) -> io::Result<Soc
         None => socket.connect(&address.into())?,
     }
     socket.set_tcp_nodelay(true)?;
-    Ok(SocketStream::connected(socket, address.to_string()))
+    Ok(SocketStream::new(socket, address.to_string()))
 }
 
 fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
@@ -93,7 +93,7 @@ fn listen_one(address: SocketAddr) -> io::Result<(Socket, u16)> {
 fn accepted(socket: Socket, peer: Option<SocketAddr>) -> io::Result<SocketStream> {
     socket.set_tcp_nodelay(true)?;
     let peer = peer.map_or_else(|| "unknown".to_string(), |peer| peer.to_string());
-    Ok(SocketStream::accepted(socket, peer))
+    Ok(SocketStream::new(socket, peer))
 }
 
 #[derive(Debug)]

@@ -54,7 +54,7 @@ impl Transport for Unix {
     fn connect(&self, address: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
         let socket = connect_unix(address.as_ref(), Deadline::after_opt(timeout))?;
         widen(&socket);
-        Ok(Box::new(SocketStream::connected(socket, format!("unix:{address}"))))
+        Ok(Box::new(SocketStream::new(socket, format!("unix:{address}"))))
     }
 
     fn listen(&self, address: &str) -> io::Result<Box<dyn Listener>> {
@@ -80,7 +80,7 @@ impl Listener for UnixListener {
         let fd = OwnedFd::from(self.socket.accept(wait)?.0);
         widen(&fd);
         let (process, user) = rendezvous::credentials(&fd)?;
-        Ok(Box::new(SocketStream::accepted(fd, format!("unix: process {process} of user {user}"))))
+        Ok(Box::new(SocketStream::new(fd, format!("unix: process {process} of user {user}"))))
     }
 
     fn address(&self) -> &str {

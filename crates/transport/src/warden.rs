@@ -193,7 +193,7 @@ impl Warden {
             let warden = new.clone();
             move || warden.run()
         };
-        let thread = ThreadSpec::new("isorb-warden").stack_size(STACK).spawn(body).map_err(no_thread)?;
+        let thread = ThreadSpec::new("isorb-timeouts").stack_size(STACK).spawn(body).map_err(no_thread)?;
         let _ = new.thread.set(thread);
         Ok(warden.insert((process, Box::leak(Box::new(new)))).1)
     }

@@ -1,12 +1,13 @@
-//! Time-outs in the child of a fork, whose parent's threads are not there. A process of its own: only this thread may be about anything.
+//! Time-outs in the child of a fork, where the parent's threads do not exist. A process of its own,
+//! with no other thread at work.
 
 use isorb_transport::conformance::connect;
-use isorb_transport::{Tcp, Transport, Wait};
+use isorb_transport::{Segments, Tcp, Transport, Wait};
 use std::time::Duration;
 
-/// Whether a receive ends at its time-out, and not at an end of the connection.
-fn ends_in_time(transport: &dyn Transport) -> bool {
-    let listener = transport.listen("127.0.0.1:0").unwrap();
+/// Whether a receive ends at its time-out, and the connection goes on.
+fn ends_in_time(transport: &dyn Transport, address: &str) -> bool {
+    let listener = transport.listen(address).unwrap();
     let (near, _far) = connect(transport, &*listener);
     near.set_recv_timeout(Some(Duration::from_millis(100))).unwrap();
     let would_block =
@@ -14,14 +15,19 @@ fn ends_in_time(transport: &dyn Transport) -> bool {
     would_block(Wait::Block) && would_block(Wait::No)
 }
 
+fn all_end_in_time() -> bool {
+    ends_in_time(&Tcp, "127.0.0.1:0") && ends_in_time(&Segments::default(), "")
+}
+
 #[test]
 fn the_child_of_a_fork_has_its_time_outs() {
-    assert!(ends_in_time(&Tcp));
-    // SAFETY: no other thread holds a lock that the child takes: the warden sleeps, and the harness waits.
+    assert!(all_end_in_time());
+    // SAFETY: no other thread holds a lock that the child takes: the timeout monitor sleeps, and the
+    // test harness waits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let good = std::panic::catch_unwind(|| ends_in_time(&Tcp)).unwrap_or(false);
-        // SAFETY: ends the child without what the parent registered for its end.
+        let good = std::panic::catch_unwind(all_end_in_time).unwrap_or(false);
+        // SAFETY: ends the child without the exit handlers of the parent.
         unsafe { libc::_exit(if good { 0 } else { 1 }) };
     }
     let end = std::time::Instant::now() + Duration::from_secs(60);

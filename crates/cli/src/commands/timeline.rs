@@ -1,6 +1,7 @@
 //! `isorb timeline`: what event channels recorded, as a page and as a trace for Perfetto.
 
-use isorb_timeline::{Recording, Timeline, decode};
+use isorb_timeline::Timeline;
+use isorb_trace::{Recording, decode};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 

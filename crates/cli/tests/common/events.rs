@@ -1,9 +1,8 @@
 //! Suppliers and consumers of a channel in another process.
 
 use isorb::{Config, Orb, Upcall};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// Keeps when the events that it is pushed were created, which numbers them.
 #[derive(Default)]
@@ -57,13 +56,4 @@ pub fn supply(channel: &admin::EventChannelRef) -> admin::ProxyPushConsumerRef {
     let supplier = channel.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
     supplier.connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default()).unwrap();
     supplier
-}
-
-/// Waits until it is so. Says what was waited for, should it never be.
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

@@ -1,130 +1,69 @@
-//! The binary as tests run it: commands that end, processes that serve, folders for their files.
-#![allow(dead_code, reason = "each test program uses its part")]
+//! Runs the binary: commands that end and processes that serve.
+#![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod events;
 
-use std::io::{BufRead, BufReader, Lines};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use isorb_testkit::Process;
+use std::process::Command;
 
 pub const ISORB: &str = env!("CARGO_BIN_EXE_isorb");
 
-/// Exit code, standard output and standard error of a command that ends.
+/// The exit code, standard output and standard error of a command that has ended.
 pub type Ended = (Option<i32>, String, String);
 
 /// Runs `isorb` with these arguments.
 pub fn run(args: &[&str]) -> Ended {
-    ended(Command::new(ISORB).args(args))
+    ended(isorb(args))
+}
+
+/// The command `isorb` with these arguments.
+pub fn isorb(args: &[&str]) -> Command {
+    let mut command = Command::new(ISORB);
+    command.args(args);
+    command
+}
+
+/// Starts `isorb` with these arguments and discards its output.
+pub fn unread(args: &[&str]) -> Process {
+    Process::unread(&mut isorb(args))
 }
 
 /// Runs a command to its end.
-pub fn ended(command: &mut Command) -> Ended {
-    let output = command.output().unwrap();
+pub fn ended(mut command: impl std::borrow::BorrowMut<Command>) -> Ended {
+    let output = command.borrow_mut().output().unwrap();
     let text = |octets| String::from_utf8(octets).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// A process; killed at the end as `kill -9` does it.
-pub struct Process {
-    child: Child,
-    lines: Option<Lines<BufReader<ChildStdout>>>,
-}
-
-impl Process {
-    /// Starts `isorb` with these arguments.
-    pub fn start(args: &[&str]) -> Process {
-        Process::of(Command::new(ISORB).args(args))
-    }
-
-    /// Starts a command. What it says is read line by line.
-    pub fn of(command: &mut Command) -> Process {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = child.stdout.take().map(|output| BufReader::new(output).lines());
-        Process { child, lines }
-    }
-
-    /// Starts `isorb` and lets nobody hear what it says, however much that is.
-    pub fn unheard(args: &[&str]) -> Process {
-        let child = Command::new(ISORB).args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        Process { child: child.unwrap(), lines: None }
-    }
-
-    /// What it says next, behind this word.
-    pub fn says(&mut self, word: &str) -> String {
-        let line = self.lines.as_mut().and_then(Iterator::next).map(Result::unwrap).unwrap_or_default();
-        let said = line.strip_prefix(word).and_then(|said| said.strip_prefix(' '));
-        said.unwrap_or_else(|| panic!("it says {line:?} instead of {word}")).to_owned()
-    }
-
-    /// The process's number.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A process that serves, and what it said when it was ready: its URL, mostly.
+/// A process that serves.
 pub struct Service {
     process: Process,
+    /// The rest of its line `READY …`, which is its URL with most commands.
     pub url: String,
 }
 
 impl Service {
-    /// Starts `isorb` with these arguments, and waits until it is ready.
+    /// Starts `isorb` with these arguments and waits until it is ready.
     pub fn start(args: &[&str]) -> Service {
-        Service::of(Command::new(ISORB).args(args))
+        Service::of(&mut isorb(args))
     }
 
-    /// Starts a command, and waits until it is ready.
+    /// Starts a command and waits until it is ready.
     pub fn of(command: &mut Command) -> Service {
-        let mut process = Process::of(command);
-        let url = process.says("READY");
+        let (process, url) = Process::ready(command);
         Service { process, url }
     }
 
-    /// As [`Service::start`], of one that has a live page: at this address.
+    /// Starts a service that has a live page. Returns the page's address, too.
     pub fn with_page(args: &[&str]) -> (Service, String) {
         let mut service = Service::start(args);
-        let page = service.process.says("ADMIN");
-        let address = page.strip_prefix("http://").expect("it is a page's address").trim_end_matches('/');
+        let page = service.process.expect_line("ADMIN");
+        let address = page.strip_prefix("http://").expect("a URL").trim_end_matches('/');
         (service, address.to_owned())
     }
 
-    /// The process's number.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()
-    }
-}
-
-/// A folder of a test's own; removed at the end.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    /// Two of one name in a test program are one.
-    pub fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("isorb-cli-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Where a file of it is.
-    pub fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

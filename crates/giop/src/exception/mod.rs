@@ -34,11 +34,13 @@ impl Completion {
     }
 }
 
-/// A system exception. Two are equal when kind, minor code and completion are; the sentence does not count.
+/// A system exception. Two are equal when kind, minor code and completion status are equal; the sentence does not count.
+///
+/// `Debug` and `Display` print the same text, so that a `main` that returns one prints a sentence.
 ///
 /// # Real-time
 /// Making one allocates nothing unless a sentence is added.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SystemException {
     /// Which exception.
     pub kind: Kind,
@@ -146,6 +148,12 @@ impl fmt::Display for SystemException {
     }
 }
 
+impl fmt::Debug for SystemException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for SystemException {}
 
 impl From<Kind> for SystemException {
@@ -186,6 +194,7 @@ impl From<isorb_cdr::Error> for SystemException {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use alloc::string::ToString;
     use alloc::vec::Vec;
     use isorb_cdr::{Error, Order, Text};
@@ -212,6 +221,7 @@ mod tests {
             "TIMEOUT, minor isorb 1 (the call's time ran out before the reply came), COMPLETED_MAYBE: \
              probe.sample at lab:2809 took more than 50 ms"
         );
+        assert_eq!(format!("{e:?}"), e.to_string());
         assert_eq!(
             SystemException::new(Kind::Internal, 7, Completion::Yes).to_string(),
             "INTERNAL, minor 0x7, COMPLETED_YES"

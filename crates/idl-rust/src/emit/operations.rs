@@ -82,13 +82,12 @@ impl Module<'_, '_> {
             return quote!(#doc pub type #name = #same;);
         }
         let system = self.rt("SystemException");
-        let from = self.std("From");
         let variants = self.error_variants(op);
         let types: Vec<_> = exceptions.iter().map(|id| self.item(*id)).collect();
         let docs = exceptions.iter().map(|id| docs::line(format!("{}.", docs::code(&spec.scoped_name(*id)))));
         let local =
             exceptions.iter().any(|id| spec.members(*id).iter().any(|m| self.r#gen.analysis.is_local(&m.ty)));
-        let derives = if local { quote!(Clone, Debug) } else { quote!(Clone, Debug, PartialEq) };
+        let derives = if local { quote!(Clone) } else { quote!(Clone, PartialEq) };
         let sizes: Vec<u64> =
             exceptions.iter().map(|id| self.r#gen.analysis.size(&Shape::Record(*id))).collect();
         let large = sizes.iter().any(|size| *size >= LARGE_ERROR).then(lints::large_error_mark);
@@ -103,23 +102,7 @@ impl Module<'_, '_> {
                 /// A standard exception, from the ORB or from the servant.
                 System(#system),
             }
-            #(
-                impl #from<#types> for #name {
-                    fn from(exception: #types) -> Self { Self::#variants(exception) }
-                }
-            )*
-            impl #from<#system> for #name {
-                fn from(exception: #system) -> Self { Self::System(exception) }
-            }
-            impl ::core::fmt::Display for #name {
-                fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    match self {
-                        #(Self::#variants(exception) => ::core::fmt::Display::fmt(exception, f),)*
-                        Self::System(exception) => ::core::fmt::Display::fmt(exception, f),
-                    }
-                }
-            }
-            impl ::core::error::Error for #name {}
+            ::isorb::operation_error!(#name, [#(#variants(#types)),*]);
         }
     }
 

@@ -455,36 +455,14 @@ pub mod main {
         };
 
         /// What `Main::Store::held` may fail with.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         pub enum HeldError {
             /// `Main::Gone`.
             Gone(super::Gone),
             /// A standard exception, from the ORB or from the servant.
             System(SystemException),
         }
-
-        impl From<super::Gone> for HeldError {
-            fn from(exception: super::Gone) -> Self {
-                Self::Gone(exception)
-            }
-        }
-
-        impl From<SystemException> for HeldError {
-            fn from(exception: SystemException) -> Self {
-                Self::System(exception)
-            }
-        }
-
-        impl ::core::fmt::Display for HeldError {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                match self {
-                    Self::Gone(exception) => ::core::fmt::Display::fmt(exception, f),
-                    Self::System(exception) => ::core::fmt::Display::fmt(exception, f),
-                }
-            }
-        }
-
-        impl ::core::error::Error for HeldError {}
+        ::isorb::operation_error!(HeldError, [Gone(super::Gone)]);
 
         /// Serves `_get_held`: reads the arguments, calls the servant, writes the answer.
         ///
@@ -531,7 +509,7 @@ pub mod main {
         static HELD: Operation = Operation { name: "_get_held", oneway: false };
 
         /// What `Main::Store::held` may fail with.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         pub enum SetHeldError {
             /// `Main::Busy`.
             Busy(super::Busy),
@@ -540,36 +518,7 @@ pub mod main {
             /// A standard exception, from the ORB or from the servant.
             System(SystemException),
         }
-
-        impl From<super::Busy> for SetHeldError {
-            fn from(exception: super::Busy) -> Self {
-                Self::Busy(exception)
-            }
-        }
-
-        impl From<super::Gone> for SetHeldError {
-            fn from(exception: super::Gone) -> Self {
-                Self::Gone(exception)
-            }
-        }
-
-        impl From<SystemException> for SetHeldError {
-            fn from(exception: SystemException) -> Self {
-                Self::System(exception)
-            }
-        }
-
-        impl ::core::fmt::Display for SetHeldError {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                match self {
-                    Self::Busy(exception) => ::core::fmt::Display::fmt(exception, f),
-                    Self::Gone(exception) => ::core::fmt::Display::fmt(exception, f),
-                    Self::System(exception) => ::core::fmt::Display::fmt(exception, f),
-                }
-            }
-        }
-
-        impl ::core::error::Error for SetHeldError {}
+        ::isorb::operation_error!(SetHeldError, [Busy(super::Busy), Gone(super::Gone)]);
 
         /// Serves `_set_held`: reads the arguments, calls the servant, writes the answer.
         ///

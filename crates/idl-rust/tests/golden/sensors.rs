@@ -415,36 +415,14 @@ pub mod sensors {
         };
 
         /// What `Sensors::Probe::sample` may fail with.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         pub enum SampleError {
             /// `Sensors::Offline`.
             Offline(super::Offline),
             /// A standard exception, from the ORB or from the servant.
             System(SystemException),
         }
-
-        impl From<super::Offline> for SampleError {
-            fn from(exception: super::Offline) -> Self {
-                Self::Offline(exception)
-            }
-        }
-
-        impl From<SystemException> for SampleError {
-            fn from(exception: SystemException) -> Self {
-                Self::System(exception)
-            }
-        }
-
-        impl ::core::fmt::Display for SampleError {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                match self {
-                    Self::Offline(exception) => ::core::fmt::Display::fmt(exception, f),
-                    Self::System(exception) => ::core::fmt::Display::fmt(exception, f),
-                }
-            }
-        }
-
-        impl ::core::error::Error for SampleError {}
+        ::isorb::operation_error!(SampleError, [Offline(super::Offline)]);
 
         /// Serves `sample`: reads the arguments, calls the servant, writes the answer.
         ///

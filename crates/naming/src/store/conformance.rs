@@ -2,8 +2,8 @@
 
 use super::{Capacity, FileStore, MemoryStore, Mode, Refusal, Store};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
-use crate::testing::Folder;
 use isorb_giop::NameComponent;
+use isorb_testkit::TempFolder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROOT: ContextId = ContextId::ROOT;
@@ -146,7 +146,7 @@ fn threads(store: &dyn Store) {
 
 fn both(test: fn(&dyn Store), capacity: Capacity) {
     test(&MemoryStore::with_capacity(capacity));
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     test(&FileStore::open_with_capacity(folder.file("store"), capacity).unwrap());
 }
 

@@ -3,8 +3,8 @@
 use super::{Failure, Progress, Why, bind, bind_new_context, resolve, unbind};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
 use crate::store::{FileStore, MemoryStore, Mode, Refusal, Store};
-use crate::testing::Folder;
 use isorb_giop::NameComponent;
+use isorb_testkit::TempFolder;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -197,7 +197,7 @@ proptest! {
 
     #[test]
     fn file(script in proptest::collection::vec((0u64..5, names(), acts()), 0..40)) {
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         check(&FileStore::open(folder.file("store")).unwrap(), &script)?;
     }
 }

@@ -77,11 +77,10 @@ impl<'a> OrbBuilder<'a> {
         let wrong = |sentence| SystemException::from(Kind::BadParam).detail(sentence);
         info.check().map_err(wrong)?;
         let (config, arguments, initial) = info.finish();
-        config.transport.decide_interrupts().map_err(wrong)?;
         let require = config.real_time.mode == RealTime::Require;
-        let orb = Orb::new(config, arguments, initial);
+        let orb = Orb::from_parts(config, arguments, initial);
         if require {
-            orb.0.rt.priorities.granted()?;
+            orb.sched().priorities.granted()?;
         }
         Ok(orb)
     }

@@ -201,10 +201,3 @@ pub fn pair_with(server: Config, client: Config) -> (Orb, Orb, EchoRef, Arc<Parr
     std::thread::spawn(move || background.run());
     (server, client, far, servant)
 }
-
-/// Opens a connection, so that the one thread of the process that keeps the time of connections is there before anything is counted.
-pub fn start_the_warden() {
-    use isorb::transport::{Tcp, Transport};
-    let listener = Tcp.listen("127.0.0.1:0").unwrap();
-    Tcp.connect(listener.address(), None).unwrap();
-}

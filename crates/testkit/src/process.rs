@@ -1,0 +1,146 @@
+//! Child processes that print lines.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// A child process. Dropping it kills it as `kill -9` does, and waits for its end.
+///
+/// Its standard input stays open until then, so that a child can end by itself when the test dies.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    lines: Option<Lines>,
+}
+
+struct Lines(BufReader<Box<dyn Read + Send>>);
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lines")
+    }
+}
+
+impl Process {
+    /// Starts a command. The test reads its standard output line by line.
+    ///
+    /// # Panics
+    /// Where the command cannot be started.
+    pub fn start(command: &mut Command) -> Process {
+        let mut child = spawn(command.stdout(Stdio::piped()));
+        let output = child.stdout.take().expect("standard output is piped");
+        Process { child, lines: Some(Lines(BufReader::new(Box::new(output)))) }
+    }
+
+    /// Like [`Process::start`], for a command whose lines come on standard error, as those of a test
+    /// program do.
+    ///
+    /// # Panics
+    /// Where the command cannot be started.
+    pub fn start_on_stderr(command: &mut Command) -> Process {
+        let mut child = spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+        let output = child.stderr.take().expect("standard error is piped");
+        Process { child, lines: Some(Lines(BufReader::new(Box::new(output)))) }
+    }
+
+    /// Starts a command and discards its standard output.
+    ///
+    /// # Panics
+    /// Where the command cannot be started.
+    pub fn unread(command: &mut Command) -> Process {
+        Process { child: spawn(command.stdout(Stdio::null())), lines: None }
+    }
+
+    /// Starts a command and waits for its line `READY …`. Returns the process and the line's rest,
+    /// for example an object URL.
+    ///
+    /// # Panics
+    /// Where the command cannot be started or its first line is another one.
+    pub fn ready(command: &mut Command) -> (Process, String) {
+        let mut process = Process::start(command);
+        let rest = process.expect_line("READY");
+        (process, rest)
+    }
+
+    /// The next line, without its end. `None` at the end of the output.
+    ///
+    /// # Panics
+    /// Where the output is not read, or not text.
+    pub fn next_line(&mut self) -> Option<String> {
+        let Lines(output) = self.lines.as_mut().expect("the output is read");
+        output.lines().next().map(|line| line.expect("the output is text"))
+    }
+
+    /// Reads the next line, which begins with `word`, and returns its rest.
+    ///
+    /// # Panics
+    /// Where the line begins with another word.
+    #[track_caller]
+    pub fn expect_line(&mut self, word: &str) -> String {
+        let line = self.next_line().unwrap_or_default();
+        let rest = line.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        let rest = rest.unwrap_or_else(|| panic!("the process printed {line:?} instead of {word}"));
+        rest.trim_start().to_owned()
+    }
+
+    /// From now on a thread discards what the process prints, so that a full pipe cannot block it.
+    pub fn discard_output(&mut self) {
+        if let Some(Lines(mut output)) = self.lines.take() {
+            std::thread::spawn(move || io::copy(&mut output, &mut io::sink()));
+        }
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The exit status, if the process has ended.
+    ///
+    /// # Panics
+    /// Where the system does not say.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the process is a child")
+    }
+
+    /// Closes the process's standard input and waits for its end. Output that was not read is lost.
+    ///
+    /// # Panics
+    /// Where the system does not say how it ended.
+    pub fn finish(mut self) -> ExitStatus {
+        self.discard_output();
+        self.child.wait().expect("the process is a child")
+    }
+
+    /// Kills the process with SIGKILL and waits for its end.
+    pub fn kill(&mut self) {
+        // An error means that the process has ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(command: &mut Command) -> Child {
+    let child = command.stdin(Stdio::piped()).spawn();
+    child.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_says_that_it_is_ready_and_ends_with_its_input() {
+        let script = "echo READY at=7; echo more; read nothing; exit 3";
+        let (mut child, at) = Process::ready(Command::new("sh").args(["-c", script]));
+        assert_eq!((&*at, child.next_line().as_deref(), child.ended()), ("at=7", Some("more"), None));
+        assert_eq!(child.finish().code(), Some(3));
+        let mut child = Process::start_on_stderr(Command::new("sh").args(["-c", "echo READY >&2; cat"]));
+        assert_eq!(child.expect_line("READY"), "");
+    }
+}
