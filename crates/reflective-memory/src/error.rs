@@ -226,7 +226,7 @@ impl fmt::Display for CallerError {
             CallerError::Name => f.write_str("the area's name cannot be encoded"),
             CallerError::Silence { given, least, most } => write!(
                 f,
-                "the silence after which a node counts as dead is {given:?}; set it to {least:?} at least (two heartbeats) and {most:?} at most"
+                "a silence of {given:?} after which a node counts as dead: give {least:?} at least, two heartbeats, and {most:?} at most"
             ),
             CallerError::SocketPath { path, reason } => write!(
                 f,
