@@ -1,4 +1,4 @@
-//! What suppliers declare.
+//! Publications of suppliers.
 
 use crate::event::Header;
 use crate::filter::{Compiled, Filter};
@@ -22,8 +22,9 @@ impl Publication {
         Publication { event_type, source }
     }
 
-    /// May an event be both published by this and wanted by a filter? Where a publication leaves something open the answer may be yes
-    /// though none is, never the other way round.
+    /// Returns true if an event may both match this publication and pass the filter. The answer may
+    /// be true without such an event, if the publication leaves type or source open. It is never
+    /// wrongly false.
     pub(crate) fn may_pass(&self, filter: &Filter) -> bool {
         let meet = |a: i32, b: i32| a == 0 || b == 0 || a == b;
         match filter {

@@ -38,7 +38,7 @@ fn a_client_on_omniorb_pushes_pulls_and_is_pushed() {
             return;
         }
     }
-    let source = home.join("tests/faces/client.cc");
+    let source = home.join("tests/servants/client.cc");
     let inputs = [
         "-o",
         "client",
