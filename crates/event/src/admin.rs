@@ -225,7 +225,7 @@ pub struct Pushed {
     pub taken: u32,
     /// Consumers that dropped it, or an older event in its favour, by their overflow policy.
     pub dropped: u32,
-    /// Consumers whose queue was full and whose policy is to refuse.
+    /// Consumers with a full queue and the policy to refuse.
     pub refused: u32,
     /// Consumers that did not get it because it would have to be queued and has more data than
     /// [`Limits::payload`](crate::Limits::payload).

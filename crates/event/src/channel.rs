@@ -30,7 +30,7 @@ pub struct Channel<M: ModuleSet = Replaceable> {
 }
 
 impl Channel {
-    /// A channel whose modules can be replaced.
+    /// A channel with replaceable modules.
     ///
     /// # Errors
     /// [`StartError`].
@@ -170,8 +170,8 @@ impl<M: ModuleSet> Channel<M> {
         &self.core.kernel.recorder
     }
 
-    /// A copy of the trace so far, with names. The channel knows the names of connected consumers; those of
-    /// suppliers are given with their proxies' numbers.
+    /// A copy of the trace so far, with names. The channel knows the names of connected consumers;
+    /// those of suppliers are given with their proxies' numbers.
     pub fn recording(&self, name: impl Into<String>, suppliers: &[(u32, &str)]) -> Recording {
         let participant = |role, id, name: &str| Participant { role, id, name: name.to_owned() };
         let mut participants: Vec<Participant> =

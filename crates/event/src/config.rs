@@ -38,7 +38,7 @@ pub struct Limits {
     /// The parts of a table, of which a change copies one. About the root of the expected number of
     /// subscriptions.
     pub parts: usize,
-    /// Timers for each priority level. A consumer whose timers do not fit is refused.
+    /// Timers for each priority level. A consumer that needs more is refused.
     pub timers: usize,
     /// Threads that may write to the trace.
     pub trace_threads: usize,

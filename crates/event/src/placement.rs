@@ -68,7 +68,8 @@ pub struct Quality {
 }
 
 impl Default for Quality {
-    /// The least urgent; a queue of 64, from which the oldest is dropped; disconnected after 8 failures in a row.
+    /// The least urgent; a queue of 64, from which the oldest is dropped; disconnected after 8
+    /// failures in a row.
     fn default() -> Self {
         Quality {
             rt_info: 0,
@@ -145,7 +146,7 @@ pub trait RunTimeScheduler: Send + Sync {
     /// [`NotAdmitted`]: with this consumer, earlier promises would not hold.
     fn admit(&self, name: &str, quality: &Quality) -> Result<(Placement, u64), NotAdmitted>;
 
-    /// The kind of pre-emption that its promises assume. A channel whose dispatching differs is not
+    /// The kind of pre-emption that its promises assume. A channel with other dispatching is not
     /// made, and does not get such modules later. `None` by default: it promises nothing, or only
     /// for consumers with dispatchers of their own.
     fn preemption(&self) -> Option<Preemption> {

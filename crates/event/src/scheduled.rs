@@ -8,14 +8,16 @@ use isorb_sched::{Dispatch, Graph, Nanos, Order, Preemption, RuntimeScheduler, T
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Admits consumers by the analysis of a [`Plan`](isorb_sched::Plan), and puts them at the priority that the plan gives them.
+/// Admits consumers by the analysis of a [`Plan`](isorb_sched::Plan), and puts them at the priority
+/// that the plan gives them.
 ///
-/// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and [`period`](Quality::period); its deadline is what it
-/// declares, or the period. One that does not promise anything is promised nothing: it is put at the least urgent
-/// priority, where it takes what is left.
+/// A consumer is a task if it declares [`worst_case`](Quality::worst_case) and
+/// [`period`](Quality::period); its deadline is what it declares, or the period. One that does not
+/// promise anything is promised nothing: it is put at the least urgent priority, where it takes
+/// what is left.
 ///
-/// The channel must dispatch as the plan's [`preemption`](isorb_sched::Plan::preemption) has it, and is refused otherwise
-/// ([`StartError::Preemption`](crate::StartError::Preemption)).
+/// The channel must dispatch as the plan's [`preemption`](isorb_sched::Plan::preemption) has it,
+/// and is refused otherwise ([`StartError::Preemption`](crate::StartError::Preemption)).
 ///
 /// ```
 /// use isorb_event::{Channel, Config, ConnectError, ConsumerQos, Event, Filter, Quality, Scheduled, Strategy};
@@ -137,7 +139,8 @@ impl RunTimeScheduler for Scheduled {
         let (Some(worst_case), Some(period)) = (q.worst_case, q.period) else {
             return Ok((Placement::least_urgent(q), 0));
         };
-        // A consumer's deadline counts from the push, a task's from when that should have come at the earliest.
+        // A consumer's deadline counts from the push, a task's from when that should have come at
+        // the earliest.
         let (jitter, deadline) = (nanos(q.jitter), nanos(q.deadline.unwrap_or(period)));
         let task = Task::new(name, nanos(worst_case), nanos(period))
             .jitter(jitter)

@@ -48,9 +48,11 @@ impl Publication {
 /// What a supplier says when it connects (`SupplierQOS`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SupplierQos {
-    /// What it will push, at most [`MAX_PUBLICATIONS`]. Empty: it does not say, and may push anything.
+    /// What it will push, at most [`MAX_PUBLICATIONS`]. Empty: it does not say, and may push
+    /// anything.
     pub publications: Vec<Publication>,
-    /// It brings what comes from other channels, and sees itself to what it subscribes to there; what it pushes is not told to observers.
+    /// It brings what comes from other channels, and sees itself to what it subscribes to there;
+    /// what it pushes is not told to observers.
     pub gateway: bool,
 }
 
@@ -64,10 +66,11 @@ impl SupplierQos {
 /// What becomes of an event that its supplier has not declared, though it has declared others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Undeclared {
-    /// It is counted, and goes to the consumers of this channel; neighbours in a federation may not get it.
+    /// It is counted, and goes to the consumers of this channel; neighbours in a federation may not
+    /// get it.
     #[default]
     Count,
-    /// It is counted, and nobody gets it.
+    /// It is counted and reaches no consumer.
     Refuse,
 }
 

@@ -55,7 +55,8 @@ impl Timers {
         (registration.connection().level() as usize).min(self.bands.len() - 1)
     }
 
-    /// EventListPool all timers of a registration, or none. Says in which band, and whether that has no thread yet.
+    /// EventListPool all timers of a registration, or none. Says in which band, and whether that
+    /// has no thread yet.
     pub(crate) fn arm(
         &self,
         registration: &Arc<Registration>,

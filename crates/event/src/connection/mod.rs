@@ -38,7 +38,7 @@ use std::sync::Arc;
 pub(crate) enum PushOutcome {
     /// The consumer has run or will run.
     Accepted,
-    /// It waits in the queue, and somebody must be scheduled that the consumer has work.
+    /// The push is queued, and the dispatcher must be told that the consumer is ready.
     ConsumerReady,
     /// Lost by the consumer's overflow policy.
     Dropped,

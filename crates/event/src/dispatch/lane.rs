@@ -150,7 +150,7 @@ impl State {
         self.ready |= 1 << level;
     }
 
-    /// Queues the consumers whose backoff has ended; all of them once the lane is closed, since
+    /// Queues the consumers with an ended backoff; all of them once the lane is closed, since
     /// another dispatcher takes over. Returns when the next backoff ends.
     fn wake_rested(&mut self, first_level: u8) -> Deadline {
         while let Some(Reverse(next)) = self.resting.peek() {

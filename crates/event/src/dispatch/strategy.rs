@@ -77,8 +77,8 @@ impl ThreadSetup {
     /// adjacent, and [`Linear`] would map them to one. A mapping that separates them is kept, and
     /// so is one that leaves levels to ordinary threads. Channels do this for their levels.
     ///
-    /// A program whose ORB pushes at these priorities (`RTCurrent`, remote consumers) gives the ORB
-    /// the same mapping.
+    /// If the ORB pushes at these priorities (`RTCurrent`, remote consumers), give it the same
+    /// mapping.
     #[must_use]
     pub fn for_levels(mut self, levels: &[Priority]) -> ThreadSetup {
         let Some(mapping) = &self.mapping else { return self };

@@ -13,7 +13,7 @@ pub struct ControlMessage {
     pub level: u8,
     /// The interests of members to which the sender is a route.
     pub interests: Vec<Interest>,
-    /// The sources whose events the sender requests.
+    /// The streams that the sender requests.
     pub requests: Vec<StreamRequest>,
     /// How far the sender is with the events that it sends.
     pub positions: Vec<StreamPosition>,

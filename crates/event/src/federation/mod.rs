@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   interests: what is wanted, everywhere          3 ──► 2 ──► 1
-//!   requests: to which neighbour, for whom         3 ──► 2 ──► 1      (events of 1, for 3)
+//!   requests: to one neighbour, for members beyond 3 ──► 2 ──► 1      (events of 1, for 3)
 //!   positions: which requests are granted          1 ──► 2 ──► 3
 //!   events: each with its number and the one before it
 //! ```
@@ -80,7 +80,7 @@ pub struct FederationCounts {
     /// Events that were repeated, or came from a neighbour without a current request, and were
     /// dropped.
     pub repeated: u64,
-    /// Events whose hops were used up.
+    /// Events without a hop left.
     pub expired: u64,
 }
 

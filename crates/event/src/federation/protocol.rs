@@ -49,8 +49,8 @@ pub(super) struct LinkState {
     pub(super) cursor: u64,
     /// The outgoing streams, by source.
     pub(super) streams: BTreeMap<u64, Downstream>,
-    /// Sources whose streams begin again. Nothing is sent until the neighbours have received the
-    /// new position.
+    /// Sources with a stream that begins again. Nothing is sent until the neighbours have received
+    /// the new position.
     pub(super) fresh: BTreeSet<u64>,
     pub(super) pending: PendingUpdates,
 }

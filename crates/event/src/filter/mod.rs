@@ -19,7 +19,8 @@ pub const MAX_DEPTH: usize = 16;
 
 /// One registration of a consumer: which events it wants, and which of them together.
 ///
-/// Most are made of [`of`](Filter::of) and its kin, [`all_of`](Filter::all_of) and [`any_of`](Filter::any_of):
+/// Most are made of [`of`](Filter::of) and its kin, [`all_of`](Filter::all_of) and
+/// [`any_of`](Filter::any_of):
 ///
 /// ```
 /// use isorb_event::Filter;
@@ -41,7 +42,7 @@ pub enum Filter {
         /// The source, or [`ANY`](crate::designator::ANY).
         source: i32,
     },
-    /// Events whose type and source have these values in the bits of the masks.
+    /// Events with these values of type and source in the bits of the masks.
     Masked {
         /// Which bits of the source matter.
         source_mask: u32,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// A connection whose remote end is monitored.
+/// A connection to a monitored peer.
 pub(super) trait MonitoredPeer: Send + Sync {
     /// Ends the connection: the peer is lost.
     fn lost(&self);

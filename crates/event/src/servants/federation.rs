@@ -26,14 +26,15 @@ pub struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// Links whose calls take at most `timeout`. Events of all levels arrive over one connection, in the
+    /// Links with this time-out for calls. Events of all levels arrive over one connection, in the
     /// order of sending.
     pub fn new(timeout: Duration) -> LinkOptions {
         LinkOptions { timeout, lanes: false }
     }
 
-    /// Gives the events of each level an endpoint and a thread of their own, with the priority at which the
-    /// level begins (a thread pool with lanes). Control messages always have a connection of their own.
+    /// Gives the events of each level an endpoint and a thread of their own, with the priority at
+    /// which the level begins (a thread pool with lanes). Control messages always have a connection
+    /// of their own.
     #[must_use]
     pub fn lanes(mut self, lanes: bool) -> LinkOptions {
         self.lanes = lanes;
@@ -85,7 +86,8 @@ impl FederationServant {
     /// Makes the member an object of the ORB, under the key `EventFederation` of a `corbaloc` URL.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if the ORB has a member already, and the errors of creating a POA or a thread pool.
+    /// BAD_INV_ORDER if the ORB has a member already, and the errors of creating a POA or a thread
+    /// pool.
     pub fn start(orb: &Orb, federation: &Federation, options: LinkOptions) -> Result<FederationServant> {
         let root = orb.root_poa()?;
         let make = |name, policies| {
@@ -181,8 +183,8 @@ impl Shared {
         let same = lanes.len() == self.federation.levels().begins().len();
         let lane = |lane: &Option<&LaneRef>| lane.map(|lane| LaneRef::from_object(timed(lane.object())));
         let lanes = lanes.iter().map(lane).collect::<Option<Box<[LaneRef]>>>()?;
-        // On a shared connection a control message would wait behind an event whose receiver waits
-        // for a control message of this member.
+        // On a shared connection a control message would wait behind an event while its receiver
+        // waits for a control message of this member.
         let private = Overrides::new(&[RtPolicy::PrivateConnection]).ok()?;
         let link = timed(link?.object()).with_rt_overrides(&private);
         same.then_some(RemoteEnd { link: LinkRef::from_object(link), lanes })

@@ -48,7 +48,7 @@ struct State {
     connected: BTreeMap<u64, ConnectedOperation>,
     /// The channel's levels, the least urgent first; empty until it asks for them.
     served: Vec<Priority>,
-    /// Counts the requests to the scheduler, and the request whose answer the placements are from.
+    /// Counts the requests to the scheduler, and the request that the current placements answer.
     asked: u64,
     active: u64,
 }
@@ -65,7 +65,7 @@ struct ConnectedOperation {
 pub enum LevelsError {
     /// The scheduler cannot be asked, or has no schedule.
     Fetch(FetchError),
-    /// RemoteEnd are more levels than a channel can have.
+    /// There are more levels than a channel can have.
     TooMany {
         /// Levels of the schedule.
         levels: usize,
@@ -95,7 +95,7 @@ impl From<FetchError> for LevelsError {
 }
 
 impl RegisteredOperations {
-    /// The operations of a schedule file, whose handles count from 1. `preemption` is that of the
+    /// The operations of a schedule file. Handles count from 1. `preemption` is that of the
     /// channel's dispatching.
     ///
     /// # Errors

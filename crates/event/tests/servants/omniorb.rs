@@ -1,4 +1,5 @@
-//! omniORB as a client of the standard Event Service. Built here, where omniidl and its headers are; else skipped with a sentence.
+//! omniORB as a client of the standard Event Service. Built here, where omniidl and its headers
+//! are; else skipped with a sentence.
 
 use crate::server;
 use isorb_event::Config;

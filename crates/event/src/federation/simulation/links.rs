@@ -214,7 +214,7 @@ impl World {
         for link in links {
             while let Some(sending) = self.nodes[node].protocol.send(link, &mut buffer) {
                 let Event { stamp, header, .. } = buffer.event();
-                assert!(self.is_wanted(stamp.channel, header.event_type), "nobody wants {header:?}");
+                assert!(self.is_wanted(stamp.channel, header.event_type), "no member wants {header:?}");
                 let (sender, epoch, previous) = (node as u64 + 1, sending.epoch, sending.previous);
                 let packet = Packet::Event { stamp, header, sender, epoch, previous };
                 let end = End { node, life: self.nodes[node].life, link };
