@@ -94,7 +94,7 @@ fn a_connection_that_was_lost_under_a_request_says_maybe() {
 
 #[test]
 fn a_rested_connection_that_was_closed_is_replaced() {
-    // In order, and by a crash.
+    // By an orderly close, and by a crash.
     for farewell in [CLOSE, b""] {
         let fake = Fake::new();
         let echo = fake.object(Config::default());
@@ -121,7 +121,7 @@ fn several_closed_connections_are_one_retry() {
         for _ in 0..4 {
             threads.spawn(|| echo.ping().unwrap());
         }
-        // None is answered before all are there, so each has a connection of its own.
+        // None is answered before all have arrived, so each has a connection of its own.
         let mut streams: Vec<_> = (0..4).map(|_| fake.accept()).collect();
         for stream in &mut streams {
             let id = read(stream).unwrap();
@@ -137,7 +137,7 @@ fn several_closed_connections_are_one_retry() {
             let id = read(&mut stream).unwrap();
             stream.write_all(&reply(id)).unwrap();
         });
-        // At once: the connections have not rested.
+        // At once: the connections have not been idle.
         echo.ping().unwrap();
     });
 }
@@ -202,7 +202,7 @@ fn a_forwarded_object_that_is_gone_is_looked_for_where_it_was() {
     });
 }
 
-/// The IOR of a stringified reference as it lies in a message, in this machine's byte order.
+/// The IOR of a stringified reference in its form in a message, in this machine's byte order.
 fn ior_octets(text: &str) -> Vec<u8> {
     let hex = text.strip_prefix("IOR:").unwrap();
     let octets: Vec<u8> =

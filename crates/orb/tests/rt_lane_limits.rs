@@ -60,12 +60,12 @@ fn those_who_say_nothing_give_their_places_to_others() {
         let address = if protocol == "tcp" { tcp(&server, pool) } else { SockAddr::unix(&path).unwrap() };
         let crowd: Vec<Socket> = (0..3 * PLACES).map(|_| silent(&address, kind)).collect();
         eventually("the lane is full", || connections(&server, pool) == PLACES);
-        // More newcomers than there are places, one after the other; they stay.
+        // More new connections than the limit, one after the other; they stay open.
         let newcomers: Vec<(Orb, EchoRef)> = (0..PLACES - 1)
             .map(|_| {
                 let orb = Orb::with_config(Config::default()).unwrap();
                 let far = far(&orb, &object);
-                // While all others are new as well, it is turned away.
+                // While all others are new as well, it is closed.
                 eventually("a newcomer is served", || far.ping().is_ok());
                 (orb, far)
             })
@@ -93,7 +93,7 @@ fn those_who_have_called_keep_their_places() {
         assert!(refused.ping().is_err(), "all places are taken by those who call");
     }
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
-    // When one of them leaves, there is a place.
+    // When one of them closes, there is room.
     known.pop();
     eventually("a place is free", || refused.ping().is_ok());
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));

@@ -1,9 +1,8 @@
-//! Peers of a segment that are killed, stop, or write nonsense into it, as server and as client: an
-//! exception or the end of that connection, while others of the same ORB go on, and nothing is left
-//! behind. One test in a process of its own, which counts what it holds.
+//! Peers of a segment that are killed, stop, or write random data into it, as server and as client:
+//! an exception or the end of that connection, while other connections of the ORB continue, and
+//! nothing leaks. One test in a process of its own, which counts its resources.
 //!
-//! The bad peer is this program once more (`ISORB_SEGMENT_PEER`), told on its standard input what
-//! to do.
+//! The bad peer is this program again (`ISORB_SEGMENT_PEER`), controlled by its standard input.
 #![cfg(feature = "segments")]
 
 mod common;
@@ -19,11 +18,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 const ROLE: &str = "ISORB_SEGMENT_PEER";
-/// A message that does not fit into a segment, so that it goes on only while its reader takes it.
+/// A message larger than a segment, so that it progresses only while its reader takes it.
 const LARGE: usize = 1 << 20;
-/// Times that each peer comes, beside the first.
+/// Repetitions of each peer after the first run.
 const ROUNDS: u32 = 4;
-/// For what fails; what goes on has a minute.
+/// For calls that fail; others have a minute.
 const BRIEF: Duration = Duration::from_millis(200);
 /// Longer than any wait here: a process that ends earlier ends by itself, not by a time-out.
 const LONG: Duration = Duration::from_secs(600);
@@ -37,7 +36,7 @@ fn segments() -> Vec<(u64, u64)> {
     ranges.map(|(start, end)| (number(start), number(end))).collect()
 }
 
-/// Nonsense all over both segments of the process's connection, heads and credits included.
+/// Random data in both segments of the process's connection, headers and credits included.
 fn scribble(mut seed: u32) {
     assert_eq!(segments().len(), 2);
     let mut memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
@@ -52,7 +51,7 @@ fn scribble(mut seed: u32) {
     }
 }
 
-/// The servant of a peer: says that it has been called, and may scribble meanwhile.
+/// The servant of a peer: reports its call, and may write random data meanwhile.
 struct Bad;
 
 impl Echo for Bad {
@@ -68,8 +67,7 @@ impl Echo for Bad {
     }
 }
 
-/// The other process: does what it was started for, then as it is told until its standard input
-/// ends.
+/// The other process: performs its role, then follows commands until its standard input ends.
 #[test]
 fn the_peer() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -87,7 +85,7 @@ fn the_peer() {
         }
         _ => {
             let far: EchoRef = orb.resolve(at).unwrap();
-            // What becomes of the call is the other side's matter.
+            // The other side checks the call's result.
             std::thread::spawn(move || far.object().orb().scope(|s| far.octets_in(s, &[7; LARGE]).map(drop)));
         }
     }
@@ -114,7 +112,7 @@ impl Peer {
         Peer { child, said }
     }
 
-    /// The rest of the line in which it says so, behind what the harness may have put before it.
+    /// The rest of the line of its report, behind possible output of the harness.
     fn expect(&mut self, word: &str) -> String {
         let mut lines = self.said.by_ref().map(std::result::Result::unwrap);
         let rest = lines.find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
@@ -130,7 +128,7 @@ impl Peer {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Until none of its threads runs on.
+    /// Until none of its threads runs.
     fn stop(&self) {
         self.signal(Signal::STOP);
         let tasks = format!("/proc/{}/task", self.child.id());
@@ -151,7 +149,7 @@ impl Drop for Peer {
     }
 }
 
-/// With so long for a message to arrive, and for a reply to be read.
+/// With this time for a message to arrive, and for a reply to be read.
 fn serving(form: &str, [message, send]: [Duration; 2]) -> Config {
     Config {
         endpoints: vec![format!("segment:{form}")],
@@ -213,7 +211,7 @@ fn held() -> [usize; 3] {
     [entries("/proc/self/fd"), entries("/proc/self/task"), segments().len()]
 }
 
-/// Waits for what must come about.
+/// Waits for a certain event.
 fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is() {
@@ -222,8 +220,7 @@ fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Two ORBs of this process with a connection over segments between them, which all must leave
-/// alone.
+/// Two ORBs of this process with a connection over segments between them, which no peer may affect.
 struct Here {
     server: Orb,
     client: Orb,
@@ -260,7 +257,7 @@ impl Here {
     }
 }
 
-/// A server that is bad, and its object.
+/// A misbehaving server, and its object.
 fn bad_server(here: &Here) -> (Peer, EchoRef) {
     let mut peer = Peer::start("serve ");
     let far: EchoRef = here.client.resolve(&peer.expect("at ")).unwrap();
@@ -306,7 +303,7 @@ fn a_server_that_stops(here: &Here, _: u32) {
     let error = brief.ping().unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     here.goes_on();
-    // No credit comes back any more.
+    // No further credit is granted.
     let error = octets(&brief).unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     here.goes_on();
@@ -322,7 +319,7 @@ fn a_server_that_scribbles(here: &Here, seed: u32) {
     assert!([Kind::CommFailure, Kind::Timeout].contains(&error.kind), "{error}");
     peer.expect("scribbled");
     here.goes_on();
-    // Its other connections are as good as any.
+    // Its other connections are not affected.
     far.ping().unwrap();
     has_gone(peer, &far);
 }

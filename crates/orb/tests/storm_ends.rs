@@ -18,7 +18,7 @@ const HELD: usize = 64;
 /// The header of a message of 16 MiB that arrives octet by octet.
 const HEAD: [u8; 12] = *b"GIOP\x01\x02\x01\x00\x00\x00\xf0\x00";
 
-/// How many may connect: each takes a descriptor here, and for a moment one at the server.
+/// The number of connections: each takes a descriptor here, and briefly one at the server.
 fn many() -> usize {
     let limits = getrlimit(Resource::Nofile);
     let needed = (2 * STORM + 3 * HELD + 200) as u64;
@@ -73,7 +73,7 @@ fn a_storm_ends_closed_and_nobody_else_suffers() {
                 echo.ping().unwrap();
             }
         }
-        // Every second one says an octet now and then, until the last of all is closed.
+        // Every second one sends an octet now and then, until the last of all is closed.
         let patience = Instant::now() + Duration::from_secs(60);
         while !crowd.is_empty() {
             crowd.retain_mut(|(stream, _)| !is_closed(stream));

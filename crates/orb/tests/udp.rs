@@ -1,4 +1,4 @@
-//! Calls over UDP: what arrives is served, what does not is a time-out, and noise is nothing.
+//! Calls over UDP: received requests are served, lost ones time out, and noise is ignored.
 
 mod common;
 
@@ -129,7 +129,7 @@ fn what_no_datagram_holds_is_refused_before_it_is_sent() {
     }
 }
 
-/// Answers with more than it was given.
+/// Replies with more octets than it received.
 struct Talkative(String);
 
 impl Echo for Talkative {
@@ -173,7 +173,7 @@ fn a_call_without_a_time_out_is_refused() {
 #[test]
 fn who_does_not_answer_is_a_time_out() {
     let (server, client, far, _) = pair_with(serving("udp:127.0.0.1:0"), within(200));
-    // A server that hears and says nothing.
+    // A server that receives and never replies.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (ior, port) = (far.object().ior(), silent.local_addr().unwrap().port());
     let profile = IiopProfile { port, ..IiopProfile::parse(&ior.profiles[0].data).unwrap() };
@@ -253,7 +253,7 @@ fn a_server_that_came_back_is_called_again() {
     server.shutdown(true).unwrap();
     drop(server);
     assert!(far.ping().is_err());
-    // The port is free once the last thread of the server has let go of it.
+    // The port is free once the last thread of the server has released it.
     let end = Instant::now() + Duration::from_secs(30);
     let again = loop {
         let again = Orb::with_config(serving(&format!("udp:{host}:{port}"))).unwrap();

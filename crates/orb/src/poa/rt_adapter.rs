@@ -25,18 +25,18 @@ pub(crate) struct Adapter {
     model: Option<(PriorityModel, Priority)>,
     pool: Option<Arc<Threadpool>>,
     bands: Vec<PriorityBand>,
-    /// As they were set, for references.
+    /// As set by the program, for references.
     policies: Vec<RtPolicy>,
-    /// Priorities that were given to references before there was an object.
+    /// Priorities assigned to references before their objects exist.
     assigned: PiMutex<HashMap<ObjectId, Priority>>,
-    /// Whether there are any: looked at for each request.
+    /// Whether there are any; read for each request.
     has_assigned: AtomicBool,
-    /// How many there may be.
+    /// Their limit.
     limit: usize,
     acquired: AtomicBool,
 }
 
-/// Policies that no POA can have; the type of the one to blame.
+/// A policy that no POA can have, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidRtPolicy(pub u32);
 
@@ -44,10 +44,10 @@ impl Adapter {
     /// In [`InvalidRtPolicy`] instead of a policy type: the memory of an upcall.
     pub const REGION: u32 = u32::MAX;
 
-    /// The real-time side of a POA with these policies; `None` where they are none.
+    /// The real-time properties of a POA with these policies; `None` without any.
     ///
     /// # Errors
-    /// [`InvalidRtPolicy`], which the creator of the POA hears as InvalidPolicy.
+    /// [`InvalidRtPolicy`], which the creator of the POA gets as InvalidPolicy.
     pub fn of(
         orb: &Orb,
         resources: &ServerResources,
@@ -70,11 +70,11 @@ impl Adapter {
                 RtPolicy::ThreadPool(id) => {
                     pool = Some(resources.pools.find(*id).ok_or(unfit)?);
                 }
-                // Once the pool is known.
+                // Checked below, once the pool is known.
                 RtPolicy::ServerProtocol(_) => {}
                 RtPolicy::PriorityBands(list) => bands = list.clone(),
                 RtPolicy::ClientProtocol(_) => {}
-                // A client's, and of no meaning here; so are types that are not known.
+                // A client's policy, without meaning here; unknown types too.
                 _ => return Err(unfit),
             }
         }
@@ -90,7 +90,7 @@ impl Adapter {
         if region.is_some_and(|bytes| bytes < policies.region_bytes_value()) {
             return Err(InvalidRtPolicy(Self::REGION));
         }
-        // From here on the pool stays; it may have gone since.
+        // From here on the pool cannot be destroyed; it may have been until now.
         if let Some(pool) = &pool
             && resources.pools.acquire(pool.id).is_none()
         {
@@ -110,8 +110,8 @@ impl Adapter {
         Ok(Some(adapter))
     }
 
-    /// Tells those who accept this POA's clients what its server protocol policy says of their
-    /// sockets.
+    /// Configures the acceptors of this POA's clients with the sockets' properties of its server
+    /// protocol policy.
     fn configure_acceptors(&self, orb: &Orb) {
         let Some(protocols) = self.policies.iter().find_map(|policy| match policy {
             RtPolicy::ServerProtocol(protocols) => Some(protocols),
@@ -142,8 +142,7 @@ impl Adapter {
         self.pool.as_ref()
     }
 
-    /// What the packets to a client of this POA are marked with, where its server protocol policy
-    /// asks for marks.
+    /// The marks of packets to a client of this POA, if its server protocol policy asks for them.
     pub fn marks(&self, orb: &Orb, priority: Priority) -> Option<NetworkPriority> {
         let wants = |policy: &RtPolicy| match policy {
             RtPolicy::ServerProtocol(protocols) => {
@@ -157,7 +156,7 @@ impl Adapter {
         orb.network_priority_mapping().to_network(priority)
     }
 
-    /// The POA does not use its pool any more.
+    /// The POA stops using its pool.
     pub fn release(&self) {
         if self.acquired.swap(false, Ordering::AcqRel)
             && let Some(pool) = &self.pool
@@ -166,11 +165,11 @@ impl Adapter {
         }
     }
 
-    /// The priority that an object or a reference may have, from a number.
+    /// A number as the priority of an object or a reference.
     ///
     /// # Errors
-    /// `None` for WrongPolicy: the priority model is not server-declared. BAD_PARAM for a number
-    /// that is no priority or that no lane and no band has.
+    /// `None` for WrongPolicy: the priority model is not server-declared. BAD_PARAM for an invalid
+    /// priority, and for one that no lane and no band has.
     pub fn own_priority(&self, priority: i16) -> Option<Result<Priority>> {
         let Some((PriorityModel::ServerDeclared, _)) = self.model else { return None };
         Some(checked(priority).and_then(|priority| {
@@ -187,10 +186,10 @@ impl Adapter {
         }))
     }
 
-    /// Gives a reference its priority.
+    /// Assigns a priority to a reference.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|18 when it has another one; IMP_LIMIT for more of them
+    /// BAD_INV_ORDER with minor code OMG|18 for another priority than before; IMP_LIMIT for more
     /// than the POA may have objects.
     pub fn assign(&self, id: &ObjectId, priority: Priority) -> Result<()> {
         self.check_assigned(id, priority)?;
@@ -207,7 +206,7 @@ impl Adapter {
     /// Whether an object may have this priority.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|18 when its reference has another one.
+    /// BAD_INV_ORDER with minor code OMG|18 if its reference has another one.
     pub fn check_assigned(&self, id: &[u8], priority: Priority) -> Result<()> {
         match self.assigned(id) {
             Some(other) if other != priority => {
@@ -218,7 +217,7 @@ impl Adapter {
         }
     }
 
-    /// The priority that was given to a reference.
+    /// The priority assigned to a reference.
     pub fn assigned(&self, id: &[u8]) -> Option<Priority> {
         if !self.has_assigned.load(Ordering::Acquire) {
             return None;
@@ -226,8 +225,8 @@ impl Adapter {
         self.assigned.lock().get(id).copied()
     }
 
-    /// Where the clients of an object connect, and what its references say about real time. `own`
-    /// is the object's own priority.
+    /// The addresses and real-time components of an object's references. `own` is the object's own
+    /// priority.
     pub fn published(&self, own: Option<Priority>) -> Published {
         let priority = own.or(self.model.map(|(_, priority)| priority));
         let policies: Vec<RtPolicy> = self
@@ -240,7 +239,7 @@ impl Adapter {
                 _ => policy.clone(),
             })
             .collect();
-        // Only a file name with a zero octet in it cannot be written; such a protocol stays unsaid.
+        // Only a file name with a zero octet cannot be written; such a protocol is omitted.
         let components: Vec<TaggedComponent> = to_component(&policies).ok().flatten().into_iter().collect();
         let tags = self.policies.iter().find_map(|policy| match policy {
             RtPolicy::ServerProtocol(protocols) => {
@@ -270,8 +269,9 @@ impl Adapter {
             (way.clone(), lanes(&at))
         });
         let local: Vec<_> = local.collect();
-        // A pool whose lanes have no such doors: who comes to the ORB's tells its band and is moved
-        // to the lane of it. Without bands it would be served outside the pool.
+        // A pool without local endpoints: a client at the ORB's own endpoint announces its band,
+        // and its connection moves to the band's lane. Without bands it would be served outside the
+        // pool.
         let moved = local.is_empty() && pool.has_lanes && !self.bands.is_empty();
         let at = At {
             tcp: Some(home.address.clone()),
@@ -289,11 +289,11 @@ impl Drop for Adapter {
     }
 }
 
-/// What the references to an object say.
+/// The contents of an object's references.
 pub(crate) struct Published {
     /// The addresses.
     pub at: At,
-    /// What all profiles say.
+    /// The components of all profiles.
     pub components: Vec<TaggedComponent>,
 }
 
@@ -302,8 +302,7 @@ fn endpoint(lane: &PoolLane) -> TaoEndpoint {
     TaoEndpoint { host, port, priority: lane.priority.get() }
 }
 
-/// Whether anybody here answers to a protocol of a POA: the lanes of its pool, or the ORB's
-/// endpoints.
+/// Whether a protocol of a POA is served: by the lanes of its pool, or the ORB's endpoints.
 fn is_served(orb: &Orb, pool: Option<&Threadpool>, protocol: &Protocol) -> bool {
     let at = |lane: &PoolLane| lane.local.iter().any(|way| way.route.tag == protocol.tag);
     match pool {
@@ -317,7 +316,7 @@ fn covered(bands: &[PriorityBand], priority: Priority) -> bool {
     bands.iter().any(|band| (band.low..=band.high).contains(&priority.get()))
 }
 
-/// What of a POA's real-time policies must go together.
+/// Checks the constraints between a POA's real-time policies.
 fn check(
     model: Option<(PriorityModel, Priority)>,
     pool: Option<&Threadpool>,

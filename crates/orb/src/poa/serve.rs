@@ -1,5 +1,4 @@
-//! From an object id to the servant, as the POA's policies say (clause 15.2.6, figures 15.2 and
-//! 15.3).
+//! From an object id to the servant, by the POA's policies (clause 15.2.6, figures 15.2 and 15.3).
 
 use super::active_map::ActiveObject;
 use super::admission::DESTROYING;
@@ -29,8 +28,8 @@ impl PoaGuard {
     /// Finds the servant for a request.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for what the application did not
-    /// set or did wrong; what a servant manager raises.
+    /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for errors of the application;
+    /// the exception of a servant manager.
     #[inline]
     pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<UpcallTarget<'k>, Refusal> {
         let policies = &self.poa.0.policies;
@@ -40,7 +39,7 @@ impl PoaGuard {
                 let _call = ManagerCall::new(&self.poa);
                 active = Some(self.poa.incarnate(id)?);
             }
-            // In one place, so that it is compiled in line and made where it is handed up.
+            // In one function, so that it is inlined and constructed in its final position.
             if let Some(active) = active {
                 return Ok(UpcallTarget::active(self, active, operation));
             }
@@ -69,7 +68,7 @@ impl PoaGuard {
     }
 }
 
-/// Counts an upcall into an object that is active.
+/// Counts an upcall of an active object.
 #[inline(always)]
 fn enter_active(body: &Body, id: &[u8]) -> Option<Arc<ActiveObject>> {
     let active = body.objects.find(id).filter(|active| !active.is_deactivated())?;
@@ -78,13 +77,13 @@ fn enter_active(body: &Body, id: &[u8]) -> Option<Arc<ActiveObject>> {
 }
 
 impl Poa {
-    /// Has the servant activator make an object active, and counts an upcall into it. Waits while
+    /// Calls the servant activator for an inactive object, and counts an upcall of it. Waits while
     /// the object is being etherealised.
     ///
     /// # Errors
-    /// OBJ_ADAPTER with minor code OMG|4 without an activator, OMG|5 when it gave a servant that
-    /// another object has; BAD_INV_ORDER with OMG|3 when this thread is in the activator or in the
-    /// object that is to end; what the activator raises.
+    /// OBJ_ADAPTER with minor code OMG|4 without an activator, OMG|5 if it returned the servant of
+    /// another object; BAD_INV_ORDER with OMG|3 when this thread is in the activator or in the
+    /// object to be replaced; the exception of the activator.
     #[cold]
     fn incarnate(&self, id: &[u8]) -> Result<Arc<ActiveObject>, Refusal> {
         loop {
@@ -117,7 +116,7 @@ impl Poa {
         }
     }
 
-    /// With the turn in the activator.
+    /// With the activator's lock.
     fn incarnate_now(
         &self,
         id: &[u8],
@@ -127,7 +126,7 @@ impl Poa {
         let wrong = no(Kind::ObjAdapter, minor::OBJ_ADAPTER_INCARNATE);
         let mut body = self.lock();
         if let Some(active) = body.objects.find(id) {
-            // It activated the object itself. That is good if it is the same servant.
+            // The activator activated the object itself, which is valid for the same servant.
             return if active.servant == servant && !active.is_deactivated() {
                 active.enter();
                 Ok(active.clone())
@@ -145,18 +144,18 @@ impl Poa {
         Ok(active)
     }
 
-    /// Waits until an object that was deactivated is out of the map.
+    /// Waits until a deactivated object has left the map.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when it waits for this thread's own upcall or
-    /// etherealisation; TRANSIENT when too many wait.
+    /// BAD_INV_ORDER with minor code OMG|3 when it would wait for this thread's own upcall or
+    /// etherealisation; TRANSIENT when too many threads wait.
     #[cold]
     pub(super) fn await_removal(&self, id: &[u8]) -> Result<()> {
         if current::serves(self, id) || holds(&self.0.activator_lock) {
             return Err(DEADLOCK);
         }
         loop {
-            // Others leave it to this thread, if it is in a single-thread POA.
+            // Other threads leave the queue to this thread, if it is in a single-thread POA.
             self.etherealize_pending();
             let mut body = self.lock();
             if !body.objects.find(id).is_some_and(|active| active.is_deactivated()) {
@@ -174,7 +173,7 @@ impl Poa {
         }
     }
 
-    /// As far as can be known without asking the application: is there an object?
+    /// Whether an object exists, as far as that is known without calling the application.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST.

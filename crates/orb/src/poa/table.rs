@@ -4,16 +4,16 @@ use super::Poa;
 use isorb_rt::sync::PiMutex;
 use std::sync::OnceLock;
 
-/// How many slots the first block has; each next one has twice as many.
+/// The number of slots in the first block; each following block has twice as many.
 const FIRST: u32 = 32;
 /// 32 * (2^15 - 1) slots.
 const BLOCKS: usize = 15;
 
-/// The most POAs that one ORB can have at a time.
+/// The limit of POAs in one ORB.
 pub(super) const MAX_POAS: u32 = FIRST * ((1 << BLOCKS) - 1);
 
-/// An array that grows without moving, so that reading it takes no lock but that of the one slot_state:
-/// requests for different POAs do not meet.
+/// An array that grows without moving, so that reading takes only the lock of the one slot:
+/// requests for different POAs do not contend.
 #[derive(Default)]
 pub(super) struct Table {
     blocks: [OnceLock<Box<[PiMutex<Slot>]>>; BLOCKS],
@@ -26,7 +26,7 @@ struct Slot {
 }
 
 impl Table {
-    /// The POA in a slot_state, unless it is another one than that of this generation.
+    /// The POA in a slot, if it is the one of this generation.
     ///
     /// # Real-time
     /// Two array look-ups, one lock held for the clone of a shared pointer.
@@ -36,8 +36,8 @@ impl Table {
         if slot_state.generation == generation { slot_state.poa.clone() } else { None }
     }
 
-    /// Reserves a slot_state that is free: the generation of the POA that will be there. `None` when the
-    /// slot_state is used up or there is no such slot_state.
+    /// Reserves a free slot and returns the generation of its next POA. `None` for a slot without
+    /// generations left, or without such a slot.
     pub fn reserve(&self, slot: u32) -> Option<u32> {
         let (block, _) = locate(slot)?;
         self.blocks[block].get_or_init(|| (0..FIRST << block).map(|_| PiMutex::default()).collect());
@@ -46,14 +46,14 @@ impl Table {
         Some(slot_state.generation)
     }
 
-    /// Puts a POA into the slot_state that was reserved for it.
+    /// Puts a POA into its reserved slot.
     pub fn put(&self, slot: u32, poa: Poa) {
         if let Some(slot_state) = self.slot(slot) {
             slot_state.lock().poa = Some(poa);
         }
     }
 
-    /// Takes a POA out of its slot_state.
+    /// Removes a POA from its slot.
     pub fn clear(&self, slot: u32) {
         let poa = self.slot(slot).and_then(|slot_state| slot_state.lock().poa.take());
         drop(poa);
@@ -66,7 +66,7 @@ impl Table {
     }
 }
 
-/// The block of a slot, and the slot_state in it.
+/// The block of a slot, and its index there.
 #[inline(always)]
 fn locate(slot: u32) -> Option<(usize, usize)> {
     let block = (slot / FIRST).checked_add(1)?.ilog2();

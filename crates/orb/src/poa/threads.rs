@@ -18,7 +18,7 @@ pub(super) struct Permit<'p> {
 }
 
 enum ModelLock<'p> {
-    /// Nothing is needed, or an outer permit of this thread has it.
+    /// Nothing is needed, or an outer permit of this thread has the lock.
     Nothing,
     Single(#[expect(dead_code, reason = "held, not read")] PiGuard<'p, ()>),
     Main(#[expect(dead_code, reason = "held, not read")] MainThreadPermit<'p>),
@@ -26,7 +26,8 @@ enum ModelLock<'p> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        // While this thread was in the POA, others could not etherealise and left it to this one.
+        // Other threads could not etherealise while this thread was in the POA, and left the queue
+        // to it.
         let single = matches!(self.lock, ModelLock::Single(_));
         self.lock = ModelLock::Nothing;
         if single {
@@ -36,8 +37,7 @@ impl Drop for Permit<'_> {
 }
 
 impl Poa {
-    /// Whether the thread model says when user code runs, so that [`permit`](Self::permit) does
-    /// more than nothing.
+    /// Whether the thread model restricts user code, so that [`permit`](Self::permit) must lock.
     #[inline]
     pub(super) fn needs_permit(&self) -> bool {
         self.0.policies.thread_model_value() != ThreadModel::OrbControlled
@@ -46,11 +46,11 @@ impl Poa {
     /// Waits until user code of this POA may run on this thread.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when the wait would be for ever, TIMEOUT at the
-    /// deadline; what [`MainThread::take`] raises.
+    /// BAD_INV_ORDER with minor code OMG|3 when the wait would never end, TIMEOUT at the deadline;
+    /// the errors of [`MainThread::take`].
     ///
     /// # Real-time
-    /// Does nothing in the ORB-controlled model. Waits for the upcall that runs, in the others.
+    /// Does nothing in the ORB-controlled model. In the others it waits for the running upcall.
     ///
     /// [`MainThread::take`]: super::MainThread::take
     pub(super) fn permit(&self, deadline: Deadline) -> Result<Permit<'_>> {
@@ -65,9 +65,9 @@ impl Poa {
         Ok(Permit { poa: self, lock })
     }
 
-    /// The same without waiting, for etherealisation: the standard leaves its thread open, so it
-    /// needs no turn of the main thread. `None`: another thread is in the POA, and etherealises
-    /// when it leaves.
+    /// As [`permit`](Self::permit) without waiting, for etherealisation: the standard leaves its
+    /// thread open, so it needs no permit of the main thread. `None`: another thread is in the POA,
+    /// and etherealises when it leaves.
     pub(super) fn try_permit(&self) -> Option<Permit<'_>> {
         let lock = match self.0.policies.thread_model_value() {
             ThreadModel::OrbControlled | ThreadModel::MainThread => ModelLock::Nothing,
@@ -80,11 +80,11 @@ impl Poa {
         Some(Permit { poa: self, lock })
     }
 
-    /// Waits for the servant activator to be free.
+    /// Waits for the lock of the servant activator.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when this thread is in it already, or waiting would be
-    /// for ever; TIMEOUT at the deadline.
+    /// BAD_INV_ORDER with minor code OMG|3 when this thread has it already, or the wait would never
+    /// end; TIMEOUT at the deadline.
     pub(super) fn activator_lock(&self, deadline: Deadline) -> Result<ActivatorGuard<'_>> {
         match self.0.activator_lock.lock_until(deadline) {
             Ok(guard) => Ok(ActivatorGuard { poa: self, guard: Some(guard) }),
@@ -94,7 +94,7 @@ impl Poa {
         }
     }
 
-    /// The number of the calling thread, for comparisons.
+    /// An identifier of the calling thread, for comparisons.
     pub(super) fn this_thread() -> usize {
         thread_token()
     }
@@ -110,8 +110,7 @@ fn lock(mutex: &PiMutex<()>, deadline: Deadline) -> Result<Option<PiGuard<'_, ()
     match mutex.try_lock() {
         Ok(guard) => Ok(Some(guard)),
         Err(LockError::Deadlock) => Ok(None),
-        // The kernel sees a circle of threads that wait for each other, as between two POAs of this
-        // model.
+        // The kernel detects a cycle of waiting threads, as between two POAs of this model.
         Err(_) => match mutex.lock_until(deadline) {
             Ok(guard) => Ok(Some(guard)),
             Err(LockError::Deadlock) => Err(DEADLOCK),
