@@ -1,6 +1,6 @@
 //! Profiles whose address is a text: TAO's unix sockets, and every transport that is not TCP.
 
-use crate::component::{Component, TAG_CODE_SETS, TAG_ORB_TYPE, TAG_PLACE, TaggedComponent};
+use crate::component::{Component, TAG_CODE_SETS, TAG_LOCALITY, TAG_ORB_TYPE, TaggedComponent};
 use crate::cursor::Cursor;
 use crate::header::minor_version;
 use crate::octets::{encapsulated, put_name, put_octets};
@@ -55,10 +55,10 @@ impl AddressProfile {
         Ok(TaggedProfile { tag: self.tag, data })
     }
 
-    /// What the server says that the address means: the host, and the spot on it.
-    pub fn place(&self) -> Option<(String, String)> {
-        match self.known(TAG_PLACE)? {
-            Component::Place { host, spot } => Some((host, spot)),
+    /// What the server says that the address means: the host, and the resource on it.
+    pub fn locality(&self) -> Option<(String, String)> {
+        match self.known(TAG_LOCALITY)? {
+            Component::Locality { host, resource } => Some((host, resource)),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ mod tests {
         let profile = AddressProfile::parse(&tagged).unwrap();
         assert_eq!((&*profile.address, &*profile.key), ("/t", &b"key"[..]));
         assert_eq!((profile.version, profile.orb_type()), (Version::V1_2, Some(0x5441_4f00)));
-        assert_eq!(profile.place(), None);
+        assert_eq!(profile.locality(), None);
         assert_eq!(AddressProfile::parse(&profile.to_tagged().unwrap()), Ok(profile));
         let v2 = TaggedProfile { tag: TAG_TAO_UIOP, data: b"\0\x02\0\0\0\0\0\x01\0\0\0\0\0\0\0\0".to_vec() };
         assert!(AddressProfile::parse(&v2).is_err());
@@ -107,13 +107,13 @@ mod tests {
 
     #[test]
     fn a_place_comes_back() {
-        let place = Component::Place { host: "boot".into(), spot: "1:2".into() };
-        let components = vec![place.to_tagged().unwrap()];
+        let locality = Component::Locality { host: "boot".into(), resource: "1:2".into() };
+        let components = vec![locality.to_tagged().unwrap()];
         let profile =
             AddressProfile { tag: 7, version: Version::V1_2, address: "x".into(), key: vec![], components };
-        assert_eq!(profile.place(), Some(("boot".into(), "1:2".into())));
+        assert_eq!(profile.locality(), Some(("boot".into(), "1:2".into())));
         let old = AddressProfile { version: Version::V1_0, ..profile };
-        assert_eq!(AddressProfile::parse(&old.to_tagged().unwrap()).unwrap().place(), None);
+        assert_eq!(AddressProfile::parse(&old.to_tagged().unwrap()).unwrap().locality(), None);
     }
 
     proptest! {

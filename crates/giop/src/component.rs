@@ -22,7 +22,7 @@ pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
 /// omniORB's address over a unix socket: the name of the host, and the path.
 pub const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 /// What an address of this host means: isorb's own ("ISO\x01").
-pub const TAG_PLACE: u32 = 0x4953_4f01;
+pub const TAG_LOCALITY: u32 = 0x4953_4f01;
 
 /// TAG_ORB_TYPE of omniORB ("ATT").
 pub const ORB_TYPE_OMNIORB: u32 = 0x4154_5400;
@@ -54,7 +54,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         39 => "TAG_GROUP",
         40 => "TAG_GROUP_IIOP",
         TAG_TAO_ENDPOINTS => "TAO endpoint list",
-        TAG_PLACE => "isorb place",
+        TAG_LOCALITY => "isorb locality",
         0x4154_5401 => "omniORB bidirectional",
         0x4154_5402 => "omniORB unix transport",
         0x4154_5403 => "omniORB persistent server id",
@@ -159,11 +159,11 @@ pub enum Component {
         path: String,
     },
     /// What the profile's address means: it is good for who finds the same two texts for it.
-    Place {
+    Locality {
         /// The host, as it runs now.
         host: String,
-        /// The spot on it.
-        spot: String,
+        /// The resource on it.
+        resource: String,
     },
     /// TAO's endpoints; the first is the profile's own address.
     TaoEndpoints(Vec<TaoEndpoint>),
@@ -185,7 +185,7 @@ impl Component {
                 | TAG_ALTERNATE_IIOP_ADDRESS
                 | TAG_SSL_SEC_TRANS
                 | TAG_TAO_ENDPOINTS
-                | TAG_PLACE
+                | TAG_LOCALITY
                 | TAG_OMNIORB_UNIX_TRANS
         ) {
             return Ok(Component::Unknown(tagged.clone()));
@@ -198,7 +198,7 @@ impl Component {
             TAG_ALTERNATE_IIOP_ADDRESS => {
                 Component::AlternateAddress { host: c.str()?.into(), port: c.u16()? }
             }
-            TAG_PLACE => Component::Place { host: c.str()?.into(), spot: c.str()?.into() },
+            TAG_LOCALITY => Component::Locality { host: c.str()?.into(), resource: c.str()?.into() },
             TAG_OMNIORB_UNIX_TRANS => Component::OmniUnix { host: c.str()?.into(), path: c.str()?.into() },
             TAG_SSL_SEC_TRANS => Component::Ssl { supports: c.u16()?, requires: c.u16()?, port: c.u16()? },
             _ => Component::TaoEndpoints(tao_endpoints(c)?),
@@ -234,11 +234,11 @@ impl Component {
                     put_name(e, path);
                 }),
             ),
-            Component::Place { host, spot } => (
-                TAG_PLACE,
+            Component::Locality { host, resource } => (
+                TAG_LOCALITY,
                 encapsulated(|e| {
                     put_name(e, host);
-                    put_name(e, spot);
+                    put_name(e, resource);
                 }),
             ),
             Component::TaoEndpoints(endpoints) => (
@@ -326,7 +326,7 @@ mod tests {
             ]),
             Component::AlternateAddress { host: "fe80::1".into(), port: 1 },
             Component::Ssl { supports: 1, requires: 2, port: 3 },
-            Component::Place { host: "boot".into(), spot: "fe00:1".into() },
+            Component::Locality { host: "boot".into(), resource: "fe00:1".into() },
             Component::OmniUnix { host: "lab".into(), path: "/run/x".into() },
             Component::TaoEndpoints(vec![TaoEndpoint { host: "a".into(), port: 65535, priority: -1 }]),
             Component::Unknown(tagged(77, &[1, 2])),
@@ -337,7 +337,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS), Just(TAG_PLACE)], data: Vec<u8>) {
+        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS), Just(TAG_LOCALITY)], data: Vec<u8>) {
             if let Ok(component) = Component::parse(&TaggedComponent { tag, data }) {
                 // What was read can be written and read again.
                 prop_assert_eq!(Component::parse(&component.to_tagged().unwrap()), Ok(component));

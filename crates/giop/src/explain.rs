@@ -193,8 +193,8 @@ impl Lines {
             Component::OmniUnix { host, path } => {
                 self.line(&format!("also at: unix socket {path} of host {host}"));
             }
-            Component::Place { host, spot } => {
-                self.line(&format!("means: spot {spot} of the host whose boot is {host}"));
+            Component::Locality { host, resource } => {
+                self.line(&format!("valid for: resource {resource} on the host with boot id {host}"));
             }
             Component::TaoEndpoints(endpoints) => {
                 for endpoint in endpoints {

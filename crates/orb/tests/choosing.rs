@@ -10,7 +10,7 @@ use isorb::transport::{
     Capabilities, Listener, Segments, Stream, TAG_SEGMENTS, TAG_UNIX, Tcp, Transport, Unix, Wait,
 };
 use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
-use isorb_giop::component::{Component, TAG_PLACE};
+use isorb_giop::component::{Component, TAG_LOCALITY};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
 use std::io::{BufRead, BufReader, Read};
@@ -86,10 +86,10 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
     let found = ior.profiles.iter_mut().find(|profile| profile.tag == tag).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
     profile.address = address.into();
-    if let Some(place) = transport.place(address) {
-        profile.components.retain(|component| component.tag != TAG_PLACE);
-        let place = Component::Place { host: place.host, spot: place.spot };
-        profile.components.push(place.to_tagged().unwrap());
+    if let Some(locality) = transport.locality(address) {
+        profile.components.retain(|component| component.tag != TAG_LOCALITY);
+        let locality = Component::Locality { host: locality.host, resource: locality.resource };
+        profile.components.push(locality.to_tagged().unwrap());
     }
     *found = profile.to_tagged().unwrap();
     // The path of unix sockets is said a second time there, for omniORB.
@@ -145,10 +145,10 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     let mut elsewhere = ior.clone();
     let found = elsewhere.profiles.iter_mut().find(|profile| profile.tag == TAG_SEGMENTS).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
-    let here = segments.place(&profile.address).unwrap();
-    profile.components.retain(|component| component.tag != TAG_PLACE);
-    let place = Component::Place { host: here.host, spot: "another".into() };
-    profile.components.push(place.to_tagged().unwrap());
+    let here = segments.locality(&profile.address).unwrap();
+    profile.components.retain(|component| component.tag != TAG_LOCALITY);
+    let locality = Component::Locality { host: here.host, resource: "another".into() };
+    profile.components.push(locality.to_tagged().unwrap());
     *found = profile.to_tagged().unwrap();
     assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");
     server.shutdown(true).unwrap();

@@ -6,7 +6,7 @@ use isorb_rt::net::{Interest, Poller, wait_ready};
 use isorb_rt::sched::{SchedClass, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::Deadline;
-use isorb_transport::{Listener, Room, Stream, Wait};
+use isorb_transport::{ConnectionLimit, Listener, Stream, Wait};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,7 +29,7 @@ pub(crate) struct Queue {
     bell: OwnedFd,
     closed: AtomicBool,
     failed: AtomicU64,
-    room: OnceLock<Room>,
+    room: OnceLock<ConnectionLimit>,
 }
 
 impl Queue {
@@ -146,9 +146,9 @@ impl Listener for TlsListener {
         self.queue.ready.lock().clear();
     }
 
-    fn set_room(&self, room: Room) {
+    fn set_limit(&self, limit: ConnectionLimit) {
         // The first stays.
-        let _ = self.queue.room.set(room);
+        let _ = self.queue.room.set(limit);
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

@@ -9,10 +9,10 @@
 //!
 //! What is encrypted cannot be taken back. A piece that the socket did not take whole is not reported as sent: whoever sent it
 //! sends the same again, and then the rest of it goes out; or else gives the stream up, not knowing whether it left
-//! ([`Stream::keeps_refused`]). Who sends something else instead has a broken stream.
+//! ([`StreamCapabilities::retains_refused`]). Who sends something else instead has a broken stream.
 
 use isorb_rt::sync::PiMutex;
-use isorb_transport::{Stream, Wait};
+use isorb_transport::{Stream, StreamCapabilities, Wait};
 use rustls::Connection;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::BorrowedFd;
@@ -260,8 +260,8 @@ impl Stream for TlsStream {
         Ok(taken)
     }
 
-    fn keeps_refused(&self) -> bool {
-        true
+    fn capabilities(&self) -> StreamCapabilities {
+        StreamCapabilities { retains_refused: true, ..StreamCapabilities::default() }
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

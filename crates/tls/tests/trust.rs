@@ -4,7 +4,7 @@ mod common;
 
 use common::authority;
 use isorb_tls::{ClientCertificates, Tls, TlsConfig, TlsError};
-use isorb_transport::{Room, Stream, Tcp, Transport, Unprotected, Wait};
+use isorb_transport::{ConnectionLimit, Stream, Tcp, Transport, Unprotected, Wait};
 use std::io::{ErrorKind, IoSlice};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -208,7 +208,7 @@ fn no_more_handshakes_are_under_way_than_connections_are_let_in() {
             TlsConfig { handshake_timeout: Duration::from_secs(3600), ..ours.member("server").unwrap() };
         let listener = tls(config).listen("127.0.0.1:0").unwrap();
         if let Some(room) = room {
-            listener.set_room(Room::new(move || room));
+            listener.set_limit(ConnectionLimit::new(move || room));
         }
         let connect = |_| {
             let stream = TcpStream::connect(listener.address()).unwrap();

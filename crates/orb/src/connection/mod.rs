@@ -127,7 +127,7 @@ impl Connection {
         roll: &Arc<Roll>,
     ) -> Connection {
         let holding = Holding::new(roll, &pool);
-        let lossy = stream.is_lossy();
+        let lossy = stream.capabilities().max_datagram.is_some();
         // What comes in datagrams is whole, or lost: fragments would be lost one by one.
         let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
         Connection {

@@ -51,7 +51,6 @@ use isorb_rt::sync::PiMutex;
 use isorb_rt::time::now_ns;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -389,9 +388,9 @@ impl fmt::Debug for NodeServer {
     }
 }
 
-/// A number that nobody else can guess: the standard library keys its hashers from the system's randomness.
+/// A number that no other process can guess.
 pub(crate) fn secret() -> u64 {
-    RandomState::new().build_hasher().finish()
+    isorb_rt::random_u64()
 }
 
 /// The same object, whose calls end after so long.
