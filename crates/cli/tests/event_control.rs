@@ -5,7 +5,7 @@ mod common;
 use common::events::{Consumer, consume, event, orb, supply};
 use common::{Service, run};
 use isorb::Orb;
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_testkit::{Browser, TempFolder, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -66,7 +66,7 @@ mod cockpit {
         let display = |events: &[Event<'_>]| println!("{} octets", events[0].data.octets.len());
         let connected = channel
             .for_consumers()
-            .connect(Arc::new(display), ConsumerQos::of("display", Filter::of(POSITION, GPS)))?;
+            .connect(Arc::new(display), ConsumerQos::new("display", Filter::of(POSITION, GPS)))?;
 
         let gps = channel.for_suppliers().connect()?;
         gps.push(&Event::new(POSITION, GPS).octets(b"48.2N 16.3E"));
@@ -101,7 +101,7 @@ fn a_filter_of_filters() -> Outcome {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let consumer = move |events: &[Event<'_>]| log.lock().unwrap().push(events.len());
-    let qos = ConsumerQos::of("display", position_and_speed_or_silence());
+    let qos = ConsumerQos::new("display", position_and_speed_or_silence());
     let _connected = channel.for_consumers().connect(Arc::new(consumer), qos)?;
     let supplier = channel.for_suppliers().connect()?;
     supplier.push(&Event::new(POSITION, GPS));

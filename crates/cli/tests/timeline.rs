@@ -19,7 +19,7 @@ fn timeline(arguments: &[&Path]) -> Output {
 fn recorded(name: &str) -> Vec<u8> {
     let channel = Channel::new(Config { trace: true, ..Config::default() }).unwrap();
     let quality = Quality { deadline: Some(Duration::from_nanos(1)), ..Quality::default() };
-    let qos = ConsumerQos::of("display", Filter::of_type(16)).quality(quality);
+    let qos = ConsumerQos::new("display", Filter::of_type(16)).quality(quality);
     let slow = |_: &[Event<'_>]| std::thread::sleep(Duration::from_millis(1));
     let _display = channel.for_consumers().connect(Arc::new(slow), qos).unwrap();
     let gps = channel.for_suppliers().connect().unwrap();

@@ -88,7 +88,7 @@ settings! {
         /// The table `[transport]`.
         transport: crate::TransportConfig = crate::TransportConfig::default();
         /// The table `[real_time]`.
-        real_time: crate::rt::RealTimeConfig = crate::rt::RealTimeConfig::default();
+        real_time: crate::sched::RealTimeConfig = crate::sched::RealTimeConfig::default();
     }
 }
 

@@ -3,7 +3,7 @@
 use super::timeline::write;
 use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
-use isorb_event::face::isorb_link::isorb_event as idl;
+use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::{Channel, Configuration, Strategy};
 use isorb_sched::Preemption;
 use std::error::Error;

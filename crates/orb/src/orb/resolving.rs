@@ -1,7 +1,7 @@
 //! From a URL or a name to an object.
 
 use super::Orb;
-use crate::generated::call_scope;
+use crate::invoke::call_scope;
 use crate::{Object, Operation, Reference, Result, SystemException};
 use isorb_cdr::Handle;
 use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
@@ -42,11 +42,11 @@ impl Orb {
 
     /// Makes `object` the initial reference `name` of this process.
     pub fn register_initial_reference(&self, name: &str, object: &Object) {
-        self.0.references.lock().insert(name.into(), object.clone());
+        self.server().references.lock().insert(name.into(), object.clone());
     }
 
     fn initial(&self, name: &str, depth: u8) -> Result<Object> {
-        let known = self.0.references.lock().get(name).cloned();
+        let known = self.server().references.lock().get(name).cloned();
         if let Some(object) = known {
             return Ok(object);
         }

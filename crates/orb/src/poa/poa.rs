@@ -6,8 +6,9 @@ use super::gate::{DEAD, Gate};
 use super::managers::{AdapterActivator, ServantManager};
 use super::policies::PoaPolicies;
 use super::registry::Shared;
+use super::rt_adapter::Adapter;
 use super::{ObjectId, PoaManager};
-use crate::rt::Adapter;
+use crate::server::make_reference;
 use crate::transports::At;
 use crate::{Object, Orb, Result, Servant};
 use isorb_giop::SystemException;
@@ -173,13 +174,14 @@ impl Poa {
         id: &ObjectId,
     ) -> Result<Object, SystemException> {
         let (orb, key) = (self.orb()?, self.key(id));
+        let endpoints = self.0.shared.resources.endpoints().map(|endpoints| &**endpoints);
         let Some(rt) = &self.0.rt else {
-            return Ok(orb.make_reference(interface_id, key, At::default(), &self.0.components));
+            return Ok(make_reference(&orb, endpoints, interface_id, key, At::default(), &self.0.components));
         };
         let active = self.lock().objects.find(id).and_then(|active| active.priority);
         let published = rt.published(active.or_else(|| rt.given(id)));
         let components = [&published.components, &*self.0.components].concat();
-        Ok(orb.make_reference(interface_id, key, published.at, &components))
+        Ok(make_reference(&orb, endpoints, interface_id, key, published.at, &components))
     }
 }
 

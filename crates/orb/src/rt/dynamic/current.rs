@@ -4,7 +4,7 @@ use super::scheduler::Scheduled;
 use super::stack::{self, Frame, Segment};
 use super::threads::{DistributableThread, Guid};
 use super::{Parameter, Scheduling, SchedulingError, cancelled, out_of_order};
-use crate::rt::thread;
+use crate::sched::thread;
 use crate::{Orb, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::priority::Priority;
@@ -144,7 +144,7 @@ impl Current {
         let (here, _) = stack::innermost()?;
         go_on(&here)?;
         let parameter = self.parameter(parameter, implicit)?;
-        let class = self.orb.rt_state().priorities.class(base_priority)?;
+        let class = self.orb.sched().priorities.class(base_priority)?;
         let thread = self.scheduling.threads().enter(Guid::fresh());
         let (current, spawned, name) = (self.clone(), thread.clone(), name.to_owned());
         let run = move || {

@@ -8,7 +8,7 @@ use super::{Scheduling, cancelled, out_of_order};
 use crate::interceptor::{
     ClientRequestInfo, ClientRequestInterceptor, Raised, ServerRequestInfo, ServerRequestInterceptor,
 };
-use crate::rt::thread;
+use crate::sched::thread;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 

@@ -2,7 +2,7 @@
 
 use super::threads::DistributableThread;
 use super::{Parameter, SchedulingError, out_of_order};
-use crate::rt::thread::SavedPriority;
+use crate::sched::thread::SavedPriority;
 use std::cell::RefCell;
 
 /// A segment that was begun and not ended.
