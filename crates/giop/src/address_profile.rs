@@ -1,4 +1,4 @@
-//! Profiles whose address is a text: TAO's unix sockets, and every transport that is not TCP.
+//! Profiles with a text as address: TAO's unix sockets, and every transport that is not TCP.
 
 use crate::component::{Component, TAG_CODE_SETS, TAG_LOCALITY, TAG_ORB_TYPE, TaggedComponent};
 use crate::cursor::Cursor;
@@ -9,8 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use isorb_cdr::{Result, Version};
 
-/// An object behind a transport whose addresses are texts. The layout is that of TAO's profile for unix sockets: version,
-/// rendezvous point, object key and, from 1.1 on, components.
+/// An object behind a transport with texts as addresses. The layout is that of TAO's profile for
+/// unix sockets: version, rendezvous point, object key and, from 1.1 on, components.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressProfile {
     /// The transport's profile tag.
@@ -26,7 +26,8 @@ pub struct AddressProfile {
 }
 
 impl AddressProfile {
-    /// Reads a profile that is known to have this layout. A later minor version is read as 1.2, which it extends.
+    /// Reads a profile that is known to have this layout. A later minor version is read as 1.2,
+    /// which it extends.
     ///
     /// # Errors
     /// [`isorb_cdr::Error`]; [`isorb_cdr::ErrorKind::Value`] for a major version other than 1.
@@ -55,10 +56,11 @@ impl AddressProfile {
         Ok(TaggedProfile { tag: self.tag, data })
     }
 
-    /// What the server says that the address means: the host, and the resource on it.
+    /// The locality of the address, as the server published it: the host, and the address's
+    /// identity on it.
     pub fn locality(&self) -> Option<(String, String)> {
         match self.known(TAG_LOCALITY)? {
-            Component::Locality { host, resource } => Some((host, resource)),
+            Component::Locality { host, identity } => Some((host, identity)),
             _ => None,
         }
     }
@@ -71,7 +73,7 @@ impl AddressProfile {
         }
     }
 
-    /// Which ORB wrote the profile, if it says so.
+    /// The ORB that wrote the profile, if the profile says so.
     pub fn orb_type(&self) -> Option<u32> {
         match self.known(TAG_ORB_TYPE)? {
             Component::OrbType(orb) => Some(orb),
@@ -93,7 +95,8 @@ mod tests {
 
     #[test]
     fn golden() {
-        // By hand, big endian: byte order, version 1.2, "/t" with its length, key "key" with its, one component (ORB type TAO).
+        // By hand, big endian: byte order, version 1.2, "/t" and its length, key "key" and its
+        // length, one component (ORB type TAO).
         let data = b"\0\x01\x02\0\0\0\0\x03/t\0\0\0\0\0\x03key\0\0\0\0\x01\0\0\0\0\0\0\0\x08\0\0\0\0TAO\0";
         let tagged = TaggedProfile { tag: TAG_TAO_UIOP, data: data.to_vec() };
         let profile = AddressProfile::parse(&tagged).unwrap();
@@ -106,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn a_place_comes_back() {
-        let locality = Component::Locality { host: "boot".into(), resource: "1:2".into() };
+    fn a_locality_comes_back() {
+        let locality = Component::Locality { host: "boot".into(), identity: "1:2".into() };
         let components = vec![locality.to_tagged().unwrap()];
         let profile =
             AddressProfile { tag: 7, version: Version::V1_2, address: "x".into(), key: vec![], components };

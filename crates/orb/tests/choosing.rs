@@ -88,7 +88,7 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
     profile.address = address.into();
     if let Some(locality) = transport.locality(address) {
         profile.components.retain(|component| component.tag != TAG_LOCALITY);
-        let locality = Component::Locality { host: locality.host, resource: locality.resource };
+        let locality = Component::Locality { host: locality.host, identity: locality.identity };
         profile.components.push(locality.to_tagged().unwrap());
     }
     *found = profile.to_tagged().unwrap();
@@ -147,7 +147,7 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     let mut profile = AddressProfile::parse(found).unwrap();
     let here = segments.locality(&profile.address).unwrap();
     profile.components.retain(|component| component.tag != TAG_LOCALITY);
-    let locality = Component::Locality { host: here.host, resource: "another".into() };
+    let locality = Component::Locality { host: here.host, identity: "another".into() };
     profile.components.push(locality.to_tagged().unwrap());
     *found = profile.to_tagged().unwrap();
     assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");

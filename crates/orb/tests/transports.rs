@@ -124,7 +124,7 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
         let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
         profile.components.retain(|component| component.tag != isorb_giop::component::TAG_LOCALITY);
         let locality =
-            isorb_giop::component::Component::Locality { host: "other".into(), resource: "1".into() };
+            isorb_giop::component::Component::Locality { host: "other".into(), identity: "1".into() };
         profile.components.push(locality.to_tagged().unwrap());
         ior.profiles = vec![profile.to_tagged().unwrap()];
     };

@@ -94,8 +94,8 @@ pub struct StreamCapabilities {
 pub struct Locality {
     /// The running host: its boot id.
     pub host: String,
-    /// The resource on it that the address leads to.
-    pub resource: String,
+    /// The address's identity on the host: which file it leads to, for example.
+    pub identity: String,
 }
 
 /// Makes connections of one kind.

@@ -86,8 +86,8 @@ pub(crate) fn locality(path: &str) -> Option<Locality> {
         Some(id.trim().to_string()).filter(|id| !id.is_empty())
     });
     let (device, number, seconds, nanoseconds) = file(path).ok()?;
-    let resource = format!("{device:x}:{number:x}:{seconds:x}.{nanoseconds:x}");
-    Some(Locality { host: boot.clone()?, resource })
+    let identity = format!("{device:x}:{number:x}:{seconds:x}.{nanoseconds:x}");
+    Some(Locality { host: boot.clone()?, identity })
 }
 
 /// The process at the other end, for logs and checks: its id and its user.

@@ -46,7 +46,7 @@ impl Transport for Abstract {
     fn locality(&self, name: &str) -> Option<Locality> {
         let host = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_string();
         let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
-        Some(Locality { host, resource: format!("{}/{name}", namespace.display()) })
+        Some(Locality { host, identity: format!("{}/{name}", namespace.display()) })
     }
 
     fn connect(&self, name: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {

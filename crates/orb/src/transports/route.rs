@@ -1,7 +1,7 @@
 //! From a reference to the addresses to try.
 //!
 //! An address that lies on one host, such as a path, is good only where it means what the server meant: the profile says on
-//! which host as it runs now, and at which resource of it, and the client looks whether it finds the same. Without that a path
+//! which host as it runs now, and at which identity of it, and the client looks whether it finds the same. Without that a path
 //! could lead to whatever else listens there, on another host or in another container.
 
 use super::{TAG_TCP, TAG_UDP, Transports, omni, secure};
@@ -40,8 +40,8 @@ impl Published {
         key: Vec<u8>,
         mut components: Vec<isorb_giop::component::TaggedComponent>,
     ) -> isorb_cdr::Result<TaggedProfile> {
-        if let Some(Locality { host, resource }) = self.locality.clone() {
-            components.push(Component::Locality { host, resource }.to_tagged()?);
+        if let Some(Locality { host, identity }) = self.locality.clone() {
+            components.push(Component::Locality { host, identity }.to_tagged()?);
         }
         let Route { tag, address } = self.route.clone();
         if tag == TAG_UDP {
@@ -58,7 +58,7 @@ impl Published {
             return None;
         }
         let profile = address_profile(profile).ok()?;
-        let locality = profile.locality().map(|(host, resource)| Locality { host, resource });
+        let locality = profile.locality().map(|(host, identity)| Locality { host, identity });
         (profile.address == self.route.address && locality == self.locality).then_some(profile.key)
     }
 }
@@ -167,7 +167,7 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
     let profile = address_profile(profile).ok()?;
     let trust = match (profile.locality(), transport.locality(&profile.address)) {
         _ if transport.capabilities().crosses_hosts => Trust::Sure,
-        (Some((host, resource)), Some(here)) if host == here.host && resource == here.resource => Trust::Sure,
+        (Some((host, identity)), Some(here)) if host == here.host && identity == here.identity => Trust::Sure,
         // On this host, but the file is another: the server may have come back.
         (Some((host, _)), Some(here)) if host == here.host => Trust::Perhaps,
         // Another ORB's, which does not say.
@@ -216,7 +216,7 @@ mod tests {
             Published { route, locality }.profile(Version::V1_2, b"k".into(), vec![]).unwrap()
         };
         let elsewhere = Locality { host: "other".into(), ..locality.clone() };
-        let earlier = Locality { resource: "other".into(), ..locality.clone() };
+        let earlier = Locality { identity: "other".into(), ..locality.clone() };
         assert_eq!(tags(vec![iiop(), profile(Some(locality.clone()))], &order), [unix, 0]);
         assert_eq!(tags(vec![iiop(), profile(Some(elsewhere.clone()))], &order), [0]);
         assert_eq!(tags(vec![iiop(), profile(Some(earlier.clone()))], &order), [0, unix]);
