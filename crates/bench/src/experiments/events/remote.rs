@@ -29,7 +29,7 @@ impl Remote {
         above: u8,
         arguments: &[&str],
     ) -> Result<Remote, BenchError> {
-        let program = cx.launcher.peer(&[&["event_peers"], arguments].concat());
+        let program = cx.launcher.peer(&[&["event"], arguments].concat());
         let scheduling = cx.scheduling(above);
         let start = Peer::start_ready(cx.launcher, subject, Side::Server, scheduling, &program, TIMEOUT)?;
         Ok(Remote(start.0))
