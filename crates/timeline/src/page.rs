@@ -81,7 +81,8 @@ fn row_data(row: &Row, from: u64) -> Value {
     })
 }
 
-/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete, 4 moved), overrun, pre-emptions.
+/// Begin, end, waiting time, thread, lateness, flags (1 failed, 2 incomplete, 4 moved), overrun,
+/// pre-emptions.
 fn run_data(run: &Run) -> Value {
     let flags = u8::from(run.failed) | u8::from(run.open) << 1 | u8::from(run.moved) << 2;
     let overran = run.overran.map_or(Value::from(0), |(used, declared)| json!([used, declared]));

@@ -21,7 +21,7 @@ use crate::subjects::isorb::generated::bench::{LayeredRef, MessageView, TargetRe
 use crate::subjects::isorb::{failed, readings};
 
 /// Samples that a thread keeps at most; a thread that calls without a pause makes more.
-pub(super) const KEPT: usize = 20_000;
+pub(super) const MAX_SAMPLES: usize = 20_000;
 /// Between the barrier and the first call: all threads have slept by then.
 const HEAD_START_NS: u64 = 20_000_000;
 
@@ -38,7 +38,7 @@ pub struct ClientArgs {
     layered: Option<String>,
 }
 
-/// Whom the threads call.
+/// The target of the threads.
 struct Callee {
     orb: Orb,
     target: TargetRef,
@@ -103,38 +103,38 @@ pub fn call(args: &ClientArgs) -> io::Result<()> {
 /// Of each role, what its threads did together.
 fn play(callee: &Callee, order: &Plan) -> Result<Vec<Done>> {
     let threads: u32 = order.roles.iter().map(|role| role.threads).sum();
-    let everybody = Barrier::new(threads as usize + 1);
-    let (rehearsal, start) = (AtomicU64::new(0), AtomicU64::new(0));
+    let barrier = Barrier::new(threads as usize + 1);
+    let (warm_up, start) = (AtomicU64::new(0), AtomicU64::new(0));
     let length = u64::from(order.ms) * 1_000_000;
     thread::scope(|scope| {
         let mut members = Vec::new();
         for (i, &role) in order.roles.iter().enumerate() {
             for _ in 0..role.threads {
-                let (everybody, rehearsal, start) = (&everybody, &rehearsal, &start);
+                let (barrier, warm_up, start) = (&barrier, &warm_up, &start);
                 members.push((
                     i,
                     scope.spawn(move || {
                         let mut ready = prepare(callee, role);
-                        everybody.wait();
-                        everybody.wait();
-                        sleep_until(Deadline::at_ns(rehearsal.load(Ordering::Acquire)));
-                        let rehearsed = ready.as_mut().map_or(Ok(()), Line::rehearse);
-                        everybody.wait();
-                        everybody.wait();
+                        barrier.wait();
+                        barrier.wait();
+                        sleep_until(Deadline::at_ns(warm_up.load(Ordering::Acquire)));
+                        let warmed = ready.as_mut().map_or(Ok(()), Line::warm_up);
+                        barrier.wait();
+                        barrier.wait();
                         let line = ready?;
-                        rehearsed?;
+                        warmed?;
                         let start = start.load(Ordering::Acquire);
                         member(line, role, start, start + length)
                     }),
                 ));
             }
         }
-        // Everybody is ready, then everybody knows when: first for a call that all make at once, which opens as many connections as
-        // are ever wanted at a time, and then for the run.
-        for at in [&rehearsal, &start] {
-            everybody.wait();
+        // All are ready, then all know the time: first for a call that all make at once, which opens
+        // as many connections as are needed at a time, and then for the run.
+        for at in [&warm_up, &start] {
+            barrier.wait();
             at.store(now_ns() + HEAD_START_NS, Ordering::Release);
-            everybody.wait();
+            barrier.wait();
         }
         let mut results: Vec<Done> = order.roles.iter().map(|_| Done::default()).collect();
         for (i, member) in members {
@@ -174,12 +174,12 @@ fn prepare(callee: &Callee, role: Role) -> Result<Line<'_>> {
 }
 
 impl Line<'_> {
-    fn rehearse(&mut self) -> Result<()> {
+    fn warm_up(&mut self) -> Result<()> {
         match self {
             Line::Orb(callee) => callee.target.ping(),
             // It has its connection.
             Line::Raw(..) => Ok(()),
-            Line::Layers(caller) => caller.rehearse(),
+            Line::Layers(caller) => caller.warm_up(),
         }
     }
 
@@ -209,7 +209,7 @@ fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> 
             let begun = now_ns();
             probe.call().map_err(broken)?;
             let ([arrived, left], ended) = (probe.stamps(), now_ns());
-            if parts.len() < KEPT * layers::RAW.len() {
+            if parts.len() < MAX_SAMPLES * layers::RAW.len() {
                 parts.extend(layers::parts([begun, arrived, left, ended]));
             }
             Ok(())
@@ -220,7 +220,7 @@ fn member(mut line: Line<'_>, role: Role, start: u64, end: u64) -> Result<Done> 
             _ => target.method_in(scope, &mut MessageView { work: role.work, payload: &payload }),
         }),
     };
-    let mut done = Done { latencies: Vec::with_capacity(KEPT), ..Done::default() };
+    let mut done = Done { latencies: Vec::with_capacity(MAX_SAMPLES), ..Done::default() };
     let delay = u64::from(role.delay_us) * 1000;
     if role.hz == 0 {
         sleep_until(Deadline::at_ns(start + delay));
@@ -260,7 +260,7 @@ impl Done {
     fn note(&mut self, begun: u64) -> u64 {
         let now = now_ns();
         self.calls += 1;
-        if self.latencies.len() < KEPT {
+        if self.latencies.len() < MAX_SAMPLES {
             self.latencies.push(now - begun);
         }
         now

@@ -16,8 +16,9 @@ use crate::process::{Fault, Peer, PeerError, Scheduling, Side};
 use crate::stats::{Samples, Summary};
 use crate::subjects::Programs;
 
-/// How long a process may take to start and to end, and how much longer than ordered a run may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a process may take to start and to end, and how much longer than ordered a run may
+/// take.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server and a client, connected, on one processor.
 #[derive(Debug)]
@@ -52,7 +53,8 @@ pub struct RoleResult {
     pub in_time: u64,
     /// How long calls took, in nanoseconds; of very many, those that came first.
     pub latencies: Vec<u64>,
-    /// Where the time of calls went (see [`layers`](super::layers)), those of one call after those of another.
+    /// Where the time of calls went (see [`layers`](super::layers)), those of one call after those
+    /// of another.
     pub parts: Vec<u64>,
 }
 
@@ -94,35 +96,37 @@ impl Workload {
         }
         let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
-        let addresses = server.expect("ready", PATIENCE)?;
+        let addresses = server.expect("ready", TIMEOUT)?;
         let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
         let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
         let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &client)?;
-        client.expect("ready", PATIENCE)?;
+        client.expect("ready", TIMEOUT)?;
         Ok(Workload { client, server, _socket: socket })
     }
 
-    /// Starts programs of another kind that obey the same orders. They take care of their priorities themselves.
+    /// Starts programs of another kind that obey the same orders. They take care of their
+    /// priorities themselves.
     pub fn of(cx: &Context<'_>, subject: &'static str, programs: Programs) -> Result<Workload, PeerError> {
         let place = Scheduling { cpu: Some(cx.cpu()), fifo: None };
         let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &programs.server)?;
-        let address = server.expect("ready", PATIENCE)?;
+        let address = server.expect("ready", TIMEOUT)?;
         let socket = SocketFile(Some(address.clone().into()));
         let mut program = programs.client;
         program.push(address.into());
         let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &program)?;
-        client.expect("ready", PATIENCE)?;
+        client.expect("ready", TIMEOUT)?;
         Ok(Workload { client, server, _socket: socket })
     }
 
     /// One run; what each role did, in the order's order.
     pub fn run(&mut self, order: &Plan) -> Result<Vec<RoleResult>, PeerError> {
         self.client.send(&order.line())?;
-        let within = Duration::from_millis(order.ms.into()) + PATIENCE;
+        let within = Duration::from_millis(order.ms.into()) + TIMEOUT;
         order.roles.iter().map(|_| results(&mut self.client, within)).collect()
     }
 
-    /// Stops the server where it is, so that what it does besides serving takes no processor from others.
+    /// Stops the server where it is, so that what it does besides serving takes no processor from
+    /// others.
     pub fn pause(&self) {
         self.server.pause();
     }
@@ -136,9 +140,9 @@ impl Workload {
     pub fn end(self) {
         let Workload { client, server, _socket } = self;
         server.resume();
-        // Whether they end by themselves matters to nobody any more.
-        let _ = client.end(PATIENCE);
-        let _ = server.end(PATIENCE);
+        // A process that has to be killed is no error any more.
+        let _ = client.end(TIMEOUT);
+        let _ = server.end(TIMEOUT);
     }
 }
 

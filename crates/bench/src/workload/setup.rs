@@ -12,7 +12,8 @@ pub struct Setup {
     /// CORBA priorities of the lanes, ascending, each with one thread
     #[arg(long, value_delimiter = ',', required = true)]
     pub lanes: Vec<i16>,
-    /// Lanes and banded connections; without it one pool of as many threads at the lowest priority, and shared connections
+    /// Lanes and banded connections; without it one pool of as many threads at the lowest priority,
+    /// and shared connections
     #[arg(long)]
     pub sorted: bool,
     /// Where it is not sorted, requests run at their clients' priorities all the same
@@ -27,13 +28,15 @@ pub struct Setup {
     /// A raw socket beside the ORB, at the highest lane's priority
     #[arg(long)]
     pub probe: bool,
-    /// Client and server stamp their ends of calls that ask for it, and the raw socket does (see [`layers`](super::layers))
+    /// Client and server stamp their ends of calls that ask for it, and the raw socket does (see
+    /// [`layers`](super::layers))
     #[arg(long)]
     pub layers: bool,
     /// Memory of upcalls from the heap instead of scopes
     #[arg(long)]
     pub heap: bool,
-    /// Ordinary threads of the server that take memory from the heap and give it back, without a pause, and one heap for all
+    /// Ordinary threads of the server that take memory from the heap and give it back, without a
+    /// pause, and one heap for all
     #[arg(long, default_value_t = 0)]
     pub allocating: u32,
     /// Lower CORBA priorities belong to the ordinary class

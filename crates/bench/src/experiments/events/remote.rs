@@ -22,7 +22,8 @@ pub fn orb() -> Result<Orb, BenchError> {
 pub struct Remote(Peer);
 
 impl Remote {
-    /// Starts the program, its receiving threads `above` native priorities over the usual one; it is connected when this returns.
+    /// Starts the program, its receiving threads `above` native priorities over the usual one; it
+    /// is connected when this returns.
     pub fn start(
         cx: &Context<'_>,
         subject: &'static str,
