@@ -43,7 +43,7 @@ impl Drop for SocketFile {
 }
 
 /// What the threads of a role did together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RoleResult {
     /// Calls that were made.
     pub calls: u64,
@@ -83,9 +83,10 @@ impl Workload {
         // Their threads choose their own priorities; what sets them up has none.
         let place = Scheduling { cpu: Some(cx.cpu()), fifo: None };
         let setup = Setup { no_real_time: cx.fifo.is_none(), ..setup.clone() };
+        // Flags, numbers and names cannot fail to be written.
+        let json = serde_json::to_string(&setup).unwrap_or_default();
         let program = |what: &str, host: Option<&str>, more: &[String]| {
-            let words = setup.words();
-            let words = [what].into_iter().chain(words.iter().chain(more).map(String::as_str));
+            let words = [what, &json].into_iter().chain(more.iter().map(String::as_str));
             let program = cx.launcher.peer(&words.collect::<Vec<_>>());
             in_host(host, program)
         };
@@ -94,9 +95,10 @@ impl Workload {
             // By itself the C library gives each of a few threads a heap of its own.
             server.splice(0..0, ["env".into(), "MALLOC_ARENA_MAX=1".into()]);
         }
-        let mut server = Peer::start(cx.launcher, subject, Side::Server, place, &server)?;
+        let start =
+            |side, program: &[_]| Peer::start_ready(cx.launcher, subject, side, place, program, TIMEOUT);
+        let (server, addresses) = start(Side::Server, &server)?;
         let socket = SocketFile(setup.socket_file(server.id()));
-        let addresses = server.expect("ready", TIMEOUT)?;
         let addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
         let client = program("load-client", lab.map(|lab| lab.right().namespace()), &addresses);
         let mut client = Peer::start(cx.launcher, subject, Side::Client, place, &client)?;

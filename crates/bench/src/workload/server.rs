@@ -21,7 +21,7 @@ use crate::subjects::isorb::{Echo, failed};
 /// Arguments of the server.
 #[derive(Args, Debug)]
 pub struct ServerArgs {
-    #[command(flatten)]
+    /// How the workload is set up, in JSON
     setup: Setup,
 }
 
