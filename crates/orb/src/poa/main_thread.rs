@@ -1,21 +1,22 @@
-//! Where requests for POAs of the main-thread model wait for their turn.
+//! The main-thread model: requests wait for the main thread's permit.
 
 use super::current::thread_token;
 use super::errors::{DISCARDED, no};
-use super::patience::TIMED_OUT;
+use super::wait_deadline::TIMED_OUT;
 use crate::Result;
 use isorb_giop::{Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
 use isorb_rt::time::Deadline;
 
-/// The turn of the main-thread model: the main thread lends it, while it is in `run_one`, to one request at a time.
+/// The permit of the main-thread model. While the main thread is in `run_one`, it lends the permit
+/// to one request at a time.
 ///
-/// A request lives on the stack of the thread that read it, and only `unsafe` code could hand it to another thread; so
-/// the request stays where it is and the main thread stands still for it.
+/// A request lives on the stack of the thread that read it, and only `unsafe` code could pass it to
+/// another thread. So the request stays on its thread, and the main thread waits for it.
 #[derive(Debug)]
-pub(crate) struct MainQueue {
+pub(crate) struct MainThread {
     state: PiMutex<State>,
-    /// The main thread waits here for requests, and for the turn to come back.
+    /// The main thread waits here for requests, and for the permit's return.
     main: PiCondvar,
     /// Requests wait here.
     requests: PiCondvar,
@@ -25,32 +26,32 @@ pub(crate) struct MainQueue {
 #[derive(Debug, Default)]
 struct State {
     waiting: u32,
-    /// The turn was put out and nobody took it yet.
+    /// The main thread offers the permit, and no request has taken it yet.
     offered: bool,
-    /// The thread that has the turn.
+    /// The thread with the permit.
     owner: Option<usize>,
     /// The thread that was last in `run_one`.
     main: Option<usize>,
     closed: bool,
 }
 
-/// How [`MainQueue::run_one`] ended.
+/// The result of [`MainThread::run_one`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ran {
-    /// A request had its turn.
-    One,
-    /// None came before the deadline.
-    None,
+pub(crate) enum RunOutcome {
+    /// A request ran.
+    Served,
+    /// No request came before the deadline.
+    TimedOut,
     /// The ORB shut down.
     Closed,
 }
 
-impl MainQueue {
-    /// How many requests may wait, unless told otherwise.
+impl MainThread {
+    /// Default number of requests that may wait.
     pub const DEFAULT_LIMIT: u32 = 256;
 
-    pub fn new(limit: u32) -> MainQueue {
-        MainQueue {
+    pub fn new(limit: u32) -> MainThread {
+        MainThread {
             state: PiMutex::new(State { waiting: 0, offered: false, owner: None, main: None, closed: false }),
             main: PiCondvar::new(),
             requests: PiCondvar::new(),
@@ -61,52 +62,53 @@ impl MainQueue {
     /// For the main thread: waits for a request until `deadline`, lets it run, waits for its end.
     ///
     /// # Real-time
-    /// Allocates nothing. Blocks until the deadline, and beyond it for as long as the request that it let run takes.
-    pub fn run_one(&self, deadline: Deadline) -> Ran {
+    /// Allocates nothing. Blocks until the deadline, and beyond it while the request runs.
+    pub fn run_one(&self, deadline: Deadline) -> RunOutcome {
         let mut state = self.state.lock();
         state.main = Some(thread_token());
         let idle = |state: &mut State| {
             !state.closed && (state.waiting == 0 || state.offered || state.owner.is_some())
         };
         if !self.main.wait_while(&mut state, deadline, idle) {
-            return Ran::None;
+            return RunOutcome::TimedOut;
         }
         if state.closed {
-            return Ran::Closed;
+            return RunOutcome::Closed;
         }
         state.offered = true;
         self.requests.notify_one(&self.state);
         self.main.wait_while(&mut state, Deadline::NONE, |state| state.offered || state.owner.is_some());
-        Ran::One
+        RunOutcome::Served
     }
 
-    /// For a request: waits for its turn, the most urgent first. A thread that has the turn gets it again; so does the main
-    /// thread itself when nobody has it.
+    /// For a request: waits for the permit, highest priority first. The thread with the permit gets
+    /// it again; so does the main thread itself while no thread has it.
     ///
     /// # Errors
-    /// TRANSIENT with minor code OMG|1 when too many wait; BAD_INV_ORDER with OMG|4 when the ORB shuts down meanwhile;
-    /// TIMEOUT at the deadline.
-    pub fn take(&self, deadline: Deadline) -> Result<Turn<'_>> {
+    /// TRANSIENT with minor code OMG|1 when too many requests wait; BAD_INV_ORDER with OMG|4 when
+    /// the ORB shuts down meanwhile; TIMEOUT at the deadline.
+    pub fn take(&self, deadline: Deadline) -> Result<MainThreadPermit<'_>> {
         let me = thread_token();
         let mut state = self.state.lock();
         if state.owner == Some(me) {
-            return Ok(Turn { queue: None });
+            return Ok(MainThreadPermit { queue: None });
         }
         if state.closed {
             return Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN));
         }
         if state.owner.is_none() && !state.offered && state.main == Some(me) {
             state.owner = Some(me);
-            return Ok(Turn { queue: Some(self) });
+            return Ok(MainThreadPermit { queue: Some(self) });
         }
         if state.waiting >= self.limit {
             return Err(DISCARDED);
         }
         state.waiting += 1;
         self.main.notify_all(&self.state);
-        let told = self.requests.wait_while(&mut state, deadline, |state| !state.offered && !state.closed);
+        let notified =
+            self.requests.wait_while(&mut state, deadline, |state| !state.offered && !state.closed);
         state.waiting -= 1;
-        if !told {
+        if !notified {
             return Err(TIMED_OUT);
         }
         if !state.offered {
@@ -114,7 +116,7 @@ impl MainQueue {
         }
         state.offered = false;
         state.owner = Some(me);
-        Ok(Turn { queue: Some(self) })
+        Ok(MainThreadPermit { queue: Some(self) })
     }
 
     /// Ends all waiting, now and later.
@@ -127,14 +129,14 @@ impl MainQueue {
     }
 }
 
-/// The turn; dropping it gives it back.
+/// The permit; dropping it returns it.
 #[derive(Debug)]
-pub(crate) struct Turn<'q> {
-    /// `None` inside of another turn of the same thread.
-    queue: Option<&'q MainQueue>,
+pub(crate) struct MainThreadPermit<'q> {
+    /// `None` inside of another permit of the same thread.
+    queue: Option<&'q MainThread>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for MainThreadPermit<'_> {
     fn drop(&mut self) {
         if let Some(queue) = self.queue {
             queue.state.lock().owner = None;
@@ -151,8 +153,8 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn turns_come_one_at_a_time_and_only_from_the_main_thread() {
-        let queue = Arc::new(MainQueue::new(16));
+    fn permits_are_exclusive_and_come_from_the_main_thread() {
+        let queue = Arc::new(MainThread::new(16));
         let inside = Arc::new(AtomicU32::new(0));
         let threads: Vec<_> = (0..3)
             .map(|_| {
@@ -171,17 +173,17 @@ mod tests {
             })
             .collect();
         for _ in 0..150 {
-            assert_eq!(queue.run_one(Deadline::NONE), Ran::One);
+            assert_eq!(queue.run_one(Deadline::NONE), RunOutcome::Served);
             assert_eq!(inside.load(Ordering::SeqCst), 0);
         }
         threads.into_iter().for_each(|t| t.join().unwrap());
-        assert_eq!(queue.run_one(Deadline::PAST), Ran::None);
-        drop(queue.take(Deadline::NONE).expect("the main thread needs nobody"));
+        assert_eq!(queue.run_one(Deadline::PAST), RunOutcome::TimedOut);
+        drop(queue.take(Deadline::NONE).expect("the main thread waits for no other thread"));
     }
 
     #[test]
     fn waiting_is_bounded_and_ends() {
-        let queue = Arc::new(MainQueue::new(1));
+        let queue = Arc::new(MainThread::new(1));
         let waiter = thread::spawn({
             let queue = queue.clone();
             move || queue.take(Deadline::NONE).map(drop)
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(queue.take(Deadline::NONE).map(drop), Err(DISCARDED));
         queue.close();
         assert_eq!(waiter.join().unwrap(), Err(no(Kind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN)));
-        assert_eq!(queue.run_one(Deadline::NONE), Ran::Closed);
+        assert_eq!(queue.run_one(Deadline::NONE), RunOutcome::Closed);
         assert!(queue.take(Deadline::NONE).is_err());
     }
 }
