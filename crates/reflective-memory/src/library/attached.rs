@@ -1,8 +1,8 @@
 //! A writer and a reader, as an application holds them.
 
 use super::Library;
+use super::follow::FollowingReader;
 use super::notify::{EventSink, Notifier};
-use super::place::Place;
 use super::session::Session;
 use crate::Error;
 use crate::idl::{EventQoS, ReaderQoS, Statistics, WriterQoS};
@@ -62,8 +62,9 @@ impl Attachment {
         }
     }
 
-    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal, and another doorbell. That rings at once: for
-    /// what was written since the server took the area, there was none.
+    /// What the server answered to the writer that handed its area back: a ticket, 0 for a refusal,
+    /// and another doorbell. That rings at once: for what was written since the server took the
+    /// area, there was none.
     pub fn is_writer_of(&self, ticket: u64, doorbell: Option<OwnedFd>) {
         self.ticket.store(ticket, Ordering::Release);
         *self.doorbell.lock() = doorbell;
@@ -122,13 +123,15 @@ impl AreaWriter {
         AreaWriter { writer, largest, attachment }
     }
 
-    /// Writes a value. Readers of this node can read it when this returns; agents push it to other nodes. Gives its number.
+    /// Writes a value. Readers of this node can read it when this returns; agents push it to other
+    /// nodes. Gives its number.
     ///
     /// # Errors
     /// When it is larger than was promised, or than the area takes.
     ///
     /// # Real-time
-    /// Does not allocate, waits for nobody. A copy and a system call; another one where other nodes read the area.
+    /// Neither allocates nor blocks. A copy and a system call; another one where other nodes read
+    /// the area.
     #[inline]
     pub fn write(&mut self, value: &[u8]) -> Result<u64, TooLarge> {
         self.check(value.len())?;
@@ -179,14 +182,16 @@ impl AreaWriter {
         self.attachment.library().statistics(self.attachment.ticket())
     }
 
-    /// Does a server know this writer? No while there is none, and where one that was started meanwhile refused to take the area back:
-    /// another has made one of that name, or the node has no room. What is written then reaches who has the area mapped, and no other node.
-    /// The area is offered again every second.
+    /// Does a server know this writer? False while there is no server, and where a restarted one
+    /// refused to take the area back: another node has the name, or there is no room. Values then
+    /// reach the processes that have the area mapped, and no other node. The area is offered again
+    /// every second.
     pub fn is_served(&self) -> bool {
         !self.attachment.is_refused() && self.attachment.session.server_now().is_some()
     }
 
-    /// Do other nodes get by datagrams what is written? Only then a write makes a system call for it.
+    /// Do other nodes get by datagrams what is written? Only then a write makes a system call for
+    /// it.
     pub fn rings(&self) -> bool {
         self.writer.wants_doorbell()
     }
@@ -201,10 +206,10 @@ impl AreaWriter {
 
 /// A reader of an area.
 pub struct AreaReader {
-    place: Place,
+    place: FollowingReader,
     attachment: Arc<Attachment>,
-    /// When the value was written that this reader was told is stale. In the writer's own memory nobody else looks whether a value is too old
-    /// for this reader; in a replica the server does.
+    /// The time of the value that this reader reported as stale. In the writer's own memory the
+    /// reader itself checks the age; in a replica the server does.
     told_stale: Option<u64>,
 }
 
@@ -212,7 +217,7 @@ impl AreaReader {
     pub(super) fn new(attachment: Arc<Attachment>) -> Result<AreaReader, Error> {
         let segment = attachment.segment.lock();
         let moves = attachment.moves.load(Ordering::Acquire);
-        let place = Place::new(segment.reader()?, moves);
+        let place = FollowingReader::new(segment.reader()?, moves);
         drop(segment);
         Ok(AreaReader { place, attachment, told_stale: None })
     }
@@ -222,7 +227,7 @@ impl AreaReader {
         self.handle().reader()
     }
 
-    /// What can be done with it while somebody else reads.
+    /// The operations that are possible while another thread reads.
     pub(super) fn handle(&self) -> ReaderHandle {
         ReaderHandle(self.attachment.clone())
     }
@@ -259,7 +264,8 @@ impl AreaReader {
                 return Err(WaitError::Changed(State::Open));
             }
         }
-        // Each value's staleness is told once, also that of one that came and aged since the last look.
+        // Each value's staleness is told once, also that of one that came and aged since the last
+        // look.
         let written_ns = self.reader().written_ns();
         let is_told = self.told_stale.is_some() && self.told_stale == written_ns;
         let stale_at = if is_told { None } else { self.stale_at() };
@@ -326,8 +332,9 @@ impl AreaReader {
         self.reader().history(back, out)
     }
 
-    /// What is known about the area; `None` when its memory cannot be trusted. It is [`State::Stale`] when the latest value is older than
-    /// this reader's deadline and the values' period together.
+    /// What is known about the area; `None` when its memory cannot be trusted. It is
+    /// [`State::Stale`] when the latest value is older than this reader's deadline and the values'
+    /// period together.
     pub fn state(&mut self) -> Option<State> {
         match self.place.state(&self.attachment) {
             Some(State::Open) if self.watches_age() && self.is_stale() => Some(State::Stale),
@@ -335,8 +342,8 @@ impl AreaReader {
         }
     }
 
-    /// From now on changes of the area are events, pushed by a thread of ordinary priority until the notifier is dropped. This reader may
-    /// be dropped before.
+    /// From now on changes of the area are events, pushed by a thread of ordinary priority until
+    /// the notifier is dropped. This reader may be dropped before.
     ///
     /// # Errors
     /// `WrongSize` where this library has as many notifiers as it may; `Unavailable`.

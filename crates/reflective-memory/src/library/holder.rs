@@ -1,12 +1,12 @@
-//! Holding the areas of a node, so that they outlive its server even when nobody else uses them.
+//! Holding the areas of a node, so that they outlive its server even without writers and readers.
 
 use super::{AreaReader, Library};
 use crate::Error;
 use crate::idl::{Mode, Path, ReaderQoS};
 use std::collections::BTreeMap;
 
-/// A reader of every area of its node, for nothing but to hand it back to the next server. Its process should be another than the
-/// server's (`isorb crm-holder`).
+/// A reader of every area of its node, for nothing but to hand it back to the next server. Its
+/// process should be another than the server's (`isorb crm-holder`).
 #[derive(Debug)]
 pub struct Holder {
     library: Library,
@@ -19,8 +19,8 @@ impl Holder {
         Holder { library: library.clone(), held: BTreeMap::new() }
     }
 
-    /// Takes hold of what has been made and lets go of what was destroyed; gives the number of areas held. To be called again and again: an
-    /// area that comes and loses its server between two calls is lost if nobody uses it.
+    /// Attaches new areas and releases destroyed ones. Gives the number of areas held. Call it
+    /// repeatedly: an unused area that is created and loses its server between two calls is lost.
     ///
     /// # Errors
     /// `Unavailable` while there is no server; what is held stays held.

@@ -1,8 +1,9 @@
 //! Changes of an area as events of a real-time event channel.
 //!
-//! The reflective memory tells readers of the latest value, the event channel tells consumers that something happened; whoever reacts to
-//! state wants both. A notifier is a reader of its own with a thread of its own, because a push may wait for its channel: one that hangs
-//! holds up neither values nor other notifiers. What it missed meanwhile is in the next event (`Sample::missed`).
+//! The reflective memory gives readers the latest value. The event channel notifies consumers of a
+//! change. A program that reacts to state wants both. A notifier is a reader with a thread of its
+//! own, because a push may wait for its channel: one that hangs delays neither values nor other
+//! notifiers. Values that it missed meanwhile are counted in the next event (`Sample::missed`).
 
 use super::attached::AreaReader;
 use crate::Error;
@@ -38,7 +39,8 @@ pub(super) const NOTIFIERS: usize = 256;
 /// A change of an area, on its way to a channel.
 #[derive(Debug)]
 pub struct Notice<'a> {
-    /// The event's type and source; its time is that at which the change was seen, on the clock of values.
+    /// The event's type and source; its time is that at which the change was seen, on the clock of
+    /// values.
     pub header: Header,
     /// What happened.
     pub about: &'a AreaEvent,
@@ -46,7 +48,8 @@ pub struct Notice<'a> {
     pub value: &'a [u8],
 }
 
-/// Where events go: a channel in this process ([`ProxyPushConsumer`]) or elsewhere ([`RemoteChannel`]).
+/// Where events go: a channel in this process ([`ProxyPushConsumer`]) or elsewhere
+/// ([`RemoteChannel`]).
 pub trait EventSink: Send + 'static {
     /// Pushes an event.
     ///
@@ -70,7 +73,8 @@ impl EventSink for ProxyPushConsumer {
     }
 }
 
-/// A channel by its reference, with TAO's default layout of events. It may end and be started again.
+/// A channel by its reference, with TAO's default layout of events. It may end and be started
+/// again.
 #[derive(Debug)]
 pub struct RemoteChannel {
     channel: EventChannelRef,
@@ -192,10 +196,10 @@ impl Notifier {
         what: EventQoS,
         running: Arc<AtomicUsize>,
     ) -> Result<Notifier, Error> {
-        let place = Place::take(running)?;
+        let place = NotifierPermit::take(running)?;
         let shared = Arc::new(Shared::default());
         let size = if what.with_value { reader.size() } else { 0 };
-        let work = Work {
+        let work = NotifierThread {
             reader: reader.again()?,
             sink,
             what,
@@ -239,12 +243,12 @@ impl fmt::Debug for Notifier {
 }
 
 /// One of the threads that a library may have.
-struct Place(Arc<AtomicUsize>);
+struct NotifierPermit(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(running: Arc<AtomicUsize>) -> Result<Place, Error> {
+impl NotifierPermit {
+    fn take(running: Arc<AtomicUsize>) -> Result<NotifierPermit, Error> {
         let before = running.fetch_add(1, Ordering::Relaxed);
-        let place = Place(running);
+        let place = NotifierPermit(running);
         match before {
             0..NOTIFIERS => Ok(place),
             _ => Err(Error::wrong_size("the number of notifiers", before + 1, NOTIFIERS)),
@@ -252,14 +256,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for NotifierPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// What the thread has.
-struct Work {
+struct NotifierThread {
     reader: AreaReader,
     sink: Box<dyn EventSink>,
     what: EventQoS,
@@ -268,10 +272,10 @@ struct Work {
     last: Option<Sample>,
     /// When the next event for a value may go.
     due_ns: u64,
-    _place: Place,
+    _place: NotifierPermit,
 }
 
-impl Work {
+impl NotifierThread {
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
             match self.reader.wait(LOOK) {

@@ -1,8 +1,9 @@
 //! Where a reader is in an area's memory, also when other memory takes its place.
 //!
-//! When the server of the reader's node is restarted, the reader gets another replica. It may begin with values that were read in the one before, by
-//! the ORB's paths with all that the writer's area keeps. The reader stays with what it had until the other has come as far, and
-//! goes on there behind the last value that it read: what it reads never goes back, and nothing is read twice.
+//! When the server of the reader's node is restarted, the reader gets another replica. It may begin
+//! with values that were read in the one before, by the ORB's paths with all that the writer's area
+//! keeps. The reader stays with what it had until the other has come as far, and goes on there
+//! behind the last value that it read: what it reads never goes back, and nothing is read twice.
 
 use super::attached::Attachment;
 use crate::memory::{ReadError, Reader, Sample, State, View, WaitError};
@@ -10,13 +11,14 @@ use isorb_rt::time::{Deadline, now_ns};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A replica that has values and does not come as far as the one before in so long never will: its writer's numbers were lost.
+/// A replica that has values and does not come as far as the one before in so long never will: its
+/// writer's numbers were lost.
 const CATCH_UP_NS: u64 = 10_000_000_000;
 
 /// How often a reader looks for memory that the server is about to hand over.
 const HANDED_OVER: Duration = Duration::from_millis(10);
 
-pub(super) struct Place {
+pub(super) struct FollowingReader {
     reader: Reader,
     /// The number at the writer's node of the last value that was read; 0 for none.
     read: u64,
@@ -32,9 +34,9 @@ struct Next {
     begun_ns: Option<u64>,
 }
 
-impl Place {
-    pub fn new(reader: Reader, moves: u64) -> Place {
-        Place { reader, read: 0, moves, next: None }
+impl FollowingReader {
+    pub fn new(reader: Reader, moves: u64) -> FollowingReader {
+        FollowingReader { reader, read: 0, moves, next: None }
     }
 
     /// Reads from the memory that the server hands out now. One load when it is the same.
