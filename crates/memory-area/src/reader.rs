@@ -138,7 +138,7 @@ impl Reader {
     ///
     /// # Real-time
     /// Looks at each value that is kept, at most; neither allocates nor blocks.
-    pub fn go_on_behind(&mut self, source: u64) {
+    pub fn continue_after(&mut self, source: u64) {
         let latest = match self.sequence() {
             n if n < MAX_SEQUENCE => n,
             // No number: the next read says so.
@@ -390,7 +390,7 @@ mod tests {
         };
         let mut rest = |behind: u64| {
             let mut reader = segment.reader().unwrap();
-            reader.go_on_behind(behind);
+            reader.continue_after(behind);
             let mut came = Vec::new();
             while let Some(sample) = reader.next(&mut out).unwrap() {
                 came.push((sample.source, sample.missed));
