@@ -329,8 +329,8 @@ impl AreaReader {
         self.reader().history(back, out)
     }
 
-    /// The area's state; `None` when its memory is corrupted. [`State::Stale`] when the latest value
-    /// is older than this reader's deadline and the values' period together.
+    /// The area's state; `None` when its memory is corrupted. [`State::Stale`] when the latest
+    /// value is older than this reader's deadline and the values' period together.
     pub fn state(&mut self) -> Option<State> {
         match self.place.state(&self.attachment) {
             Some(State::Open) if self.watches_age() && self.is_stale() => Some(State::Stale),
@@ -338,8 +338,8 @@ impl AreaReader {
         }
     }
 
-    /// Pushes changes of the area as events, by a thread of ordinary priority, until the notifier is
-    /// dropped. This reader may be dropped before.
+    /// Pushes changes of the area as events, by a thread of ordinary priority, until the notifier
+    /// is dropped. This reader may be dropped before.
     ///
     /// # Errors
     /// `WrongSize` where this library has reached its limit of notifiers; `Unavailable`.
