@@ -8,13 +8,13 @@ use isorb::{Config, Kind, Object, Orb, TransportConfig};
 use isorb_giop::component::{Component, TAG_SSL_SEC_TRANS};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{IiopProfile, Ior};
+use isorb_testkit::{wait_for, wait_until};
 use isorb_tests::steady::PathRef;
 use isorb_tls::TlsConfig;
 use isorb_tls::testing::Authority;
 use socket2::{Domain, Socket, Type};
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 const BOTH: [&str; 2] = ["127.0.0.1:0", "giop:ssl:127.0.0.1:0"];
 
@@ -40,14 +40,10 @@ fn kind_of(peer: &str) -> &'static str {
 
 /// The transport of the only connection that `server` comes to have.
 fn served(server: &Orb) -> &'static str {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
-        match &server.served_connections()[..] {
-            [one] => return kind_of(&one.peer),
-            other => assert!(Instant::now() < end, "{other:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("a single connection", || match &server.served_connections()[..] {
+        [one] => Some(kind_of(&one.peer)),
+        _ => None,
+    })
 }
 
 /// How a call of `client` ends: the transport that it took, or its exception.
@@ -55,11 +51,7 @@ fn call(server: &Orb, client: &Orb, reference: &str) -> Result<&'static str, Kin
     let far: PathRef = client.string_to_object(reference).unwrap().unchecked_narrow();
     let called = far.ping().map(|()| served(server)).map_err(|exception| exception.kind);
     client.shutdown(true).unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
-    while !server.served_connections().is_empty() {
-        assert!(Instant::now() < end, "{:?}", server.served_connections());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the connection ends", || server.served_connections().is_empty());
     called
 }
 

@@ -14,12 +14,13 @@ use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
 use isorb_giop::component::{Component, TAG_LOCALITY};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
+use isorb_testkit::wait_for;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Not in the order of preference.
 const ENDPOINTS: [&str; 3] = ["127.0.0.1:0", "unix:", "segment:"];
@@ -54,16 +55,11 @@ fn kind_of(peer: &str) -> &'static str {
 
 /// The transports of the connections of `server` once there are this many.
 fn served(server: &Orb, count: usize) -> Vec<&'static str> {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
+    wait_for(format_args!("{count} connections"), || {
         let mut all: Vec<_> = server.served_connections().iter().map(|c| kind_of(&c.peer)).collect();
-        if all.len() == count {
-            all.sort();
-            return all;
-        }
-        assert!(Instant::now() < end, "{all:?}: {count} connections are awaited");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        all.sort();
+        (all.len() == count).then_some(all)
+    })
 }
 
 /// The transport of a client with this configuration, and these overrides.
