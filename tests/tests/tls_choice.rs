@@ -27,18 +27,18 @@ fn preferring(protocols: &[&str]) -> Config {
     }
 }
 
-/// A client with a certificate of `authority` and this order of protocols, or the one by default.
+/// A client with a certificate of `authority` and this order of protocols, or the default one.
 fn client(authority: &Authority, protocols: &[&str]) -> Orb {
     let config = if protocols.is_empty() { Config::default() } else { preferring(protocols) };
     orb_with(authority.member("client").unwrap(), config)
 }
 
-/// By which transport a connection came.
+/// The transport of a connection.
 fn kind_of(peer: &str) -> &'static str {
     ["segment", "unix", "ssl"].into_iter().find(|name| peer.starts_with(name)).unwrap_or("tcp")
 }
 
-/// The transport of the only connection that `server` comes to have.
+/// The transport of the only connection of `server`.
 fn served(server: &Orb) -> &'static str {
     wait_for("a single connection", || match &server.served_connections()[..] {
         [one] => Some(kind_of(&one.peer)),
@@ -46,7 +46,7 @@ fn served(server: &Orb) -> &'static str {
     })
 }
 
-/// How a call of `client` ends: the transport that it took, or its exception.
+/// The result of a call of `client`: its transport, or its exception.
 fn call(server: &Orb, client: &Orb, reference: &str) -> Result<&'static str, Kind> {
     let far: PathRef = client.string_to_object(reference).unwrap().unchecked_narrow();
     let called = far.ping().map(|()| served(server)).map_err(|exception| exception.kind);
@@ -67,7 +67,7 @@ fn changed(reference: &str, change: impl Fn(&mut IiopProfile)) -> String {
     Object::from_ior(&orb, ior).unwrap().to_string()
 }
 
-/// The reference with TLS said to be at another port.
+/// The reference with another port for TLS.
 fn with_port(reference: &str, to: u16) -> String {
     changed(reference, |profile| {
         let old = profile.components.iter().position(|component| component.tag == TAG_SSL_SEC_TRANS).unwrap();
@@ -91,7 +91,7 @@ fn a_server_may_speak_both() {
         (&["tcp", "ssl"], "tcp"),
         (&["tcp", "added"], "tcp"),
         (&["added"], "ssl"),
-        // What is not in the list is not used.
+        // A transport outside the list is not used.
         (&["tcp"], "tcp"),
         (&["unix", "tcp"], "tcp"),
     ] {
@@ -195,7 +195,7 @@ fn who_requires_tls_calls_no_reference_without() {
     let (host, port) = &server.endpoint_addresses()[0];
     let url = format!("corbaloc::{host}:{port}/Anything");
     assert_eq!(call(&server, &client(&ours, &["ssl"]), &url), Err(Kind::InvObjref));
-    // The same by argument, as users say it.
+    // The same by argument, as users write it.
     let tls = isorb_tls::Tls::new(ours.member("client").unwrap()).unwrap();
     let by_argument = Orb::builder()
         .arguments(["client", "-ORBProtocols", "ssl"].map(String::from))
@@ -203,7 +203,7 @@ fn who_requires_tls_calls_no_reference_without() {
         .build();
     let by_argument = by_argument.unwrap();
     assert_eq!(call(&server, &by_argument, &stripped), Err(Kind::InvObjref));
-    // A misspelt name, or one without its transport, does not pass for a wish that was granted.
+    // A misspelt name, or one without its transport, is an error.
     let config = preferring(&["sssl", "tcp"]);
     let error = try_orb_with(ours.member("client").unwrap(), config).unwrap_err();
     assert_eq!(error.kind, Kind::BadParam);
