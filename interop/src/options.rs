@@ -92,10 +92,10 @@ impl Options {
         } else {
             // The profile that omniORB reads is IIOP's, with a port at which no server listens. A
             // client's addresses for call-backs differ from a server's.
-            let (end, nobody) = if self.ior_file.is_empty() { (".client", 10) } else { ("", 9) };
+            let (end, unused) = if self.ior_file.is_empty() { (".client", 10) } else { ("", 9) };
             args.extend([
                 "-ORBEndPoint".to_owned(),
-                format!("giop:tcp:127.0.0.1:0;publish=127.0.0.1:{nobody}"),
+                format!("giop:tcp:127.0.0.1:0;publish=127.0.0.1:{unused}"),
             ]);
             args.extend(["-ORBEndPoint".to_owned(), format!("unix:{}{end}", self.unix)]);
             args.extend(["-ORBProtocols".to_owned(), "unix".to_owned()]);

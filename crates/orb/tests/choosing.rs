@@ -245,7 +245,7 @@ fn another_users_client_takes_what_is_left_to_it() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only root can start a process of another user");
     }
-    const NOBODY: u32 = 65534;
+    const OTHER_USER: u32 = 65534;
     // Segments are for the same user whatever the sockets' permissions, unless each side names the
     // other; unix sockets are for all users with permission to open them.
     for (socket_mode, named, by) in [(0o666, false, "unix"), (0o600, true, "tcp"), (0o666, true, "segment")] {
@@ -254,7 +254,7 @@ fn another_users_client_takes_what_is_left_to_it() {
             format!("{kind}:/tmp/isorb-choosing-{}-{socket_mode:o}-{named}-{kind}", std::process::id())
         };
         let endpoints = vec!["127.0.0.1:0".into(), path("unix"), path("segment")];
-        let segment_users = if named { vec![NOBODY] } else { Vec::new() };
+        let segment_users = if named { vec![OTHER_USER] } else { Vec::new() };
         let transport = TransportConfig { socket_mode, segment_users, ..TransportConfig::default() };
         let (server, client, far, _) =
             pair_with(Config { endpoints, transport, ..Config::default() }, Config::default());
@@ -265,10 +265,10 @@ fn another_users_client_takes_what_is_left_to_it() {
         if named {
             command.env(USERS, "0");
         }
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(NOBODY);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(OTHER_USER);
         let mut other = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return println!("skipped: user {NOBODY} cannot run this test: {error}"),
+            Err(error) => return println!("skipped: user {OTHER_USER} cannot run this test: {error}"),
         };
         // Read to its end, so that it can print anything.
         let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);

@@ -155,7 +155,7 @@ fn membership_begins_and_ends_as_the_poa_is_told() {
     root.disassociate_reference_with_id(&named, &id).unwrap();
     assert_eq!(root.disassociate_reference_with_id(&named, &id), Err(GroupError::NotAMember));
     far.feed(&[2]).unwrap();
-    wait_until("who is left has it", || other.fed().len() == 2);
+    wait_until("the remaining member gets it", || other.fed().len() == 2);
     assert_eq!((one.fed().len(), ids(&named)), (1, vec![other_id.clone()]));
     // The socket closes with the last member; a new member opens it again.
     root.disassociate_reference_with_id(&named, &other_id).unwrap();
@@ -225,7 +225,7 @@ fn what_is_too_long_is_refused_and_what_is_not_for_the_group_is_counted() {
     assert!(refused.detail.unwrap().contains("65536"));
     // Another group at the same address.
     group(&client, &url.replace("test-1", "test-7")).feed(&[1]).unwrap();
-    wait_until("nobody is of that group", || orb.group_statistics().refused == 1);
+    wait_until("that group has no member", || orb.group_statistics().refused == 1);
     // Complete messages that are not requests to groups, one of them with an expected reply; and
     // noise.
     let at = far.object().ior().profiles[0].clone();

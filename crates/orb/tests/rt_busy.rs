@@ -171,7 +171,7 @@ fn a_lane_borrows_idle_threads_of_less_urgent_ones() {
     for _ in 0..4 {
         clients[4].ping().unwrap();
     }
-    wait_until("nobody runs", || {
+    wait_until("no request runs", || {
         server.rt().threadpool_status(pool).unwrap().iter().all(|lane| lane.running == 0)
     });
     server.shutdown(true).unwrap();

@@ -89,7 +89,7 @@ fn those_who_have_called_keep_their_places() {
     let refused = far(&newcomer, &object);
     let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
     while std::time::Instant::now() < until {
-        assert!(refused.ping().is_err(), "all places are taken by those who call");
+        assert!(refused.ping().is_err(), "all connections have sent requests");
     }
     known.iter_mut().for_each(|raw| assert_eq!(raw.call("ping", &[]).status, 0));
     // When one of them closes, there is room.

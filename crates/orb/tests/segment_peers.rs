@@ -184,7 +184,7 @@ impl Gate {
     fn until(&self, mut ready: impl FnMut(&mut [u32; 2]) -> bool) {
         let state = self.state.lock().unwrap();
         let waited = self.bell.wait_timeout_while(state, Duration::from_secs(60), |state| !ready(state));
-        assert!(!waited.unwrap().1.timed_out(), "nobody came, or nobody was let go");
+        assert!(!waited.unwrap().1.timed_out(), "no upcall came, or none was released");
     }
 
     /// Waits until an upcall is blocked.

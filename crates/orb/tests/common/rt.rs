@@ -88,7 +88,7 @@ impl Echo for Witness {
         gate.inside += 1;
         self.changed.notify_all();
         let (mut gate, late) = self.changed.wait_timeout_while(gate, LONG, |gate| gate.open == 0).unwrap();
-        assert!(!late.timed_out(), "nobody opened");
+        assert!(!late.timed_out(), "the witness was not opened");
         (gate.open, gate.inside) = (gate.open - 1, gate.inside - 1);
         Ok(number)
     }
