@@ -18,7 +18,7 @@ pub(crate) trait Setting {
     fn set(&mut self, value: &str) -> Result<(), String>;
 
     /// The value as `isorb.toml` has it; empty for none.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the reference page"))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "for the reference page"))]
     fn show(&self) -> String;
 }
 

@@ -1,8 +1,9 @@
-//! Messages in which alignment counts anew at some offsets: those that came in fragments of GIOP 1.1.
+//! Messages from fragments of GIOP 1.1, in which alignment restarts at some offsets.
 //!
-//! Clause 9.4.9: what is in a fragment is aligned relative to the fragment, whose header has twelve octets, not relative to
-//! the message; and no primitive is split between two. Octets go on across a seam as if there were none. The decoder holds
-//! what lies before the next seam, so that messages without any, which is nearly all, pay nothing for this.
+//! Clause 9.4.9: the data of a fragment is aligned relative to the fragment, with its header of
+//! twelve octets, not to the message. No primitive is split between two fragments; octets continue
+//! across a boundary without a gap. The decoder holds only the part before the next boundary, so
+//! messages without boundaries, nearly all, pay nothing.
 
 use crate::{Decoder, ErrorKind, Plain, Result};
 use alloc::vec;
@@ -11,59 +12,62 @@ use zerocopy::IntoBytes;
 /// Offset of the first octet behind a fragment's header, from which its alignment counts.
 const FRAGMENT_DATA: usize = 12;
 
-/// What lies behind the next seam.
-pub(crate) struct Beyond<'m> {
+/// The message behind the next fragment boundary.
+pub(crate) struct FragmentTail<'m> {
     pub bytes: &'m mut [u8],
-    /// Offset in the message at which it begins.
+    /// Its offset in the message.
     at: usize,
-    /// The seams behind that one.
-    seams: &'m [[u8; 4]],
+    /// The boundaries behind it.
+    boundaries: &'m [[u8; 4]],
 }
 
-impl Beyond<'_> {
-    /// Nothing: the message has no seam.
+impl FragmentTail<'_> {
+    /// Nothing: the message has no further boundary.
     #[inline]
     pub fn nothing() -> Self {
-        Beyond { bytes: &mut [], at: 0, seams: &[] }
+        FragmentTail { bytes: &mut [], at: 0, boundaries: &[] }
     }
 }
 
 impl<'m> Decoder<'m> {
-    /// Reads a message with seams at these offsets (ascending, each a native `u32`), of which none is behind the decoder.
-    pub fn with_seams(mut self, seams: &'m [[u8; 4]]) -> Decoder<'m> {
+    /// Reads a message with fragment boundaries at these offsets (ascending, each a native `u32`),
+    /// none of which is behind the decoder.
+    pub fn with_fragment_boundaries(mut self, boundaries: &'m [[u8; 4]]) -> Decoder<'m> {
         let bytes = core::mem::take(&mut self.rest);
-        self.beyond = Beyond { bytes, at: self.position, seams };
+        self.tail = FragmentTail { bytes, at: self.position, boundaries };
         let position = self.position;
-        self.next_frame();
+        self.next_fragment();
         self.position = position;
         self
     }
 
-    /// Goes on behind the next seam; `false` at the end of the message. What is left before the seam is passed over.
-    fn next_frame(&mut self) -> bool {
-        let Beyond { bytes, at, seams } = &mut self.beyond;
+    /// Continues behind the next boundary; `false` at the end of the message. The rest before the
+    /// boundary is skipped.
+    fn next_fragment(&mut self) -> bool {
+        let FragmentTail { bytes, at, boundaries } = &mut self.tail;
         if bytes.is_empty() {
             return false;
         }
-        let length = match seams.split_first() {
-            Some((seam, more)) => {
-                *seams = more;
-                (u32::from_ne_bytes(*seam) as usize).saturating_sub(*at).min(bytes.len())
+        let length = match boundaries.split_first() {
+            Some((boundary, more)) => {
+                *boundaries = more;
+                (u32::from_ne_bytes(*boundary) as usize).saturating_sub(*at).min(bytes.len())
             }
             None => bytes.len(),
         };
-        let (frame, rest) = core::mem::take(bytes).split_at_mut(length);
+        let (fragment, rest) = core::mem::take(bytes).split_at_mut(length);
         *bytes = rest;
         *at += length;
-        self.rest = frame;
+        self.rest = fragment;
         self.position = FRAGMENT_DATA;
         true
     }
 
-    /// Finds the place of a primitive that does not lie before the next seam: aligned, and `size` octets of it in one frame.
+    /// Finds a primitive that is not before the next boundary: aligned, with its `size` octets in
+    /// one fragment.
     #[cold]
-    pub(crate) fn align_beyond(&mut self, alignment: usize, size: usize) -> Result<()> {
-        while self.next_frame() {
+    pub(crate) fn align_across_fragments(&mut self, alignment: usize, size: usize) -> Result<()> {
+        while self.next_fragment() {
             let gap = self.position.wrapping_neg() & (alignment - 1);
             if gap + size <= self.rest.len() {
                 self.take(gap)?;
@@ -73,20 +77,21 @@ impl<'m> Decoder<'m> {
         Err(self.error(ErrorKind::Truncated))
     }
 
-    /// The octets of a value that does not lie before the next seam. One that is longer than its alignment is a structure or
-    /// an array, whose octets go on across the seam.
+    /// The octets of a value that is not entirely before the next boundary. A value longer than its
+    /// alignment is a structure or an array; its octets continue across the boundary.
     #[cold]
-    pub(crate) fn get_beyond(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
+    pub(crate) fn get_across_fragments(&mut self, alignment: usize, size: usize) -> Result<&'m mut [u8]> {
         if size <= alignment {
-            self.align_beyond(alignment, size)?;
+            self.align_across_fragments(alignment, size)?;
         }
         self.take(size)
     }
 
-    /// Values that align to eight, and go on behind a seam: there, four octets of padding come before the first. (Values that
-    /// align to less have none, since a fragment's data begins at twelve.)
+    /// Values aligned to eight that continue behind a boundary: four octets of padding come before
+    /// the first one there. (Values of smaller alignment have none, because a fragment's data
+    /// begins at twelve.)
     #[cold]
-    pub(crate) fn plain_array_beyond<T: Plain>(&mut self, n: usize) -> Result<&'m [T]> {
+    pub(crate) fn plain_array_across_fragments<T: Plain>(&mut self, n: usize) -> Result<&'m [T]> {
         if n.checked_mul(size_of::<T>()).is_none_or(|length| length > self.remaining()) {
             return Err(self.error(ErrorKind::Truncated));
         }
@@ -94,9 +99,10 @@ impl<'m> Decoder<'m> {
         Ok(scope.fill(n, |_| self.get::<T>())?)
     }
 
-    /// Joins octets on both sides of a seam; they go to the heap until the scope is left, since they may outgrow it.
+    /// Joins octets on both sides of a boundary. They are on the heap until the scope is left,
+    /// because they may be larger than the scope.
     #[cold]
-    pub(crate) fn take_beyond(&mut self, n: usize) -> Result<&'m mut [u8]> {
+    pub(crate) fn take_across_fragments(&mut self, n: usize) -> Result<&'m mut [u8]> {
         if n > self.remaining() {
             return Err(self.error(ErrorKind::Truncated));
         }
@@ -107,7 +113,7 @@ impl<'m> Decoder<'m> {
             let part = self.take((n - done).min(self.rest.len()))?;
             joined[done..done + part.len()].copy_from_slice(part);
             done += part.len();
-            if done < n && !self.next_frame() {
+            if done < n && !self.next_fragment() {
                 return Err(self.error(ErrorKind::Truncated));
             }
         }
@@ -124,31 +130,33 @@ mod tests {
 
     const TEXT: Text = Text { wide: Wide::Utf16, ..Text::fallback(Version::V1_1) };
 
-    /// Octets in two frames of a big-endian message, read by `read`; the first frame begins at offset 0.
-    fn read<T>(frames: &[&[u8]], read: impl FnOnce(&mut Decoder<'_>) -> T) -> T {
-        let mut bytes = frames.concat();
-        let mut seams = Vec::new();
+    /// Octets of a big-endian message in several fragments, read by `read`; the first begins at
+    /// offset 0.
+    fn read<T>(fragments: &[&[u8]], read: impl FnOnce(&mut Decoder<'_>) -> T) -> T {
+        let mut bytes = fragments.concat();
+        let mut boundaries = Vec::new();
         let mut at = 0;
-        for frame in &frames[..frames.len() - 1] {
-            at += frame.len() as u32;
-            seams.push(at.to_ne_bytes());
+        for fragment in &fragments[..fragments.len() - 1] {
+            at += fragment.len() as u32;
+            boundaries.push(at.to_ne_bytes());
         }
         let mut region = Region::new(256);
         let scope = region.enter();
-        let mut d = Decoder::new(&mut bytes, Order::Big, TEXT, &scope).with_seams(&seams);
+        let mut d = Decoder::new(&mut bytes, Order::Big, TEXT, &scope).with_fragment_boundaries(&boundaries);
         read(&mut d)
     }
 
     #[test]
     fn alignment_counts_from_each_fragment() {
-        // A second frame begins at 12: a double there lies behind four octets of padding.
+        // A second fragment begins at 12: a double there is behind four octets of padding.
         read(&[b"\0\0\0\x01", b"\0\0\0\0\x3f\xf0\0\0\0\0\0\0\x07"], |d| {
             assert_eq!((d.get(), d.remaining()), (Ok(1u32), 13));
             assert_eq!(d.get(), Ok(1.0f64));
             assert_eq!((d.get(), d.remaining()), (Ok(7u8), 0));
             assert_eq!(d.get::<u8>().unwrap_err().kind, ErrorKind::Truncated);
         });
-        // A long at 12 has none, wherever the first frame ended; what was left there was padding.
+        // A long at 12 has no padding, wherever the first fragment ended; the rest of that one was
+        // padding.
         read(&[b"\x01\0\0", b"\0\0\0\x02"], |d| {
             assert_eq!((d.get(), d.get()), (Ok(1u8), Ok(2u32)));
         });
@@ -161,7 +169,7 @@ mod tests {
     fn octets_go_on() {
         read(&[b"\0\0\0\x06he", b"ll", b"o\0\0\0\x05"], |d| {
             assert_eq!(d.string(), Ok("hello"));
-            // The last frame begins at 12, so that its third octet is at 14.
+            // The last fragment begins at 12, so its third octet is at 14.
             assert_eq!((d.get(), d.get()), (Ok(0u16), Ok(5u8)));
         });
         read(&[b"\0\0\0\x02\0\x01\0", b"\x02"], |d| assert_eq!(d.plain_seq::<u16>(), Ok(&[1, 2][..])));
@@ -192,8 +200,8 @@ mod tests {
 
     #[test]
     fn many_small_frames_need_no_stack() {
-        let frames: Vec<&[u8]> = (0..100_000).map(|_| &b"\0"[..]).collect();
-        read(&frames, |d| assert_eq!(d.get::<u64>().unwrap_err().kind, ErrorKind::Truncated));
-        read(&frames, |d| assert_eq!(d.take(100_000).map(|taken| taken.len()), Ok(100_000)));
+        let fragments: Vec<&[u8]> = (0..100_000).map(|_| &b"\0"[..]).collect();
+        read(&fragments, |d| assert_eq!(d.get::<u64>().unwrap_err().kind, ErrorKind::Truncated));
+        read(&fragments, |d| assert_eq!(d.take(100_000).map(|taken| taken.len()), Ok(100_000)));
     }
 }
