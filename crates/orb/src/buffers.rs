@@ -75,24 +75,24 @@ impl CallBuffers {
 /// begins with the same is written behind it.
 pub(crate) struct MessageBuffer {
     buffer: Vec<u8>,
-    begins: CachedHeader,
+    begins: HeaderId,
     /// Length of the beginning in octets.
     octets: usize,
 }
 
 /// What a message begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct CachedHeader {
+pub(crate) struct HeaderId {
     /// Number of the target of a request; 0 for none.
     target: u64,
     /// Where the name of its operation lies, which is a static, and its length.
     name: (usize, usize),
 }
 
-impl CachedHeader {
-    const UNKNOWN: CachedHeader = CachedHeader { target: 0, name: (0, 0) };
+impl HeaderId {
+    const UNKNOWN: HeaderId = HeaderId { target: 0, name: (0, 0) };
     /// The header of a reply of GIOP 1.2 without service contexts.
-    pub const REPLY: CachedHeader = CachedHeader { target: 0, name: (1, 0) };
+    pub const REPLY: HeaderId = HeaderId { target: 0, name: (1, 0) };
 
     /// Added to the length of a name that a priority follows; no text is so long.
     const fn priority(follows: bool) -> usize {
@@ -102,14 +102,14 @@ impl CachedHeader {
     /// The header of a request of GIOP 1.2 by key, to a target with this number, without service contexts or with that of a
     /// priority.
     #[inline(always)]
-    pub fn request(target: u64, operation: &'static str, priority: bool) -> CachedHeader {
-        CachedHeader { target, name: (operation.as_ptr().addr(), operation.len() | Self::priority(priority)) }
+    pub fn request(target: u64, operation: &'static str, priority: bool) -> HeaderId {
+        HeaderId { target, name: (operation.as_ptr().addr(), operation.len() | Self::priority(priority)) }
     }
 }
 
 impl Default for MessageBuffer {
     fn default() -> MessageBuffer {
-        MessageBuffer { buffer: Vec::with_capacity(1024), begins: CachedHeader::UNKNOWN, octets: 0 }
+        MessageBuffer { buffer: Vec::with_capacity(1024), begins: HeaderId::UNKNOWN, octets: 0 }
     }
 }
 
@@ -117,13 +117,13 @@ impl MessageBuffer {
     /// The buffer, for any message.
     #[inline(always)]
     pub fn take(&mut self) -> Vec<u8> {
-        self.begins = CachedHeader::UNKNOWN;
+        self.begins = HeaderId::UNKNOWN;
         std::mem::take(&mut self.buffer)
     }
 
     /// The buffer for a message that begins so, and how many octets of it are there already.
     #[inline(always)]
-    pub fn take_with(&mut self, beginning: CachedHeader) -> (Vec<u8>, usize) {
+    pub fn take_with(&mut self, beginning: HeaderId) -> (Vec<u8>, usize) {
         let octets = if self.begins == beginning { self.octets } else { 0 };
         (self.take(), octets)
     }
@@ -139,7 +139,7 @@ impl MessageBuffer {
 
     /// Says what the buffer that was put back begins with, in its first so many octets.
     #[inline(always)]
-    pub fn set_header(&mut self, beginning: CachedHeader, octets: usize) {
+    pub fn set_header(&mut self, beginning: HeaderId, octets: usize) {
         if octets <= self.buffer.len() {
             (self.begins, self.octets) = (beginning, octets);
         }
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_beginning_is_kept_for_the_same_only() {
-        let (ping, pong) = (CachedHeader::request(1, "ping", false), CachedHeader::request(1, "pong", false));
+        let (ping, pong) = (HeaderId::request(1, "ping", false), HeaderId::request(1, "pong", false));
         let mut encode = MessageBuffer::default();
         assert_eq!(encode.take_with(ping), (Vec::new(), 0));
         encode.put_back(b"head of ping, arguments".to_vec());
@@ -336,12 +336,9 @@ mod tests {
         // While it is out, nothing is known of what will be put back.
         encode.put_back(buffer);
         assert_eq!(encode.take_with(ping).1, 0);
-        for other in [
-            pong,
-            CachedHeader::request(2, "ping", false),
-            CachedHeader::request(1, "ping", true),
-            CachedHeader::REPLY,
-        ] {
+        for other in
+            [pong, HeaderId::request(2, "ping", false), HeaderId::request(1, "ping", true), HeaderId::REPLY]
+        {
             encode.put_back(b"head of ping".to_vec());
             encode.set_header(ping, 12);
             assert_eq!(encode.take_with(other).1, 0, "{other:?}");

@@ -2,10 +2,10 @@
 
 use super::ServerCore;
 use crate::connection::Connection;
-use crate::poa::{Found, Trace};
+use crate::poa::{ActiveObjectRef, WeakTarget};
 use isorb_giop::Header;
 use isorb_giop::context;
-use isorb_giop::message::{KnownHead, OperationName, OrdinaryRequest, RequestPlace, Response};
+use isorb_giop::message::{CachedHeader, OperationName, OrdinaryRequest, RequestPlace, Response};
 use std::cell::Cell;
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -46,15 +46,15 @@ pub(super) fn find(
 
 #[derive(Default)]
 struct Place {
-    head: KnownHead,
-    object: Trace,
+    head: CachedHeader,
+    object: WeakTarget,
     operation: (u16, &'static str),
 }
 
 /// An ordinary request whose object is active and whose operation is known.
 pub(super) struct Ordinary {
     pub place: RequestPlace,
-    pub found: Found,
+    pub found: ActiveObjectRef,
     pub operation: (u16, &'static str),
 }
 
@@ -73,7 +73,7 @@ impl RequestCache {
     ) -> Option<Ordinary> {
         let passes = |id| is_for_the_upcall(connection, id);
         let place = &mut self.0[(header.size as usize / 4) % PLACES];
-        if let Some(known) = place.head.recognise(message, header, passes)
+        if let Some(known) = place.head.matches(message, header, passes)
             && let Some(found) = place.object.find(&server.registry)
         {
             return Some(Ordinary { place: known, found, operation: place.operation });
@@ -111,11 +111,11 @@ impl Place {
         let (key, name) = request.names(message)?;
         let found = server.registry.find_active(key)?;
         let Some(operation) = found.servant().interface().operations.look_up(name) else {
-            found.give_up(OperationName::from(""));
+            found.release(OperationName::from(""));
             return None;
         };
         if self.head.keep(message, header, &request) {
-            self.object = found.trace();
+            self.object = found.weak_target();
             self.operation = operation;
         }
         Some(Ordinary { place, found, operation })

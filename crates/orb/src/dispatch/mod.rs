@@ -17,7 +17,7 @@ pub(crate) use self::core::ServerCore;
 #[cfg(feature = "miop")]
 pub(crate) use groups::Groups;
 
-use crate::buffers::{CachedHeader, CallBuffers, with_buffers};
+use crate::buffers::{CallBuffers, HeaderId, with_buffers};
 use crate::connection::{self, Arrived, Connection};
 use crate::hot::hot;
 use crate::interceptor::{Places, Serving};
@@ -222,7 +222,7 @@ fn at_once(
     let (head, body) = bytes.split_at_mut(body_at.min(bytes.len()));
     let contexts = contexts.of(head, arrived.header.order);
     let d = Decoder::behind(body_at, body, arrived.header.order, text, &scope).with_context(orb);
-    let (buffer, begun) = encode.take_with(CachedHeader::REPLY);
+    let (buffer, begun) = encode.take_with(HeaderId::REPLY);
     let mut e = Encoder::resume(buffer, begun, text);
     e.set_limit(orb.config().message_limit);
     if begun == 0 {
@@ -256,7 +256,7 @@ fn at_once(
     let plain = places.head == ordinary && OrdinaryReply::has_no_contexts(&written);
     encode.put_back(written);
     if plain {
-        encode.set_header(CachedHeader::REPLY, ordinary);
+        encode.set_header(HeaderId::REPLY, ordinary);
     }
     true
 }

@@ -2,7 +2,7 @@
 
 use super::answer::write_told_exception;
 use crate::interceptor::{Places, Serving};
-use crate::poa::{Entered, Urgency};
+use crate::poa::{UpcallTarget, Urgency};
 use crate::sched::Raised;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
@@ -17,14 +17,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) type Known = Option<(u16, &'static str)>;
 
 #[inline(always)]
-pub(super) fn look_up(entered: &Entered<'_>, request: &Request<'_>) -> Known {
+pub(super) fn look_up(entered: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
     entered.servant().interface().operations.look_up(request.operation.as_bytes())
 }
 
 /// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
-    entered: &'u Entered<'u>,
+    entered: &'u UpcallTarget<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
@@ -56,7 +56,7 @@ pub(super) fn call_servant<'u, G>(
 /// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
 #[inline(never)]
 pub(super) fn call_urgently<'u>(
-    entered: &'u Entered<'u>,
+    entered: &'u UpcallTarget<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     arguments: Decoder<'u>,
@@ -142,7 +142,7 @@ pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, place
 /// Runs at the priority of a request, as long as the result lives.
 pub(super) fn take_on(
     orb: &Orb,
-    entered: &Entered<'_>,
+    entered: &UpcallTarget<'_>,
     urgency: Option<Result<Urgency>>,
 ) -> Result<Option<Raised>> {
     match (urgency, entered.rt()) {
@@ -155,7 +155,7 @@ pub(super) fn take_on(
 /// anew then (RT-CORBA 1.2, clause 5.4.2).
 pub(super) fn urgency(
     orb: &Orb,
-    entered: &Entered<'_>,
+    entered: &UpcallTarget<'_>,
     (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,

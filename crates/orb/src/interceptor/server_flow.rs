@@ -5,7 +5,7 @@ use super::server::{Place, Point, Sending};
 use super::slots::{Entered as EnteredSlots, PiCurrent};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
 use crate::buffers::MessageBuffer;
-use crate::poa::{Entered, Refusal, write_refusal};
+use crate::poa::{Refusal, UpcallTarget, write_refusal};
 use crate::server::{deliver, write_exception};
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
@@ -148,7 +148,7 @@ impl<'r> Serving<'r> {
     /// # Errors
     /// The exception that an interceptor raised; something else for a forward, which [`Serving::finish`] writes.
     #[inline(never)]
-    pub fn reach(&mut self, servant: &Servant, entered: &'r Entered<'r>) -> Result<()> {
+    pub fn reach(&mut self, servant: &Servant, entered: &'r UpcallTarget<'r>) -> Result<()> {
         self.info.point = Point::ReceiveRequest;
         self.info.place = Some(Place {
             poa: entered.poa().clone(),

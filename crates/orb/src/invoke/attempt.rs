@@ -3,7 +3,7 @@
 use super::binding::{Way, local_priority};
 use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, no_slot, wide_text};
-use crate::buffers::{CachedHeader, with_buffers};
+use crate::buffers::{HeaderId, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
@@ -223,7 +223,7 @@ impl<'a> Call<'_, 'a> {
             // With no other context than its priority a request begins as the one before it.
             let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
-            let beginning = CachedHeader::request(target.number, self.operation, contexts.priority.is_some());
+            let beginning = HeaderId::request(target.number, self.operation, contexts.priority.is_some());
             let (buffer, begun) = if plain {
                 buffers.encode.take_with(beginning)
             } else {

@@ -1,13 +1,13 @@
 //! Child POAs that adapter activators make on demand (clause 15.3.4).
 
 use super::current::Marker;
-use super::entered::Visit;
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_ADAPTER, guarded, no};
 use super::gate::{DEAD, STARTING};
 use super::manager::PoaManager;
 use super::patience::TIMED_OUT;
 use super::poa::Poa;
 use super::registry::Starting;
+use super::upcall_target::PoaGuard;
 use crate::Result;
 use isorb_giop::{Kind, minor};
 use isorb_rt::time::Deadline;
@@ -23,7 +23,7 @@ impl Poa {
         if self.lock().adapter_activator.is_none() {
             return Err(NO_ADAPTER);
         }
-        let _visit = Visit::new(self.clone())?;
+        let _visit = PoaGuard::new(self.clone())?;
         self.activate_child(name)?.ok_or(NO_ADAPTER)
     }
 

@@ -19,7 +19,6 @@ mod active_map;
 mod adapters;
 mod creation;
 mod current;
-mod entered;
 mod errors;
 mod gate;
 mod ids;
@@ -41,6 +40,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod upcall_target;
 
 pub use current::Current;
 pub use errors::{
@@ -56,9 +56,9 @@ pub use poa::Poa;
 pub use policies::PoaPolicies;
 
 pub(crate) use current::warm_up;
-pub(crate) use entered::{Entered, Found, Trace};
 pub(crate) use main_queue::Ran;
 pub(crate) use managers::write_refusal;
 pub(crate) use patience::waiting_until;
 pub(crate) use registry::{ComponentSource, Registry};
 pub(crate) use request_priority::Urgency;
+pub(crate) use upcall_target::{ActiveObjectRef, UpcallTarget, WeakTarget};

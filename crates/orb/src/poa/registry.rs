@@ -1,7 +1,6 @@
 //! All POAs of one ORB, as the dispatcher sees them.
 
 use super::current;
-use super::entered::{Entered, Found, Visit};
 use super::errors::{DEADLOCK, NO_ADAPTER, no};
 use super::gate::DEAD;
 use super::key::{Key, split_name};
@@ -11,6 +10,7 @@ use super::managers::Refusal;
 use super::poa::Poa;
 use super::policies::PoaPolicies;
 use super::table::Table;
+use super::upcall_target::{ActiveObjectRef, PoaGuard, UpcallTarget};
 use crate::pool::ServerResources;
 use crate::{Orb, Result};
 use isorb_giop::component::TaggedComponent;
@@ -142,9 +142,9 @@ impl Registry {
         &self,
         key: &'k [u8],
         operation: impl Into<OperationName<'k>>,
-    ) -> Result<Entered<'k>, Refusal> {
+    ) -> Result<UpcallTarget<'k>, Refusal> {
         let (poa, id) = self.find(key)?;
-        Visit::new(poa)?.serve(id, operation.into())
+        PoaGuard::new(poa)?.serve(id, operation.into())
     }
 
     /// As [`enter`](Self::enter), for an object that is in an active object map of a POA whose gate is open: what nearly every
@@ -153,9 +153,9 @@ impl Registry {
     /// # Real-time
     /// Neither allocates nor waits, but for the locks of the POA's table and of the map, each held for a look-up.
     #[inline(always)]
-    pub fn find_active(&self, key: &[u8]) -> Option<Found> {
+    pub fn find_active(&self, key: &[u8]) -> Option<ActiveObjectRef> {
         let (poa, id) = self.find_known(key)?;
-        Visit::at_once(poa)?.find_active(id)
+        PoaGuard::open_only(poa)?.find_active(id)
     }
 
     /// The priority at which a request with these contexts will run, as far as its POA is there and has a real-time side.

@@ -2,7 +2,6 @@
 
 use super::active_map::Active;
 use super::current::{self, Marker};
-use super::entered::{Entered, Found, Visit};
 use super::errors::{DEADLOCK, DESTROYED, DISCARDED, NO_OBJECT, guarded, no};
 use super::gate::DEAD;
 use super::managers::{Refusal, ServantActivator, ServantManager};
@@ -10,6 +9,7 @@ use super::patience;
 use super::poa::{Body, Poa};
 use super::policies::RequestProcessing;
 use super::threads::holds;
+use super::upcall_target::{ActiveObjectRef, PoaGuard, UpcallTarget};
 use super::{ObjectId, PoaManager};
 use crate::{Result, SystemException};
 use isorb_giop::message::OperationName;
@@ -17,12 +17,12 @@ use isorb_giop::{Kind, minor};
 use isorb_rt::time::Deadline;
 use std::sync::Arc;
 
-impl Visit {
+impl PoaGuard {
     /// Finds the servant for a request if it is in the active object map.
     #[inline(always)]
-    pub fn find_active(self, id: &[u8]) -> Option<Found> {
+    pub fn find_active(self, id: &[u8]) -> Option<ActiveObjectRef> {
         let active = enter_active(&self.poa.lock(), id)?;
-        Some(Found { visit: self, active })
+        Some(ActiveObjectRef { visit: self, active })
     }
 
     /// Finds the servant for a request.
@@ -31,7 +31,7 @@ impl Visit {
     /// OBJECT_NOT_EXIST; OBJ_ADAPTER with minor code OMG|3, 4 or 5 for what the application did not set or did wrong; what a
     /// servant manager raises.
     #[inline]
-    pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<Entered<'k>, Refusal> {
+    pub fn serve<'k>(self, id: &'k [u8], operation: OperationName<'k>) -> Result<UpcallTarget<'k>, Refusal> {
         let policies = &self.poa.0.policies;
         if policies.retain() {
             let mut active = enter_active(&self.poa.lock(), id);
@@ -41,7 +41,7 @@ impl Visit {
             }
             // In one place, so that it is compiled in line and made where it is handed up.
             if let Some(active) = active {
-                return Ok(Entered::active(self, active, operation));
+                return Ok(UpcallTarget::active(self, active, operation));
             }
         }
         match policies.request_processing_value() {
@@ -49,7 +49,7 @@ impl Visit {
             RequestProcessing::DefaultServant => {
                 let servant = self.poa.lock().default_servant.clone();
                 let servant = servant.ok_or(no(Kind::ObjAdapter, minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT))?;
-                Ok(Entered::servant_of(self, servant, None, id, operation))
+                Ok(UpcallTarget::servant_of(self, servant, None, id, operation))
             }
             RequestProcessing::ServantManager => {
                 let manager = self.poa.lock().servant_manager.clone();
@@ -62,7 +62,7 @@ impl Visit {
                     let _permit = self.poa.permit(patience::deadline())?;
                     guarded("preinvoke", || locator.preinvoke(id, &self.poa, name))?
                 };
-                Ok(Entered::servant_of(self, servant, Some((locator, cookie)), id, operation))
+                Ok(UpcallTarget::servant_of(self, servant, Some((locator, cookie)), id, operation))
             }
         }
     }

@@ -3,63 +3,63 @@
 use super::*;
 use isorb_giop::message::OperationName;
 
-fn found(bed: &Bed, trace: &Trace) -> Option<Servant> {
-    let entered = trace.find(bed.registry())?.enter(OperationName::from("ping"));
+fn found(bed: &Bed, target: &WeakTarget) -> Option<Servant> {
+    let entered = target.find(bed.registry())?.enter(OperationName::from("ping"));
     Some(entered.servant().clone())
 }
 
-fn trace(bed: &Bed, key: &[u8]) -> Trace {
+fn weak_target(bed: &Bed, key: &[u8]) -> WeakTarget {
     let found = bed.registry().find_active(key).unwrap();
-    let trace = found.trace();
+    let target = found.weak_target();
     drop(found.enter(OperationName::from("ping")));
-    trace
+    target
 }
 
 #[test]
-fn a_trace_leads_to_the_object_as_long_as_it_is_active() {
+fn a_weak_target_leads_to_the_object_as_long_as_it_is_active() {
     let (bed, other) = (Bed::new(), Bed::new());
     let poa = bed.poa("a", user_ids());
     let probe = Arc::new(Probe(1));
     let servant = Servant::new::<ProbeRef, Probe>(probe.clone());
     poa.activate_object_with_id("x", servant.clone()).unwrap();
     let key = poa.key(b"x");
-    assert!(found(&bed, &Trace::default()).is_none());
-    let trace_of_it = trace(&bed, &key);
-    assert_eq!(found(&bed, &trace_of_it), Some(servant.clone()));
+    assert!(found(&bed, &WeakTarget::default()).is_none());
+    let target = weak_target(&bed, &key);
+    assert_eq!(found(&bed, &target), Some(servant.clone()));
     // Another ORB has another object with this key.
-    assert!(found(&other, &trace_of_it).is_none());
+    assert!(found(&other, &target).is_none());
 
     // Deactivated while an upcall runs: it takes no more.
-    let running = trace_of_it.find(bed.registry()).unwrap().enter(OperationName::from("ping"));
+    let running = target.find(bed.registry()).unwrap().enter(OperationName::from("ping"));
     poa.deactivate_object("x").unwrap();
-    assert!(found(&bed, &trace_of_it).is_none());
+    assert!(found(&bed, &target).is_none());
     drop(running);
     drop(servant);
-    // The trace keeps nothing alive.
+    // The weak target keeps nothing alive.
     assert_eq!(Arc::strong_count(&probe), 1);
-    assert!(found(&bed, &trace_of_it).is_none());
+    assert!(found(&bed, &target).is_none());
 
     let next = super::probe();
     poa.activate_object_with_id("x", next.clone()).unwrap();
-    assert!(found(&bed, &trace_of_it).is_none());
-    assert_eq!(found(&bed, &trace(&bed, &key)), Some(next));
+    assert!(found(&bed, &target).is_none());
+    assert_eq!(found(&bed, &weak_target(&bed, &key)), Some(next));
 }
 
 #[test]
-fn a_trace_does_not_lead_through_a_closed_gate() {
+fn a_weak_target_does_not_lead_through_a_closed_gate() {
     let bed = Bed::new();
     let poa = bed.root().create_poa("a", None, user_ids()).unwrap();
     poa.activate_object_with_id("x", probe()).unwrap();
     poa.manager().activate().unwrap();
-    let trace = trace(&bed, &poa.key(b"x"));
-    assert!(found(&bed, &trace).is_some());
+    let target = weak_target(&bed, &poa.key(b"x"));
+    assert!(found(&bed, &target).is_some());
     poa.manager().discard_requests(false).unwrap();
-    assert!(found(&bed, &trace).is_none());
+    assert!(found(&bed, &target).is_none());
     poa.manager().hold_requests(false).unwrap();
-    assert!(found(&bed, &trace).is_none());
+    assert!(found(&bed, &target).is_none());
     poa.manager().activate().unwrap();
-    assert!(found(&bed, &trace).is_some());
+    assert!(found(&bed, &target).is_some());
     assert!(poa.gate().is_empty());
     poa.destroy(true, true).unwrap();
-    assert!(found(&bed, &trace).is_none());
+    assert!(found(&bed, &target).is_none());
 }

@@ -20,34 +20,34 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 /// Counts as a running request of the POA while it lives.
-pub(super) struct Visit {
+pub(super) struct PoaGuard {
     pub poa: Poa,
 }
 
-impl Visit {
+impl PoaGuard {
     /// Goes through the POA's gate, waiting as the state of its manager says.
     ///
     /// # Errors
     /// TRANSIENT or OBJ_ADAPTER, as the state of the manager says; TRANSIENT with minor code OMG|4 when the POA is being
     /// destroyed.
     #[inline]
-    pub fn new(poa: Poa) -> Result<Visit> {
+    pub fn new(poa: Poa) -> Result<PoaGuard> {
         let closed = poa.gate().enter();
         if closed != 0 {
-            Visit::pass(&poa, closed)?;
+            PoaGuard::pass(&poa, closed)?;
         }
-        Ok(Visit { poa })
+        Ok(PoaGuard { poa })
     }
 
     /// Goes through the POA's gate if it is open.
     #[inline(always)]
-    pub fn at_once(poa: Poa) -> Option<Visit> {
+    pub fn open_only(poa: Poa) -> Option<PoaGuard> {
         if poa.gate().enter() != 0 {
             cold_path();
             poa.leave_gate();
             return None;
         }
-        Some(Visit { poa })
+        Some(PoaGuard { poa })
     }
 
     /// For a request that came in although the gate is closed: leaves, waits, tries again.
@@ -72,25 +72,25 @@ impl Visit {
     }
 }
 
-impl Drop for Visit {
+impl Drop for PoaGuard {
     fn drop(&mut self) {
         self.poa.leave_gate();
     }
 }
 
 /// An object in the active object map that a request is for, and that counts it already. It must be entered: a few words that
-/// are handed up from the look-up in registers, where [`Entered`] would be copied.
+/// are handed up from the look-up in registers, where [`UpcallTarget`] would be copied.
 #[must_use = "the request counts as running in the object until it is entered, and left"]
-pub(crate) struct Found {
-    pub(super) visit: Visit,
+pub(crate) struct ActiveObjectRef {
+    pub(super) visit: PoaGuard,
     pub(super) active: Arc<Active>,
 }
 
-impl Found {
+impl ActiveObjectRef {
     /// The request runs.
     #[inline(always)]
-    pub fn enter(self, operation: OperationName<'_>) -> Entered<'_> {
-        Entered::active(self.visit, self.active, operation)
+    pub fn enter(self, operation: OperationName<'_>) -> UpcallTarget<'_> {
+        UpcallTarget::active(self.visit, self.active, operation)
     }
 
     /// The object's servant.
@@ -99,13 +99,13 @@ impl Found {
     }
 
     /// Remembers the object.
-    pub fn trace(&self) -> Trace {
-        Trace(Arc::downgrade(&self.active))
+    pub fn weak_target(&self) -> WeakTarget {
+        WeakTarget(Arc::downgrade(&self.active))
     }
 
     /// The request does not run after all.
     #[cold]
-    pub fn give_up(self, operation: OperationName<'_>) {
+    pub fn release(self, operation: OperationName<'_>) {
         drop(self.enter(operation));
     }
 }
@@ -114,21 +114,25 @@ impl Found {
 /// active: an object that is leaving says so itself, a POA that is being destroyed has closed its gate, and neither comes back;
 /// what is made in their place is another.
 #[derive(Default)]
-pub(crate) struct Trace(Weak<Active>);
+pub(crate) struct WeakTarget(Weak<Active>);
 
-impl Trace {
+impl WeakTarget {
     /// As [`Registry::find_active`](super::Registry::find_active) would find it, in the ORB of this registry.
     ///
     /// # Real-time
     /// Neither allocates nor waits, and takes no lock.
     #[inline(always)]
-    pub fn find(&self, registry: &Registry) -> Option<Found> {
+    pub fn find(&self, registry: &Registry) -> Option<ActiveObjectRef> {
         let active = hot(self.0.upgrade())?;
         if active.poa.orb_number() != registry.number() {
             return none(active);
         }
-        let Some(visit) = Visit::at_once(active.poa.clone()) else { return none(active) };
-        if active.enter_unless_leaving() { Some(Found { visit, active }) } else { none((visit, active)) }
+        let Some(visit) = PoaGuard::open_only(active.poa.clone()) else { return none(active) };
+        if active.enter_unless_leaving() {
+            Some(ActiveObjectRef { visit, active })
+        } else {
+            none((visit, active))
+        }
     }
 }
 
@@ -141,11 +145,11 @@ fn none<T>(held: impl Sized) -> Option<T> {
 
 /// A request that has its servant. Dropping it ends the request: `postinvoke` if it was not called, etherealisation of an
 /// object that was deactivated meanwhile, the rest of a destruction that waited for this request. It stays on its thread.
-pub(crate) struct Entered<'k> {
+pub(crate) struct UpcallTarget<'k> {
     subject: Subject<'k>,
     operation: OperationName<'k>,
     /// Last, so that the servant is let go before a destruction that waits for this request goes on.
-    visit: Visit,
+    visit: PoaGuard,
     /// It has a frame on this thread's stack.
     here: PhantomData<*const ()>,
 }
@@ -160,16 +164,16 @@ enum Subject<'k> {
 /// A servant locator that gave the servant, and what it wants to be told.
 pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
-impl<'k> Entered<'k> {
+impl<'k> UpcallTarget<'k> {
     #[inline(always)]
-    pub(super) fn active(visit: Visit, active: Arc<Active>, operation: OperationName<'k>) -> Self {
+    pub(super) fn active(visit: PoaGuard, active: Arc<Active>, operation: OperationName<'k>) -> Self {
         current::push_active(active.clone());
         let subject = Subject::Active(active);
-        Entered { subject, operation, visit, here: PhantomData }
+        UpcallTarget { subject, operation, visit, here: PhantomData }
     }
 
     pub(super) fn servant_of(
-        visit: Visit,
+        visit: PoaGuard,
         servant: Servant,
         located: Located,
         object_id: &'k [u8],
@@ -177,7 +181,7 @@ impl<'k> Entered<'k> {
     ) -> Self {
         current::push_servant(visit.poa.clone(), servant.clone(), object_id);
         let subject = Subject::Servant(servant, object_id, RefCell::new(located));
-        Entered { subject, operation, visit, here: PhantomData }
+        UpcallTarget { subject, operation, visit, here: PhantomData }
     }
 
     /// The servant.
@@ -272,7 +276,7 @@ impl<'k> Entered<'k> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for UpcallTarget<'_> {
     fn drop(&mut self) {
         match &self.subject {
             Subject::Active(active) => {
