@@ -91,8 +91,6 @@ pub(crate) struct HeaderId {
 
 impl HeaderId {
     const UNKNOWN: HeaderId = HeaderId { target: 0, name: (0, 0) };
-    /// The header of a reply of GIOP 1.2 without service contexts.
-    pub const REPLY: HeaderId = HeaderId { target: 0, name: (1, 0) };
 
     /// Added to the length of a name that a priority follows; no text is so long.
     const fn priority(follows: bool) -> usize {
@@ -336,9 +334,7 @@ mod tests {
         // While it is out, nothing is known of what will be put back.
         encode.put_back(buffer);
         assert_eq!(encode.take_with(ping).1, 0);
-        for other in
-            [pong, HeaderId::request(2, "ping", false), HeaderId::request(1, "ping", true), HeaderId::REPLY]
-        {
+        for other in [pong, HeaderId::request(2, "ping", false), HeaderId::request(1, "ping", true)] {
             encode.put_back(b"head of ping".to_vec());
             encode.set_header(ping, 12);
             assert_eq!(encode.take_with(other).1, 0, "{other:?}");

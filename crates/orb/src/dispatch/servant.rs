@@ -53,21 +53,6 @@ pub(super) fn call_servant<'u, G>(
     }
 }
 
-/// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
-#[inline(never)]
-pub(super) fn call_urgently<'u>(
-    entered: &'u UpcallTarget<'u>,
-    known: Known,
-    upcall: &'u UpcallRequest<'u>,
-    arguments: Decoder<'u>,
-    e: &mut Encoder<'u>,
-    places: &mut Places,
-    id: u32,
-) {
-    let urgency = urgency(upcall.orb, entered, (id, &upcall.contexts), None, e, places);
-    call_servant(entered, known, upcall, arguments, e, *places, |_| take_on(upcall.orb, entered, urgency));
-}
-
 /// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
 #[inline(always)]
 pub(super) fn run<'u>(
