@@ -270,7 +270,7 @@ impl<'a> Call<'_, 'a> {
                 dispatch::handle_while_waiting(self.orb, connection, arrived, block);
             };
             let block = &mut buffers.block;
-            let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
+            let arrived = match connection.await_next_reply(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
                 Err(begun) => {
                     cold_path();
