@@ -151,7 +151,7 @@ fn reflective_memory_says_who_is_not_there() {
     for what in [&["ls"][..], &["watch", "radar"], &["dump", "radar"], &["write", "radar", "x"]] {
         let (code, out, error) = run(&[&["crm", "--socket", &socket], what].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");
-        let said = error.contains(&socket) && error.contains("is `isorb crm-server` running");
+        let said = error.contains(&socket) && error.contains("is `isorb memory-server` running");
         assert!(said, "{what:?}: {error}");
     }
     // Nobody listens at port 1.

@@ -121,11 +121,11 @@ impl Entry {
         let (key, name) = request.names(message)?;
         let object = server.registry.find_active(key)?;
         let Some(operation) = object.servant().interface().operations.look_up(name) else {
-            object.release(OperationName::from(""));
+            object.abandon(OperationName::from(""));
             return None;
         };
         if self.header.keep(message, header, &request) {
-            self.object = object.weak_target();
+            self.object = object.downgrade();
             self.operation = operation;
         }
         Some(CachedRequest { place, object, operation })

@@ -20,9 +20,9 @@ pub(crate) use groups::Groups;
 use crate::buffers::{CallBuffers, with_buffers};
 use crate::connection::{self, Arrived, Connection};
 use crate::hot::hot;
-use crate::interceptor::{Places, Serving};
+use crate::interceptor::{ReplyOffsets, Serving};
 use crate::orb_core::SendReply;
-use crate::poa::{Refusal, UpcallTarget, waiting_until, write_refusal};
+use crate::poa::{Refusal, UpcallTarget, with_wait_deadline, write_refusal};
 use crate::server::{Next, deliver, refuse};
 use crate::upcall::Request as UpcallRequest;
 use crate::{Orb, Result};
@@ -37,7 +37,7 @@ use isorb_giop::{MessageKind, ProtocolError, context};
 use isorb_rt::priority::Priority;
 use isorb_rt::time::Deadline;
 use isorb_scope::{Buffer, Scope};
-use servant::{Known, call_servant, look_up, take_on, urgency};
+use servant::{Known, apply_priority, call_servant, look_up, upcall_priority};
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -118,7 +118,7 @@ pub(crate) fn handle_while_waiting(
             std::mem::swap(&mut buffers.block, block);
             let mut send = |message: &Message<'_>| _ = connection.send(message);
             let serve = || handle(orb.server(), orb, connection, arrived, buffers, &mut send);
-            let next = waiting_until(Deadline::NONE, serve);
+            let next = with_wait_deadline(Deadline::NONE, serve);
             std::mem::swap(&mut buffers.block, block);
             Ok(next)
         }),
@@ -272,14 +272,15 @@ fn dispatch(
     let mut e = Encoder::new(encode.take(), text);
     e.set_limit(orb.config().message_limit);
     let status = message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
-    let mut places = Places { status, head: e.position(), tells: server.interceptors.server().is_none() };
+    let mut offsets =
+        ReplyOffsets { status, head: e.position(), tells: server.interceptors.server().is_none() };
     match &target {
         Ok(target) => {
             let mut priority = None;
             if target.rt().is_some() {
                 cold_path();
                 let interceptors = parsed.as_mut().and_then(|parsed| parsed.interceptors.as_mut());
-                priority = urgency(orb, target, (id, &contexts), interceptors, &mut e, &mut places);
+                priority = upcall_priority(orb, target, (id, &contexts), interceptors, &mut e, &mut offsets);
             }
             upcall = UpcallRequest {
                 scope: &scope,
@@ -294,7 +295,7 @@ fn dispatch(
                 poa: Some(target.poa()),
                 contexts,
             };
-            call_servant(target, operation, &upcall, arguments, &mut e, places, |servant| {
+            call_servant(target, operation, &upcall, arguments, &mut e, offsets, |servant| {
                 if let Some(Parsed { request, interceptors }) = &mut parsed {
                     cold_path();
                     if let (None, Some(connection)) = (operation, origin.connection) {
@@ -304,14 +305,14 @@ fn dispatch(
                         interceptors.reach(servant, target)?;
                     }
                 }
-                if priority.is_some() { take_on(orb, target, priority) } else { Ok(None) }
+                if priority.is_some() { apply_priority(orb, target, priority) } else { Ok(None) }
             });
         }
-        Err(refused) => refused.write(&mut e, places),
+        Err(refused) => refused.write(&mut e, offsets),
     }
     if let Some(Parsed { interceptors: Some(interceptors), .. }) = parsed {
         cold_path();
-        interceptors.finish(e, places, encode, send);
+        interceptors.finish(e, offsets, encode, send);
         return Ok(());
     }
     if response == Response::Target {
@@ -326,11 +327,11 @@ fn dispatch(
 
 impl Refused {
     #[cold]
-    fn write(&self, e: &mut Encoder<'_>, places: Places) {
+    fn write(&self, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
         match self {
-            Refused::Refusal(refusal) => write_refusal(e, places.status, places.head, refusal),
+            Refused::Refusal(refusal) => write_refusal(e, offsets.status, offsets.head, refusal),
             Refused::NeedsKey => {
-                e.patch(places.status, ReplyStatus::NeedsAddressingMode as u32);
+                e.patch(offsets.status, ReplyStatus::NeedsAddressingMode as u32);
                 let body = message::begin_body(e);
                 e.put(0u16);
                 message::end_body(e, body);
@@ -435,5 +436,5 @@ fn request_priority(
     let CallBuffers { region, block, .. } = buffers;
     let scope = region.enter();
     let (request, _) = Request::open(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope).ok()?;
-    server.registry.urgency(orb, request.target.key()?, &request.contexts)
+    server.registry.request_priority(orb, request.target.key()?, &request.contexts)
 }

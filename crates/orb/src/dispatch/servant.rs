@@ -1,9 +1,9 @@
-//! The servant is called, and what comes of it becomes a reply.
+//! The call of the servant, whose results, exception or panic become the reply.
 
 use super::answer::write_told_exception;
-use crate::interceptor::{Places, Serving};
-use crate::poa::{UpcallTarget, Urgency};
-use crate::sched::Raised;
+use crate::interceptor::{ReplyOffsets, Serving};
+use crate::poa::{RequestPriority, UpcallTarget};
+use crate::sched::PriorityGuard;
 use crate::servant::Outcome;
 use crate::upcall::{Request as UpcallRequest, Upcall};
 use crate::{Interface, Orb, Result, SystemException};
@@ -21,7 +21,8 @@ pub(super) fn look_up(entered: &UpcallTarget<'_>, request: &Request<'_>) -> Know
     entered.servant().interface().operations.look_up(request.operation.as_bytes())
 }
 
-/// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
+/// Calls the servant, between `before` and `postinvoke`, and completes the reply. The result of
+/// `before` lives as long as the upcall.
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
     entered: &'u UpcallTarget<'u>,
@@ -29,7 +30,7 @@ pub(super) fn call_servant<'u, G>(
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
     e: &mut Encoder<'u>,
-    places: Places,
+    offsets: ReplyOffsets,
     before: impl FnOnce(&'u crate::Servant) -> Result<G>,
 ) {
     let body = message::begin_body(e);
@@ -46,14 +47,14 @@ pub(super) fn call_servant<'u, G>(
         return message::end_body(e, body);
     }
     cold_path();
-    // What postinvoke raises takes the place of what the servant gave.
+    // An exception of postinvoke replaces the servant's result.
     match entered.postinvoke().and(outcome.flatten()) {
         Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
-        outcome => other_outcome(outcome, e, places),
+        outcome => other_outcome(outcome, e, offsets),
     }
 }
 
-/// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
+/// Calls the servant. A panic there is UNKNOWN for the caller, and has no other effect.
 #[inline(always)]
 pub(super) fn run<'u>(
     servant: &'u crate::Servant,
@@ -109,49 +110,49 @@ pub(super) fn pseudo(
     Ok(Outcome::Results)
 }
 
-/// A reply that is no result.
+/// Writes a reply other than results.
 #[cold]
-pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, places: Places) {
+pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offsets: ReplyOffsets) {
     match outcome {
         Ok(Outcome::Exception) if e.error().is_none() => {
-            e.patch(places.status, ReplyStatus::UserException as u32)
+            e.patch(offsets.status, ReplyStatus::UserException as u32)
         }
         Ok(_) => {
             let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-            write_told_exception(e, places, &error.completed(Completion::Yes));
+            write_told_exception(e, offsets, &error.completed(Completion::Yes));
         }
-        Err(exception) => write_told_exception(e, places, &exception),
+        Err(exception) => write_told_exception(e, offsets, &exception),
     }
 }
 
-/// Runs at the priority of a request, as long as the result lives.
-pub(super) fn take_on(
+/// Gives the thread the priority of a request, as long as the result lives.
+pub(super) fn apply_priority(
     orb: &Orb,
     entered: &UpcallTarget<'_>,
-    urgency: Option<Result<Urgency>>,
-) -> Result<Option<Raised>> {
-    match (urgency, entered.rt()) {
-        (Some(urgency), Some(rt)) => rt.take_on(orb, urgency?),
+    priority: Option<Result<RequestPriority>>,
+) -> Result<Option<PriorityGuard>> {
+    match (priority, entered.rt()) {
+        (Some(priority), Some(rt)) => rt.apply_priority(orb, priority?),
         _ => Ok(None),
     }
 }
 
-/// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
-/// anew then (RT-CORBA 1.2, clause 5.4.2).
-pub(super) fn urgency(
+/// The priority of a request for an object of a real-time POA. If the client sent a priority, the reply
+/// is begun again with it (RT-CORBA 1.2, clause 5.4.2).
+pub(super) fn upcall_priority(
     orb: &Orb,
     entered: &UpcallTarget<'_>,
     (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
-    places: &mut Places,
-) -> Option<Result<Urgency>> {
+    offsets: &mut ReplyOffsets,
+) -> Option<Result<RequestPriority>> {
     let rt = entered.rt()?;
-    let urgency = rt.urgency(orb, contexts, entered.own_priority(), entered.object_id());
-    if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
-        echo(priority, id, intercepted, e, places);
+    let priority = rt.request_priority(orb, contexts, entered.own_priority(), entered.object_id());
+    if let Ok(RequestPriority { echo: Some(priority), .. }) = priority {
+        echo(priority, id, intercepted, e, offsets);
     }
-    Some(urgency)
+    Some(priority)
 }
 
 pub(super) fn echo(
@@ -159,7 +160,7 @@ pub(super) fn echo(
     id: u32,
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
-    places: &mut Places,
+    offsets: &mut ReplyOffsets,
 ) {
     let data = context::rt_corba_priority(priority);
     let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
@@ -173,5 +174,5 @@ pub(super) fn echo(
         true => message::write_prioritised_reply(e, id, ReplyStatus::NoException, priority),
         false => message::write_reply(e, id, ReplyStatus::NoException, &[context]),
     };
-    *places = Places { status, head: e.position(), ..*places };
+    *offsets = ReplyOffsets { status, head: e.position(), ..*offsets };
 }

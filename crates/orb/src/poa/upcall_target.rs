@@ -1,14 +1,14 @@
-//! A request inside a POA, from the gate to the reply.
+//! The target of an upcall: a request from its admission to the reply.
 
-use super::active_map::Active;
+use super::active_map::ActiveObject;
+use super::admission::{DESTROYING, HOLDING, STARTING};
 use super::current;
 use super::errors::{DESTROYED, guarded};
-use super::gate::{DEAD, HELD, STARTING};
 use super::managers::{Cookie, ServantLocator};
-use super::patience;
 use super::poa::Poa;
 use super::registry::Registry;
 use super::rt_adapter::Adapter;
+use super::wait_deadline;
 use crate::hot::hot;
 use crate::{Result, Servant, SystemException};
 use isorb_giop::message::OperationName;
@@ -25,48 +25,48 @@ pub(super) struct PoaGuard {
 }
 
 impl PoaGuard {
-    /// Goes through the POA's gate, waiting as the state of its manager says.
+    /// Admits a request to the POA, waiting as the state of its manager requires.
     ///
     /// # Errors
-    /// TRANSIENT or OBJ_ADAPTER, as the state of the manager says; TRANSIENT with minor code OMG|4 when the POA is being
-    /// destroyed.
+    /// TRANSIENT or OBJ_ADAPTER, as the state of the manager says; TRANSIENT with minor code OMG|4
+    /// when the POA is being destroyed.
     #[inline]
     pub fn new(poa: Poa) -> Result<PoaGuard> {
-        let closed = poa.gate().enter();
+        let closed = poa.admission().begin();
         if closed != 0 {
             PoaGuard::pass(&poa, closed)?;
         }
         Ok(PoaGuard { poa })
     }
 
-    /// Goes through the POA's gate if it is open.
+    /// Admits a request if nothing blocks it.
     #[inline(always)]
-    pub fn open_only(poa: Poa) -> Option<PoaGuard> {
-        if poa.gate().enter() != 0 {
+    pub fn try_new(poa: Poa) -> Option<PoaGuard> {
+        if poa.admission().begin() != 0 {
             cold_path();
-            poa.leave_gate();
+            poa.end_request();
             return None;
         }
         Some(PoaGuard { poa })
     }
 
-    /// For a request that came in although the gate is closed: leaves, waits, tries again.
+    /// For a blocked request: withdraws, waits, tries again.
     #[cold]
     fn pass(poa: &Poa, mut closed: u64) -> Result<()> {
-        let deadline = patience::deadline();
+        let deadline = wait_deadline::current();
         let mut ignored = 0;
         while closed & !ignored != 0 {
-            poa.leave_gate();
-            if closed & DEAD != 0 {
+            poa.end_request();
+            if closed & DESTROYING != 0 {
                 return Err(DESTROYED);
             }
             if closed & !ignored & STARTING != 0 && poa.await_started(deadline)? {
                 ignored |= STARTING;
             }
-            if closed & HELD != 0 {
-                poa.0.manager.await_active(poa.gate(), deadline)?;
+            if closed & HOLDING != 0 {
+                poa.0.manager.await_active(poa.admission(), deadline)?;
             }
-            closed = poa.gate().enter();
+            closed = poa.admission().begin();
         }
         Ok(())
     }
@@ -74,20 +74,21 @@ impl PoaGuard {
 
 impl Drop for PoaGuard {
     fn drop(&mut self) {
-        self.poa.leave_gate();
+        self.poa.end_request();
     }
 }
 
-/// An object in the active object map that a request is for, and that counts it already. It must be entered: a few words that
-/// are handed up from the look-up in registers, where [`UpcallTarget`] would be copied.
+/// An object in the active object map, the target of a request that it counts already. The request
+/// must [enter](Self::enter) it. It is a few words, which the look-up returns in registers; an
+/// [`UpcallTarget`] would be copied.
 #[must_use = "the request counts as running in the object until it is entered, and left"]
 pub(crate) struct ActiveObjectRef {
     pub(super) visit: PoaGuard,
-    pub(super) active: Arc<Active>,
+    pub(super) active: Arc<ActiveObject>,
 }
 
 impl ActiveObjectRef {
-    /// The request runs.
+    /// Begins the upcall.
     #[inline(always)]
     pub fn enter(self, operation: OperationName<'_>) -> UpcallTarget<'_> {
         UpcallTarget::active(self.visit, self.active, operation)
@@ -98,26 +99,27 @@ impl ActiveObjectRef {
         &self.active.servant
     }
 
-    /// Remembers the object.
-    pub fn weak_target(&self) -> WeakTarget {
+    /// A weak reference to the object, for a cache.
+    pub fn downgrade(&self) -> WeakTarget {
         WeakTarget(Arc::downgrade(&self.active))
     }
 
-    /// The request does not run after all.
+    /// Abandons the request.
     #[cold]
-    pub fn release(self, operation: OperationName<'_>) {
+    pub fn abandon(self, operation: OperationName<'_>) {
         drop(self.enter(operation));
     }
 }
 
-/// An object that was found in an active object map, and keeps neither servant nor POA alive. It is found again as long as it is
-/// active: an object that is leaving says so itself, a POA that is being destroyed has closed its gate, and neither comes back;
-/// what is made in their place is another.
+/// A weak reference to an active object, which keeps neither servant nor POA alive. It can be
+/// resolved as long as the object is active: a deactivated object and a POA under destruction never
+/// become active again. A new object in the same place is another one.
 #[derive(Default)]
-pub(crate) struct WeakTarget(Weak<Active>);
+pub(crate) struct WeakTarget(Weak<ActiveObject>);
 
 impl WeakTarget {
-    /// As [`Registry::find_active`](super::Registry::find_active) would find it, in the ORB of this registry.
+    /// Resolves the reference, as [`Registry::find_active`](super::Registry::find_active) does, if
+    /// the object is in the ORB of this registry.
     ///
     /// # Real-time
     /// Neither allocates nor waits, and takes no lock.
@@ -127,8 +129,8 @@ impl WeakTarget {
         if active.poa.orb_number() != registry.number() {
             return none(active);
         }
-        let Some(visit) = PoaGuard::open_only(active.poa.clone()) else { return none(active) };
-        if active.enter_unless_leaving() {
+        let Some(visit) = PoaGuard::try_new(active.poa.clone()) else { return none(active) };
+        if active.begin_unless_deactivated() {
             Some(ActiveObjectRef { visit, active })
         } else {
             none((visit, active))
@@ -136,37 +138,38 @@ impl WeakTarget {
     }
 }
 
-/// Nothing was found; what was held for it goes.
+/// Not found: drops what was acquired.
 #[cold]
 fn none<T>(held: impl Sized) -> Option<T> {
     drop(held);
     None
 }
 
-/// A request that has its servant. Dropping it ends the request: `postinvoke` if it was not called, etherealisation of an
-/// object that was deactivated meanwhile, the rest of a destruction that waited for this request. It stays on its thread.
+/// The target of a request: POA, object and servant. Dropping it ends the request: it calls
+/// `postinvoke` if that has not happened, etherealises an object that was deactivated meanwhile,
+/// and continues a destruction that waited for this request. It stays on its thread.
 pub(crate) struct UpcallTarget<'k> {
     subject: Subject<'k>,
     operation: OperationName<'k>,
-    /// Last, so that the servant is let go before a destruction that waits for this request goes on.
+    /// Last, so that the servant is dropped before a waiting destruction continues.
     visit: PoaGuard,
     /// It has a frame on this thread's stack.
     here: PhantomData<*const ()>,
 }
 
-/// Who serves.
+/// The serving object or servant.
 enum Subject<'k> {
-    Active(Arc<Active>),
-    /// The object's id, and what is to be called after the upcall.
+    Active(Arc<ActiveObject>),
+    /// The object's id, and the locator to be called after the upcall.
     Servant(Servant, &'k [u8], RefCell<Located>),
 }
 
-/// A servant locator that gave the servant, and what it wants to be told.
+/// The servant locator that returned the servant, and its cookie.
 pub(super) type Located = Option<(Arc<dyn ServantLocator>, Cookie)>;
 
 impl<'k> UpcallTarget<'k> {
     #[inline(always)]
-    pub(super) fn active(visit: PoaGuard, active: Arc<Active>, operation: OperationName<'k>) -> Self {
+    pub(super) fn active(visit: PoaGuard, active: Arc<ActiveObject>, operation: OperationName<'k>) -> Self {
         current::push_active(active.clone());
         let subject = Subject::Active(active);
         UpcallTarget { subject, operation, visit, here: PhantomData }
@@ -212,7 +215,7 @@ impl<'k> UpcallTarget<'k> {
         self.visit.poa.0.rt.as_deref()
     }
 
-    /// The object's own CORBA priority, where it was activated with one.
+    /// The object's own CORBA priority, if it was activated with one.
     pub fn own_priority(&self) -> Option<Priority> {
         match &self.subject {
             Subject::Active(active) => active.priority,
@@ -220,21 +223,22 @@ impl<'k> UpcallTarget<'k> {
         }
     }
 
-    /// Calls `upcall` as the POA's thread model allows. All upcalls to the servant go through here.
+    /// Calls `upcall` as the POA's thread model allows. Every upcall to the servant passes here.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code OMG|3 when waiting for the model's turn would be for ever; TRANSIENT with OMG|1 when too
-    /// many wait for the main thread. `upcall` was not called then.
+    /// BAD_INV_ORDER with minor code OMG|3 when the wait for the thread model would never end;
+    /// TRANSIENT with OMG|1 when too many requests wait for the main thread. `upcall` was not
+    /// called then.
     ///
     /// # Real-time
-    /// Neither allocates nor blocks, except in the single-thread and main-thread models, which wait for the upcall that
-    /// runs.
+    /// Neither allocates nor blocks, except in the single-thread and main-thread models, which wait
+    /// for the running upcall.
     #[inline(always)]
     pub fn upcall<'e, T>(&'e self, upcall: impl FnOnce(&'e Servant) -> T) -> Result<T> {
         let poa = self.poa();
         let permit = if poa.needs_permit() {
             cold_path();
-            Some(poa.permit(patience::deadline())?)
+            Some(poa.permit(wait_deadline::current())?)
         } else {
             None
         };
@@ -246,17 +250,18 @@ impl<'k> UpcallTarget<'k> {
         Ok(result)
     }
 
-    /// Whether a servant manager or a default servant stands behind it, so that [`postinvoke`](Self::postinvoke) may do something.
+    /// Whether it comes from a servant manager or is the default servant, so that
+    /// [`postinvoke`](Self::postinvoke) may call user code.
     #[inline(always)]
     pub fn is_located(&self) -> bool {
         matches!(self.subject, Subject::Servant(..))
     }
 
-    /// Tells the servant locator, if there is one, that the upcall is over. Before the reply is sent, since its exception
-    /// takes the place of the servant's answer.
+    /// Calls `postinvoke` of the servant locator, if there is one. This happens before the reply,
+    /// because its exception replaces the servant's reply.
     ///
     /// # Errors
-    /// What `postinvoke` raises.
+    /// The exception of `postinvoke`.
     #[inline(always)]
     pub fn postinvoke(&self) -> Result<()> {
         match &self.subject {
@@ -285,7 +290,7 @@ impl Drop for UpcallTarget<'_> {
             }
             Subject::Servant(..) => {
                 cold_path();
-                // After a panic of the servant: nobody is left to tell what it raises.
+                // After a panic of the servant the exception of `postinvoke` has no receiver.
                 _ = self.postinvoke();
                 current::pop();
             }

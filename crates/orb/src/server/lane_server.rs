@@ -371,7 +371,7 @@ impl LaneServer {
             lane.wake();
         }
         if let Some(plan) = &buffered.plan {
-            thread::become_of(plan.priority, plan.class);
+            thread::reassert(plan.priority, plan.class);
         }
         let permit = Permit::of(self);
         self.run_buffered(orb, buffered, buffers, &permit);
@@ -384,7 +384,7 @@ impl LaneServer {
 
     /// Lowers the calling thread after a lane that borrowed it had raised it.
     pub fn back_to_own_priority(&self) {
-        thread::become_of(self.plan.priority, self.plan.class);
+        thread::reassert(self.plan.priority, self.plan.class);
     }
 
     /// Moves a request out of a thread's block, which becomes an empty one.

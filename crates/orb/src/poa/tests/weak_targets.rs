@@ -1,4 +1,4 @@
-//! Objects that are found again without a look-up.
+//! Weak targets: active objects without a look-up.
 
 use super::*;
 use isorb_giop::message::OperationName;
@@ -8,15 +8,15 @@ fn found(bed: &Bed, target: &WeakTarget) -> Option<Servant> {
     Some(entered.servant().clone())
 }
 
-fn weak_target(bed: &Bed, key: &[u8]) -> WeakTarget {
+fn weak(bed: &Bed, key: &[u8]) -> WeakTarget {
     let found = bed.registry().find_active(key).unwrap();
-    let target = found.weak_target();
+    let target = found.downgrade();
     drop(found.enter(OperationName::from("ping")));
     target
 }
 
 #[test]
-fn a_weak_target_leads_to_the_object_as_long_as_it_is_active() {
+fn a_weak_target_resolves_while_the_object_is_active() {
     let (bed, other) = (Bed::new(), Bed::new());
     let poa = bed.poa("a", user_ids());
     let probe = Arc::new(Probe(1));
@@ -24,7 +24,7 @@ fn a_weak_target_leads_to_the_object_as_long_as_it_is_active() {
     poa.activate_object_with_id("x", servant.clone()).unwrap();
     let key = poa.key(b"x");
     assert!(found(&bed, &WeakTarget::default()).is_none());
-    let target = weak_target(&bed, &key);
+    let target = weak(&bed, &key);
     assert_eq!(found(&bed, &target), Some(servant.clone()));
     // Another ORB has another object with this key.
     assert!(found(&other, &target).is_none());
@@ -35,23 +35,23 @@ fn a_weak_target_leads_to_the_object_as_long_as_it_is_active() {
     assert!(found(&bed, &target).is_none());
     drop(running);
     drop(servant);
-    // The weak target keeps nothing alive.
+    // The target keeps nothing alive.
     assert_eq!(Arc::strong_count(&probe), 1);
     assert!(found(&bed, &target).is_none());
 
     let next = super::probe();
     poa.activate_object_with_id("x", next.clone()).unwrap();
     assert!(found(&bed, &target).is_none());
-    assert_eq!(found(&bed, &weak_target(&bed, &key)), Some(next));
+    assert_eq!(found(&bed, &weak(&bed, &key)), Some(next));
 }
 
 #[test]
-fn a_weak_target_does_not_lead_through_a_closed_gate() {
+fn a_weak_target_does_not_resolve_while_requests_are_blocked() {
     let bed = Bed::new();
     let poa = bed.root().create_poa("a", None, user_ids()).unwrap();
     poa.activate_object_with_id("x", probe()).unwrap();
     poa.manager().activate().unwrap();
-    let target = weak_target(&bed, &poa.key(b"x"));
+    let target = weak(&bed, &poa.key(b"x"));
     assert!(found(&bed, &target).is_some());
     poa.manager().discard_requests(false).unwrap();
     assert!(found(&bed, &target).is_none());
@@ -59,7 +59,7 @@ fn a_weak_target_does_not_lead_through_a_closed_gate() {
     assert!(found(&bed, &target).is_none());
     poa.manager().activate().unwrap();
     assert!(found(&bed, &target).is_some());
-    assert!(poa.gate().is_empty());
+    assert!(poa.admission().is_empty());
     poa.destroy(true, true).unwrap();
     assert!(found(&bed, &target).is_none());
 }
