@@ -299,7 +299,7 @@ fn dispatch(
                 if let Some(Parsed { request, interceptors }) = &mut parsed {
                     cold_path();
                     if let (None, Some(connection)) = (operation, origin.connection) {
-                        bands::settle(orb, connection, request, target)?;
+                        bands::bind(orb, connection, request, target)?;
                     }
                     if let Some(interceptors) = interceptors {
                         interceptors.reach(servant, target)?;

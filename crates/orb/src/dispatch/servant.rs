@@ -1,6 +1,6 @@
 //! The call of the servant, whose results, exception or panic become the reply.
 
-use super::answer::write_told_exception;
+use super::answer::write_detailed_exception;
 use crate::interceptor::{ReplyOffsets, Serving};
 use crate::poa::{RequestPriority, UpcallTarget};
 use crate::sched::PriorityGuard;
@@ -17,15 +17,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) type Known = Option<(u16, &'static str)>;
 
 #[inline(always)]
-pub(super) fn look_up(entered: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
-    entered.servant().interface().operations.look_up(request.operation.as_bytes())
+pub(super) fn look_up(target: &UpcallTarget<'_>, request: &Request<'_>) -> Known {
+    target.servant().interface().operations.look_up(request.operation.as_bytes())
 }
 
 /// Calls the servant, between `before` and `postinvoke`, and completes the reply. The result of
 /// `before` lives as long as the upcall.
 #[inline(always)]
 pub(super) fn call_servant<'u, G>(
-    entered: &'u UpcallTarget<'u>,
+    target: &'u UpcallTarget<'u>,
     known: Known,
     upcall: &'u UpcallRequest<'u>,
     mut arguments: Decoder<'u>,
@@ -34,21 +34,21 @@ pub(super) fn call_servant<'u, G>(
     before: impl FnOnce(&'u crate::Servant) -> Result<G>,
 ) {
     let body = message::begin_body(e);
-    let outcome = entered.upcall(|servant| {
-        let _held = before(servant)?;
+    let outcome = target.upcall(|servant| {
+        let _guard = before(servant)?;
         let budgets = &upcall.orb.sched().budgets;
         let _spending = known.and_then(|operation| budgets.begin(servant.interface(), operation));
         run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
     });
     if let Ok(Ok(Outcome::Results)) = outcome
-        && !entered.is_located()
+        && !target.is_located()
         && e.error().is_none()
     {
         return message::end_body(e, body);
     }
     cold_path();
     // An exception of postinvoke replaces the servant's result.
-    match entered.postinvoke().and(outcome.flatten()) {
+    match target.postinvoke().and(outcome.flatten()) {
         Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
         outcome => other_outcome(outcome, e, offsets),
     }
@@ -119,19 +119,19 @@ pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, offse
         }
         Ok(_) => {
             let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
-            write_told_exception(e, offsets, &error.completed(Completion::Yes));
+            write_detailed_exception(e, offsets, &error.completed(Completion::Yes));
         }
-        Err(exception) => write_told_exception(e, offsets, &exception),
+        Err(exception) => write_detailed_exception(e, offsets, &exception),
     }
 }
 
 /// Gives the thread the priority of a request, as long as the result lives.
 pub(super) fn apply_priority(
     orb: &Orb,
-    entered: &UpcallTarget<'_>,
+    target: &UpcallTarget<'_>,
     priority: Option<Result<RequestPriority>>,
 ) -> Result<Option<PriorityGuard>> {
-    match (priority, entered.rt()) {
+    match (priority, target.rt()) {
         (Some(priority), Some(rt)) => rt.apply_priority(orb, priority?),
         _ => Ok(None),
     }
@@ -141,14 +141,14 @@ pub(super) fn apply_priority(
 /// is begun again with it (RT-CORBA 1.2, clause 5.4.2).
 pub(super) fn upcall_priority(
     orb: &Orb,
-    entered: &UpcallTarget<'_>,
+    target: &UpcallTarget<'_>,
     (id, contexts): (u32, &ServiceContexts<'_>),
     intercepted: Option<&mut Serving<'_>>,
     e: &mut Encoder<'_>,
     offsets: &mut ReplyOffsets,
 ) -> Option<Result<RequestPriority>> {
-    let rt = entered.rt()?;
-    let priority = rt.request_priority(orb, contexts, entered.own_priority(), entered.object_id());
+    let rt = target.rt()?;
+    let priority = rt.request_priority(orb, contexts, target.own_priority(), target.object_id());
     if let Ok(RequestPriority { echo: Some(priority), .. }) = priority {
         echo(priority, id, intercepted, e, offsets);
     }
