@@ -197,7 +197,7 @@ pub(crate) fn put_bytes(outbox: &mut Outbox, stream: &dyn Stream, message: &[u8]
     if outbox.is_empty() {
         let sent = stream.send(&[IoSlice::new(message)], Wait::No);
         taken = *sent.as_ref().unwrap_or(&0);
-        begun = sent.is_ok() || stream.keeps_refused();
+        begun = sent.is_ok() || stream.capabilities().retains_refused;
     }
     // No thread waits for these messages; behind a long backlog they would be of no use.
     if outbox.waiting() < BACKLOG_OF_CONTROL {
@@ -368,7 +368,7 @@ fn taken(stream: &dyn Stream, sent: io::Result<usize>) -> Result<usize, SendErro
 /// The error when the time is up and the stream took nothing.
 fn too_late(stream: &dyn Stream) -> SendError {
     // A stream that keeps refused octets may send them later, so the message may arrive.
-    if stream.keeps_refused() { SendError::TimedOut } else { SendError::NotSent }
+    if stream.capabilities().retains_refused { SendError::TimedOut } else { SendError::NotSent }
 }
 
 /// The error for a failed send.
