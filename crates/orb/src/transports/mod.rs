@@ -94,7 +94,7 @@ impl Transports {
         #[cfg(feature = "udp")]
         all.push(Arc::new(isorb_transport::Udp {
             whole: is_message,
-            asks: asks_for_answer,
+            expects_reply: asks_for_answer,
             peers: config.udp_peers,
             counts: datagrams.clone(),
         }));
