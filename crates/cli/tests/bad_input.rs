@@ -137,7 +137,7 @@ fn a_node_server_says_what_is_wrong_with_its_options() {
     let folder = TempFolder::new();
     let socket = folder.text("socket");
     for (options, said) in cases {
-        let (code, out, error) = run(&[&["crm-server", "--socket", &socket], options].concat());
+        let (code, out, error) = run(&[&["memory-server", "--socket", &socket], options].concat());
         assert!(matches!(code, Some(1 | 2)), "{options:?}: {code:?}, {error}");
         assert_eq!(out, "", "{options:?}: it is not ready");
         assert!(error.contains(said), "{options:?}: {error}");
@@ -149,17 +149,17 @@ fn reflective_memory_says_who_is_not_there() {
     let folder = TempFolder::new();
     let socket = folder.text("node.socket");
     for what in [&["ls"][..], &["watch", "radar"], &["dump", "radar"], &["write", "radar", "x"]] {
-        let (code, out, error) = run(&[&["crm", "--socket", &socket], what].concat());
+        let (code, out, error) = run(&[&["memory", "--socket", &socket], what].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{what:?}: {error}");
-        let said = error.contains(&socket) && error.contains("is `isorb crm-server` running");
+        let said = error.contains(&socket) && error.contains("is `isorb memory-server` running");
         assert!(said, "{what:?}: {error}");
     }
     // Nobody listens at port 1.
     let nobody = "corbaloc::127.0.0.1:1/ReflectiveMemory";
-    for door in [&["crm", "ls"][..], &["crm-server", "--socket", &socket]] {
+    for door in [&["memory", "ls"][..], &["memory-server", "--socket", &socket]] {
         let (code, out, error) = run(&[door, &["--coordinator", nobody]].concat());
         assert_eq!((code, &*out), (Some(1), ""), "{door:?}: {error}");
-        let said = error.contains(nobody) && error.contains("is `isorb crm-coordinator` running");
+        let said = error.contains(nobody) && error.contains("is `isorb memory-coordinator` running");
         assert!(said, "{door:?}: {error}");
     }
 }

@@ -6,7 +6,7 @@ use crate::idl::{Mode, Path, ReaderQoS};
 use std::collections::BTreeMap;
 
 /// A reader of every area of its node, for nothing but to hand it back to the next server. Its process should be another than the
-/// server's (`isorb crm-holder`).
+/// server's (`isorb memory-holder`).
 #[derive(Debug)]
 pub struct Holder {
     library: Library,

@@ -147,7 +147,7 @@ impl Session {
     fn greet(&self) -> Result<Link, Error> {
         let socket = session_socket::connect_to(&self.path).map_err(|error| {
             Error::unavailable(format_args!(
-                "no node server listens at {}: {error}; is `isorb crm-server` running on this node, and is that its socket?",
+                "no node server listens at {}: {error}; is `isorb memory-server` running on this node, and is that its socket?",
                 self.path.display()
             ))
         })?;

@@ -164,9 +164,11 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Nodes of which is known which way answered last, though nothing leads to them at the moment.
 const REMEMBERED: usize = 64;
 
-/// Where libraries look for their node's server: `ISORB_CRM_SOCKET`, or a file in the user's run-time folder.
+/// Where libraries look for their node's server: `ISORB_MEMORY_SOCKET`, or a file in the user's run-time folder.
 pub fn default_socket() -> PathBuf {
-    if let Some(path) = std::env::var_os("ISORB_CRM_SOCKET") {
+    if let Some(path) =
+        std::env::var_os("ISORB_MEMORY_SOCKET").or_else(|| std::env::var_os("ISORB_CRM_SOCKET"))
+    {
         return path.into();
     }
     let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| "/tmp".into(), PathBuf::from);

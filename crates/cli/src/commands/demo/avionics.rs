@@ -41,7 +41,8 @@ const STALE: Duration = Duration::from_millis(500);
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = match &args.out {
         Some(folder) => folder.clone(),
-        None => std::env::temp_dir().join(format!("isorb-avionics-{}", std::process::id())),
+        // Other users can neither predict nor enter it.
+        None => tempfile::Builder::new().prefix("isorb-avionics-").tempdir()?.keep(),
     };
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let pod_trace = folder.join("pod.trace");

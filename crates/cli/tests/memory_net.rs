@@ -1,4 +1,4 @@
-//! Reflective memory as processes on hosts of their own: what each option of `isorb crm-server` and `isorb crm-coordinator` changes is seen from
+//! Reflective memory as processes on hosts of their own: what each option of `isorb memory-server` and `isorb memory-coordinator` changes is seen from
 //! outside, beside a server that was started without it.
 //!
 //! Skipped with a message where there is no right to make network namespaces.
@@ -27,7 +27,8 @@ impl System {
     /// The coordinator's URL names these addresses of its host beside its own.
     fn new(net: Net, more: &[&str]) -> System {
         let address = net.host(0).address().to_string();
-        let args = [&["crm-coordinator", "--memory", "--port", "0", "--host", &address][..], more].concat();
+        let args =
+            [&["memory-coordinator", "--memory", "--port", "0", "--host", &address][..], more].concat();
         let coordinator = Service::of(net.host(0).command(ISORB).args(args));
         System { coordinator, folder: TempFolder::new(), net }
     }
@@ -41,19 +42,19 @@ impl System {
 
     fn server_of(&self, coordinator: &str, host: usize, node: &str, more: &[&str]) -> Service {
         let socket = self.folder.text(node);
-        let args = ["crm-server", "--name", node, "--socket", &socket, "--coordinator", coordinator];
+        let args = ["memory-server", "--name", node, "--socket", &socket, "--coordinator", coordinator];
         Service::of(self.net.host(host).command(ISORB).args(args).args(more))
     }
 
-    /// `isorb crm` at a node.
-    fn crm(&self, host: usize, node: &str, args: &[&str]) -> (bool, String, String) {
+    /// `isorb memory` at a node.
+    fn memory(&self, host: usize, node: &str, args: &[&str]) -> (bool, String, String) {
         let (code, output, error) = ended(&mut self.command(host, node, args));
         (code == Some(0), output, error)
     }
 
     fn command(&self, host: usize, node: &str, args: &[&str]) -> Command {
         let mut command = self.net.host(host).command(ISORB);
-        command.args(["crm", "--socket", &self.folder.text(node)]).args(args);
+        command.args(["memory", "--socket", &self.folder.text(node)]).args(args);
         command
     }
 
@@ -70,7 +71,7 @@ impl System {
 
     /// What a node lists of an area; nothing where it has none.
     fn line(&self, host: usize, node: &str, area: &str) -> String {
-        let (_, output, _) = self.crm(host, node, &["ls", "--over", "0"]);
+        let (_, output, _) = self.memory(host, node, &["ls", "--over", "0"]);
         let line = output.lines().find(|line| line.split_whitespace().next() == Some(area));
         line.unwrap_or_default().to_owned()
     }
@@ -123,15 +124,16 @@ fn values_calls_and_the_coordinator_are_reached_by_the_second_address() {
     wait_until("who has two reads on", || system.values(1, "b", "line") > had + 50);
     assert_eq!(system.values(1, "poor", "line"), had_poor, "nothing comes by the first path");
     // What is made now is found and read by the second path as well.
-    let (good, _, error) = system.crm(0, "a", &["write", "late", "news", "--create", "16"]);
+    let (good, _, error) = system.memory(0, "a", &["write", "late", "news", "--create", "16"]);
     assert!(good, "{error}");
     wait_until("set-up by the second address", || {
-        let (good, output, _) = system.crm(1, "b", &["dump", "late", "--raw", "--patience", "60000"]);
+        let (good, output, _) = system.memory(1, "b", &["dump", "late", "--raw", "--patience", "60000"]);
         good && output == "news"
     });
-    let (good, _, error) = system.crm(1, "poor", &["dump", "late", "--raw"]);
+    let (good, _, error) = system.memory(1, "poor", &["dump", "late", "--raw"]);
     assert!(!good, "who has one address of the writer's node reaches nobody: {error}");
-    let ls = |url: &str| ended(system.net.host(1).command(ISORB).args(["crm", "--coordinator", url, "ls"]));
+    let ls =
+        |url: &str| ended(system.net.host(1).command(ISORB).args(["memory", "--coordinator", url, "ls"]));
     wait_until("the coordinator by its second address", || {
         let (code, output, _) = ls(&url);
         code == Some(0) && output.contains("node a") && output.contains("late")
@@ -212,7 +214,7 @@ fn two_nodes_read_one_stream_of_datagrams() {
         4 * sent < 3 * came
     });
     let (good, _, error) =
-        system.crm(2, "lonely", &["watch", "radar", "--path", "multicast", "--count", "1"]);
+        system.memory(2, "lonely", &["watch", "radar", "--path", "multicast", "--count", "1"]);
     assert!(!good && error.contains("was started without a group"), "{error}");
 }
 
@@ -226,7 +228,7 @@ fn what_the_link_does_not_carry_is_refused_with_the_numbers() {
     // 4 KiB every 20 ms are 1.7 Mbit/s.
     let watch = |area: &str, deadline: &str| {
         let asked = ["watch", area, "--guaranteed", "--deadline", deadline, "--count", "1"];
-        system.crm(1, "b", &asked)
+        system.memory(1, "b", &asked)
     };
     let _writers = ["narrow", "wide"].map(|node| {
         let writer = system.writes(0, node, node, 4096, "20");
@@ -274,9 +276,9 @@ fn the_address_that_is_published_is_what_others_are_told() {
     };
     assert_eq!((told("a"), told("b")), (vec![PUBLIC.to_owned()], vec!["10.78.0.2".to_owned()]));
     // Datagrams, too: they come from there, and are taken.
-    let (good, _, error) = system.crm(0, "a", &["write", "line", "value", "--create", "16"]);
+    let (good, _, error) = system.memory(0, "a", &["write", "line", "value", "--create", "16"]);
     assert!(good, "{error}");
-    let (good, output, error) = system.crm(1, "b", &["dump", "line", "--raw", "--patience", "60000"]);
+    let (good, output, error) = system.memory(1, "b", &["dump", "line", "--raw", "--patience", "60000"]);
     assert!(good && output == "value", "{output}{error}");
 }
 
@@ -333,7 +335,7 @@ fn dispatching_threads_have_the_priority_that_was_asked_for() {
     let serve = |name: &str, more: &[&str]| {
         let (socket, said) = (folder.text(name), folder.text(&format!("{name}-said")));
         let mut command = Command::new(ISORB);
-        command.args(["crm-server", "--name", name, "--socket", &socket]).args(more);
+        command.args(["memory-server", "--name", name, "--socket", &socket]).args(more);
         let server = Service::of(command.stderr(std::fs::File::create(&said).unwrap()));
         (server, std::fs::read_to_string(said).unwrap())
     };
