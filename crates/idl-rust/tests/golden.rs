@@ -36,7 +36,7 @@ fn output_is_as_it_was() {
 /// What is written to disk is what rustfmt makes of it; where rustfmt is missing nobody can tell.
 #[test]
 fn output_is_clean_for_rustfmt() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../idl-rust-check/idl");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let files = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path());
     for file in files.filter(|path| path.extension().is_some_and(|e| e == "idl")) {
         let options = isorb_idl::Options { embedded: Some(|_| Some("")), ..Default::default() };
