@@ -2,9 +2,9 @@
 
 use crate::{Any, Kind, Label, TypeCode, TypeCodeError};
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use alloc::format;
 use core::fmt;
 use isorb_cdr::{Encoder, Text};
 use serde_json::{Map, Value};

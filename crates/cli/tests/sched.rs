@@ -38,7 +38,8 @@ imu                0     300   2 ms   33 ms     33 ms    0 ns      0 ns      9 m
 navigate           0     300   7 ms   33 ms     60 ms    9 ms      0 ns     18 ms  42 ms  met
 display <map>      1     299  10 ms   66 ms     66 ms    0 ns      0 ns     19 ms  47 ms  met
 
-3 of 3 tasks meet every deadline; 42.4 % of the processor is asked for (rms, full preemption)
+3 of 3 tasks meet every deadline; 42.4 % of the processor is used
+analysis: rms, full preemption between levels, one thread per level
 ";
 
 /// Runs `isorb sched` on a file of that text, from the file's folder.
@@ -123,7 +124,7 @@ fn the_policy_decides() {
     for (text, policy, wanted) in table {
         let (code, out, error) = sched(&folder, text, &["check", "--policy", policy, "s.toml"]);
         assert_eq!((code, &*error), (Some(wanted), ""), "{policy}: {text}{out}");
-        assert!(out.contains(&format!("({policy}, full preemption)")), "{policy}: {out}");
+        assert!(out.contains(&format!("\nanalysis: {policy}, ")), "{policy}: {out}");
         assert_eq!(out.matches("  met").count() == 3, wanted == 0, "{policy}: {out}");
     }
 }
@@ -149,4 +150,25 @@ fn a_timeline_is_drawn() {
     let page = std::fs::read_to_string(folder.path().join("late.html")).unwrap();
     assert!(page.contains("deadlines cannot be met") && page.contains(", missed\"/>"));
     assert_eq!(sched(&folder, GOOD, &["plot", "--out", "absent/x.html", "s.toml"]).0, Some(2));
+}
+
+#[test]
+fn the_verdict_says_which_analysis_was_made() {
+    let folder = TempFolder::new();
+    let edf = GOOD.replace("rms", "edf");
+    let (_, out, error) = sched(&folder, &edf, &["check", "s.toml"]);
+    assert!(out.contains("analysis: edf, one thread for all tasks, so that none preempts another"), "{out}");
+    assert_eq!(error, "");
+    let preemptive = format!("one_thread_per_level = false\n{edf}");
+    let (_, out, error) = sched(&folder, &preemptive, &["check", "s.toml"]);
+    assert!(out.contains("analysis: edf, full preemption, also within a level"), "{out}");
+    assert_eq!(error, "");
+    // The key's old name.
+    let (_, old, error) = sched(&folder, &format!("turns = false\n{edf}"), &["check", "s.toml"]);
+    assert_eq!(
+        (old, &*error),
+        (out, "isorb: warning: s.toml:1: turns is called one_thread_per_level now; rename the key\n")
+    );
+    let both = format!("turns = false\n{preemptive}");
+    assert_eq!(sched(&folder, &both, &["check", "s.toml"]).0, Some(2));
 }

@@ -11,7 +11,7 @@ use quote::quote;
 
 /// Something to be written: an expression, and whether it is a reference to the value already.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Operand {
     expr: TokenStream,
     /// The expression is a `&T` where `T` is the form.
     by_ref: bool,
@@ -19,18 +19,18 @@ pub(crate) struct Place {
     owned: bool,
 }
 
-impl Place {
-    pub fn view(expr: TokenStream) -> Place {
-        Place { expr, by_ref: false, owned: false }
+impl Operand {
+    pub fn view(expr: TokenStream) -> Operand {
+        Operand { expr, by_ref: false, owned: false }
     }
 
-    pub fn owned(expr: TokenStream) -> Place {
-        Place { expr, by_ref: false, owned: true }
+    pub fn owned(expr: TokenStream) -> Operand {
+        Operand { expr, by_ref: false, owned: true }
     }
 
     /// An expression that is a reference to the owned form.
-    pub fn owned_ref(expr: TokenStream) -> Place {
-        Place { expr, by_ref: true, owned: true }
+    pub fn owned_ref(expr: TokenStream) -> Operand {
+        Operand { expr, by_ref: true, owned: true }
     }
 
     /// As a value that is `Copy`.
@@ -57,78 +57,78 @@ impl Place {
 }
 
 impl Module<'_, '_> {
-    /// Statements that write `place` to the encoder named `e`.
-    pub fn encode(&self, shape: &Shape, place: &Place, e: &Ident) -> TokenStream {
+    /// Statements that write `operand` to the encoder named `e`.
+    pub fn encode(&self, shape: &Shape, operand: &Operand, e: &Ident) -> TokenStream {
         let analysis = &self.r#gen.analysis;
         match shape {
             Shape::Void => TokenStream::new(),
             Shape::Number(_) => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.put(#value);)
             }
             Shape::WChar => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.wchar(#value);)
             }
             Shape::Char => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.char(#value);)
             }
             Shape::Text { wide, bound } => {
                 // A reference to a view or a `String` becomes a `&str` by itself.
-                let text = if place.by_ref { place.expr.clone() } else { place.encodable() };
+                let text = if operand.by_ref { operand.expr.clone() } else { operand.encodable() };
                 let check = bound.map(|n| {
-                    let (text, n) = (place.receiver(), number(n.into()));
+                    let (text, n) = (operand.receiver(), number(n.into()));
                     quote!(#e.check_bound(#text.chars().count(), #n);)
                 });
                 if *wide { quote!(#check #e.wstring(#text);) } else { quote!(#check #e.string(#text);) }
             }
             Shape::Seq(element, bound) => {
-                let items = place.receiver();
+                let items = operand.receiver();
                 let check = bound.map(|n| {
                     let n = number(n.into());
                     quote!(#e.check_bound(#items.len(), #n);)
                 });
-                if analysis.needs_code(element, place.owned) {
-                    let each = self.encode_each(element, place, e);
+                if analysis.needs_code(element, operand.owned) {
+                    let each = self.encode_each(element, operand, e);
                     quote!(#check #e.count(#items.len()); #each)
                 } else {
-                    let (encode, items) = (self.rt("Encode"), place.encodable());
+                    let (encode, items) = (self.rt("Encode"), operand.encodable());
                     quote!(#check #encode::encode(#items, #e);)
                 }
             }
             Shape::Array(..) if analysis.plain(shape).is_some() => {
-                let value = place.value();
+                let value = operand.value();
                 quote!(#e.put(#value);)
             }
-            Shape::Array(element, _) if analysis.needs_code(shape, place.owned) => {
-                self.encode_each(element, place, e)
+            Shape::Array(element, _) if analysis.needs_code(shape, operand.owned) => {
+                self.encode_each(element, operand, e)
             }
             // An array without views is `Copy` and has `Encode` itself, in both forms.
             Shape::Array(..) => {
-                let (encode, value) = (self.rt("Encode"), place.value());
+                let (encode, value) = (self.rt("Encode"), operand.value());
                 quote!(#encode::encode(#value, #e);)
             }
-            shape if shape.is_handle() && place.owned => {
-                let (encode, handle) = (self.rt("Encode"), place.receiver());
+            shape if shape.is_handle() && operand.owned => {
+                let (encode, handle) = (self.rt("Encode"), operand.receiver());
                 quote!(#encode::encode(#handle.as_ref(), #e);)
             }
             shape => {
-                let value = if analysis.borrows(shape) { place.encodable() } else { place.value() };
+                let value = if analysis.borrows(shape) { operand.encodable() } else { operand.value() };
                 let encode = self.rt("Encode");
                 quote!(#encode::encode(#value, #e);)
             }
         }
     }
 
-    fn encode_each(&self, element: &Shape, place: &Place, e: &Ident) -> TokenStream {
+    fn encode_each(&self, element: &Shape, operand: &Operand, e: &Ident) -> TokenStream {
         let item = quote!(item);
-        let (items, each) = if place.owned {
-            (place.borrow(), Place::owned_ref(item))
+        let (items, each) = if operand.owned {
+            (operand.borrow(), Operand::owned_ref(item))
         } else {
             // The same for a slice, which is a reference itself, and for an array, which is a value.
-            let items = place.receiver();
-            (quote!(#items.iter()), Place { expr: item, by_ref: true, owned: false })
+            let items = operand.receiver();
+            (quote!(#items.iter()), Operand { expr: item, by_ref: true, owned: false })
         };
         let body = self.encode(element, &each, e);
         quote!(for item in #items { #body })

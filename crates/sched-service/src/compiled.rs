@@ -26,7 +26,7 @@ pub struct Compiled {
     graph: Graph,
     schedule: Schedule,
     /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level. Empty where the file says it.
-    said: Vec<Option<(u16, u8, u32)>>,
+    assigned: Vec<Option<(u16, u8, u32)>>,
     /// Operations with one event a period.
     paced: Vec<bool>,
 }
@@ -115,10 +115,10 @@ impl Compiled {
     /// As [`ScheduleFile::compile`].
     pub fn of_file(file: &ScheduleFile, preemption: Preemption) -> Result<Compiled, FileError> {
         let mut file = file.clone();
-        (file.config.preemption, file.config.turns) = (preemption, true);
+        (file.config.preemption, file.config.one_thread_per_level) = (preemption, true);
         let schedule = file.compile()?;
         let paced = paced(&file.graph);
-        Ok(Compiled { graph: file.graph, schedule, said: Vec::new(), paced })
+        Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced })
     }
 
     /// What is registered with a scheduler now, for a dispatcher that hands the processor over in this way. Where it has not computed its
@@ -144,9 +144,9 @@ impl Compiled {
             Ok(last) => last,
         };
         let order = order(scheduler, last)?;
-        let mut said = Vec::with_capacity(infos.len());
+        let mut assigned = Vec::with_capacity(infos.len());
         for info in &infos {
-            said.push(said_of(scheduler, info.handle)?);
+            assigned.push(assignment_of(scheduler, info.handle)?);
         }
         let policy = match order {
             Order::Arrival => Policy::Declared,
@@ -154,19 +154,19 @@ impl Compiled {
             Order::Laxity if last > 0 => Policy::MaximumUrgency,
             Order::Laxity => Policy::MinimumLaxity,
         };
-        let graph = graph(&infos, &said)?;
-        let config = Config { policy, preemption, turns: true, ..Config::default() };
+        let graph = graph(&infos, &assigned)?;
+        let config = Config { policy, preemption, one_thread_per_level: true, ..Config::default() };
         let schedule = graph.schedule(config)?;
         let paced = paced(&graph);
-        Ok(Compiled { graph, schedule, said, paced })
+        Ok(Compiled { graph, schedule, assigned, paced })
     }
 
     /// The priorities of the queues' threads, the least urgent first.
     #[must_use]
     pub fn thread_priorities(&self) -> Vec<u16> {
-        let said = self.said.iter().flatten().map(|(priority, _, _)| *priority);
+        let assigned = self.assigned.iter().flatten().map(|(priority, _, _)| *priority);
         let queues = self.schedule.queues.iter().map(|queue| queue.thread_priority);
-        let all: BTreeSet<u16> = if self.said.is_empty() { queues.collect() } else { said.collect() };
+        let all: BTreeSet<u16> = if self.assigned.is_empty() { queues.collect() } else { assigned.collect() };
         all.into_iter().collect()
     }
 
@@ -194,7 +194,7 @@ impl Compiled {
                 return Err(NoPromise::Late { name: task.name.clone(), why });
             }
             let (thread_priority, static_subpriority, level) =
-                self.said.get(place).copied().flatten().unwrap_or((
+                self.assigned.get(place).copied().flatten().unwrap_or((
                     scheduled.queue.thread_priority,
                     u8::try_from(scheduled.static_subpriority).unwrap_or(u8::MAX),
                     scheduled.queue.level,
@@ -261,8 +261,8 @@ fn compute(scheduler: &SchedulerRef, priorities: RangeInclusive<u16>) -> Result<
     match queues.iter().map(|queue| queue.preemption_priority).max() {
         Some(last) => Ok(last),
         None => {
-            let said: Vec<&str> = anomalies.iter().map(|anomaly| &*anomaly.description).collect();
-            Err(FetchError::Unschedulable(said.join("; ")))
+            let assigned: Vec<&str> = anomalies.iter().map(|anomaly| &*anomaly.description).collect();
+            Err(FetchError::Unschedulable(assigned.join("; ")))
         }
     }
 }
@@ -282,7 +282,7 @@ fn order(scheduler: &SchedulerRef, last: i32) -> Result<Order, FetchError> {
     Ok(Order::Arrival)
 }
 
-fn said_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32)>, FetchError> {
+fn assignment_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32)>, FetchError> {
     match scheduler.priority(handle) {
         Ok((priority, sub, level)) => Ok(Some((
             u16::try_from(priority).unwrap_or(0).min(32767),
@@ -295,9 +295,9 @@ fn said_of(scheduler: &SchedulerRef, handle: i32) -> Result<Option<(u16, u8, u32
 }
 
 /// The graph that was registered, with the levels that the scheduler gave as declared priorities.
-fn graph(infos: &[RT_Info], said: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
+fn graph(infos: &[RT_Info], assigned: &[Option<(u16, u8, u32)>]) -> Result<Graph, FetchError> {
     let mut graph = Graph::new();
-    for (info, said) in infos.iter().zip(said) {
+    for (info, assigned) in infos.iter().zip(assigned) {
         let dependencies = info.dependencies.iter().map(|on| {
             let there = place(on.rt_info).filter(|place| *place < infos.len());
             there.map(|place| Dependency {
@@ -314,7 +314,7 @@ fn graph(infos: &[RT_Info], said: &[Option<(u16, u8, u32)>]) -> Result<Graph, Fe
             typical: Nanos::from_100ns(info.typical_execution_time),
             cached: Nanos::from_100ns(info.cached_execution_time),
             period: Nanos::from_100ns(u64::try_from(info.period).unwrap_or(0)),
-            priority: said.map_or(0, |(_, _, level)| u32::MAX - level),
+            priority: assigned.map_or(0, |(_, _, level)| u32::MAX - level),
             criticality: criticality_of(info.criticality),
             importance: importance_of(info.importance),
             dependencies: dependencies.collect::<Option<Vec<_>>>().ok_or_else(unknown)?,

@@ -32,8 +32,9 @@ pub struct AdmissionConfig {
     pub preemption: Preemption,
     /// Which priorities admitted tasks get.
     pub assignment: Assignment,
-    /// Whether tasks of equal urgency take turns even where preemption is full, as on one thread a level. In order of arrival they do in any case.
-    pub turns: bool,
+    /// Whether one thread serves all tasks of a level. Tasks of a level then do not preempt each other, even with full preemption.
+    /// In order of arrival they never do.
+    pub one_thread_per_level: bool,
     /// At most so many tasks; more are refused.
     pub capacity: usize,
     /// How much of the resource may be given away; the rest is left to best effort.
@@ -49,7 +50,7 @@ impl Default for AdmissionConfig {
         AdmissionConfig {
             preemption: Preemption::Full,
             assignment: Assignment::DeadlineMonotonic,
-            turns: false,
+            one_thread_per_level: false,
             capacity: 4096,
             share: Utilisation::ONE,
             effort: 4_000_000,
@@ -119,11 +120,11 @@ pub struct Admission {
 #[derive(Debug)]
 struct Slot {
     generation: u32,
-    held: Option<Held>,
+    member: Option<Member>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Member {
     task: Task,
     response: u64,
 }
@@ -133,7 +134,7 @@ impl Admission {
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Admission {
         Admission {
-            table: Table::new(config.preemption, config.turns, config.capacity.min(4096)),
+            table: Table::new(config.preemption, config.one_thread_per_level, config.capacity.min(4096)),
             orders: Vec::new(),
             config,
             order: Vec::new(),
@@ -198,11 +199,11 @@ impl Admission {
 
     /// Takes a task out; `None` where the name is stale. The responses of the others become shorter.
     pub fn remove(&mut self, id: TaskId) -> Option<Task> {
-        self.held(id)?;
+        self.member(id)?;
         let rank = self.order.iter().position(|slot| *slot == id.slot)?;
         let slot = self.slots.get_mut(id.slot as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
-        let held = slot.held.take()?;
+        let member = slot.member.take()?;
         self.free.push(id.slot);
         self.order.remove(rank);
         self.table.remove(rank);
@@ -216,7 +217,7 @@ impl Admission {
             result.is_ok()
         });
         self.learn(&found);
-        Some(held.task)
+        Some(member.task)
     }
 
     /// How many are admitted.
@@ -234,29 +235,29 @@ impl Admission {
     /// An admitted task.
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
-        Some(&self.held(id)?.task)
+        Some(&self.member(id)?.task)
     }
 
     /// Its longest response with all that are admitted now.
     #[must_use]
     pub fn response(&self, id: TaskId) -> Option<Nanos> {
-        Some(Nanos::new(self.held(id)?.response))
+        Some(Nanos::new(self.member(id)?.response))
     }
 
     /// How long after its arrival a job of it may stay in the lower band of dual-priority scheduling.
     #[must_use]
     pub fn promotion(&self, id: TaskId) -> Option<Nanos> {
-        let held = self.held(id)?;
-        Some(held.task.deadline.minus(Nanos::new(held.response)))
+        let member = self.member(id)?;
+        Some(member.task.deadline.minus(Nanos::new(member.response)))
     }
 
     /// Everybody admitted, the most urgent first, with the longest responses.
     pub fn iter(&self) -> impl Iterator<Item = (TaskId, &Task, Nanos)> {
         self.order.iter().filter_map(|index| {
             let slot = self.slots.get(*index as usize)?;
-            let held = slot.held.as_ref()?;
+            let member = slot.member.as_ref()?;
             let id = TaskId { slot: *index, generation: slot.generation };
-            Some((id, &held.task, Nanos::new(held.response)))
+            Some((id, &member.task, Nanos::new(member.response)))
         })
     }
 
@@ -266,9 +267,9 @@ impl Admission {
         self.table.utilisation()
     }
 
-    fn held(&self, id: TaskId) -> Option<&Held> {
+    fn member(&self, id: TaskId) -> Option<&Member> {
         let slot = self.slots.get(id.slot as usize)?;
-        slot.held.as_ref().filter(|_| slot.generation == id.generation)
+        slot.member.as_ref().filter(|_| slot.generation == id.generation)
     }
 
     fn level(&self, task: &Task) -> u64 {
@@ -308,21 +309,21 @@ impl Admission {
         let mut failed = None;
         let mut effort = Effort::new(self.config.effort);
         self.table.responses(first..self.table.len(), &mut effort, |rank, result| {
-            let deadline = self.table.row(rank).deadline;
+            let deadline = self.table.entry(rank).deadline;
             match result {
                 Ok(times) if times.response <= deadline => found.push((rank, times)),
                 Ok(times) => failed = Some((rank, Stop::Over(times.response))),
                 // The one that is late stands in the same level.
                 Err(Stop::Beside { member, late }) => {
                     let rank = self.table.equals(rank).start + member;
-                    failed = Some((rank, Stop::Over(self.table.row(rank).deadline.saturating_add(late))));
+                    failed = Some((rank, Stop::Over(self.table.entry(rank).deadline.saturating_add(late))));
                 }
                 Err(stop) => failed = Some((rank, stop)),
             }
             failed.is_none()
         });
         let Some((rank, stop)) = failed else { return Ok(found) };
-        let deadline = Nanos::new(self.table.row(rank).deadline);
+        let deadline = Nanos::new(self.table.entry(rank).deadline);
         self.table.remove(new);
         let victim = match rank.cmp(&new) {
             std::cmp::Ordering::Equal => task.name.clone(),
@@ -334,7 +335,7 @@ impl Admission {
 
     /// More urgent tasks notice a less urgent one only by what it holds.
     fn first_affected(&self, new: usize) -> usize {
-        if self.table.row(new).hold == 0 { self.table.equals(new).start } else { 0 }
+        if self.table.entry(new).hold == 0 { self.table.equals(new).start } else { 0 }
     }
 
     /// Keeps a task that [`Admission::decide`] left in the table.
@@ -344,12 +345,12 @@ impl Admission {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                self.slots.push(Slot { generation: 0, held: None });
+                self.slots.push(Slot { generation: 0, member: None });
                 (self.slots.len() - 1) as u32
             }
         };
         let slot = &mut self.slots[index as usize];
-        slot.held = Some(Held { task, response: 0 });
+        slot.member = Some(Member { task, response: 0 });
         let id = TaskId { slot: index, generation: slot.generation };
         self.order.insert(self.table.behind_equals(level), index);
         self.learn(found);
@@ -361,14 +362,14 @@ impl Admission {
         for (rank, times) in found {
             self.table.learn(*rank, *times);
             let slot = self.order.get(*rank).and_then(|index| self.slots.get_mut(*index as usize));
-            if let Some(held) = slot.and_then(|slot| slot.held.as_mut()) {
-                held.response = times.response;
+            if let Some(member) = slot.and_then(|slot| slot.member.as_mut()) {
+                member.response = times.response;
             }
         }
     }
 
     fn name(&self, rank: usize) -> String {
         let slot = self.order.get(rank).and_then(|index| self.slots.get(*index as usize));
-        slot.and_then(|slot| slot.held.as_ref()).map(|held| held.task.name.clone()).unwrap_or_default()
+        slot.and_then(|slot| slot.member.as_ref()).map(|member| member.task.name.clone()).unwrap_or_default()
     }
 }

@@ -87,9 +87,9 @@ pub fn fixed_priority(tasks: &[Task], preemption: Preemption) -> Result<Analysis
     analyse(tasks, &levels, preemption, false)
 }
 
-/// Analyses `tasks` in levels: one a task, 0 the most urgent, which preempts the others as `preemption` says, and the order in which jobs of
-/// that level are served, which must be the same for all tasks of a level. With `turns` the tasks of a level do not preempt each other,
-/// as on one thread a level.
+/// Analyses `tasks` in levels: for each task its level, 0 the most urgent, and the order in which jobs of that level are served.
+/// The order must be the same for all tasks of a level. Levels preempt each other as `preemption` says. With
+/// `one_thread_per_level` the tasks of a level do not preempt each other.
 ///
 /// In a level that is not served in order of arrival the bound on a response is the deadline, where all of the level meet it.
 ///
@@ -105,13 +105,13 @@ pub fn analyse(
     tasks: &[Task],
     levels: &[(u32, Order)],
     preemption: Preemption,
-    turns: bool,
+    one_thread_per_level: bool,
 ) -> Result<Analysis, TaskError> {
     assert_eq!(tasks.len(), levels.len(), "one level a task");
     tasks.iter().try_for_each(Task::check)?;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|place| levels[*place].0);
-    let mut table = Table::new(preemption, turns, tasks.len());
+    let mut table = Table::new(preemption, one_thread_per_level, tasks.len());
     for place in &order {
         let (level, order) = levels[*place];
         table.insert(u64::from(u32::MAX - level), order, &tasks[*place]);

@@ -211,7 +211,7 @@ mod tests {
         let mut found = Vec::new();
         table.levels(0..table.len(), |rank, level| {
             let level = Level { arrivals: level.arrivals.filter(|_| together), ..*level };
-            found.push(level.response(table.row(rank).deadline, &mut Effort::new(1 << 30)));
+            found.push(level.response(table.entry(rank).deadline, &mut Effort::new(1 << 30)));
             true
         });
         found

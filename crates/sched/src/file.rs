@@ -53,6 +53,8 @@ pub struct ScheduleFile {
     pub activities: BTreeMap<String, u16>,
     /// The CORBA priority of each object (`RTCosScheduling::ServerScheduler::schedule_object`).
     pub objects: BTreeMap<String, u16>,
+    /// What its author should change, though it is understood.
+    pub warnings: Vec<FileError>,
     /// The line of each operation.
     lines: BTreeMap<String, usize>,
 }
@@ -137,6 +139,18 @@ impl ScheduleFile {
             }
             Ok(found)
         };
+        let mut warnings = Vec::new();
+        let old = read.turns.map(|turns| (turns.span().start, turns.into_inner()));
+        let one_thread_per_level = match (read.one_thread_per_level, old) {
+            (Some(_), Some((at, _))) => {
+                return Err(error(at, "turns is the old name of one_thread_per_level; remove it".into()));
+            }
+            (None, Some((at, turns))) => {
+                warnings.push(error(at, "turns is called one_thread_per_level now; rename the key".into()));
+                turns
+            }
+            (given, None) => given.unwrap_or(true),
+        };
         let [first, last] = read.priorities.unwrap_or([0, 32767]);
         if first > last || last > 32767 {
             let at = text.find("priorities").unwrap_or(0);
@@ -150,12 +164,13 @@ impl ScheduleFile {
             config: Config {
                 policy: read.policy.unwrap_or(text::PolicyName(Policy::RateMonotonic)).0,
                 preemption: read.preemption.map_or(Preemption::Full, Preemption::from),
-                turns: read.turns.unwrap_or(true),
+                one_thread_per_level,
                 priorities: first..=last,
             },
             activities: named("activity", read.activity)?,
             objects: named("object", read.object)?,
             lines,
+            warnings,
             graph,
         };
         match file.graph.order() {
@@ -201,10 +216,10 @@ impl ScheduleFile {
     }
 }
 
-type Found = (Vec<Dependency>, Vec<(usize, crate::Nanos)>);
+type Requirements = (Vec<Dependency>, Vec<(usize, crate::Nanos)>);
 
 /// What an operation depends on and holds, by place.
-fn dependencies(graph: &Graph, operation: &text::OperationText) -> Result<Found, (usize, String)> {
+fn dependencies(graph: &Graph, operation: &text::OperationText) -> Result<Requirements, (usize, String)> {
     let name = operation.name.get_ref();
     let find = |link: &toml::Spanned<text::Link>, call: Call| {
         let other = link.get_ref().operation();

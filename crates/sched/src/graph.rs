@@ -275,28 +275,28 @@ impl Graph {
     /// # Errors
     /// [`GraphError::Unknown`], [`GraphError::Cycle`].
     pub fn order(&self) -> Result<Vec<OperationId>, GraphError> {
-        let mut state = vec![Seen::Never; self.operations.len()];
+        let mut state = vec![Mark::Unvisited; self.operations.len()];
         let mut order = Vec::with_capacity(self.operations.len());
         for root in 0..self.operations.len() {
             // By hand, not by recursion: the depth is whatever the file says.
             let mut path = vec![(root, 0)];
             while let Some((id, next)) = path.pop() {
-                if next == 0 && state[id] != Seen::Never {
+                if next == 0 && state[id] != Mark::Unvisited {
                     continue;
                 }
-                state[id] = Seen::OnPath;
+                state[id] = Mark::OnPath;
                 let operation = &self.operations[id];
                 let Some(dependency) = operation.dependencies.get(next) else {
-                    state[id] = Seen::Done;
+                    state[id] = Mark::Done;
                     order.push(id);
                     continue;
                 };
                 path.push((id, next + 1));
                 match state.get(dependency.on) {
                     None => return Err(GraphError::Unknown { name: operation.name.clone() }),
-                    Some(Seen::Done) => {}
-                    Some(Seen::Never) => path.push((dependency.on, 0)),
-                    Some(Seen::OnPath) => {
+                    Some(Mark::Done) => {}
+                    Some(Mark::Unvisited) => path.push((dependency.on, 0)),
+                    Some(Mark::OnPath) => {
                         let start = path.iter().position(|(id, _)| *id == dependency.on).unwrap_or(0);
                         let circle = path[start..].iter().map(|(id, _)| *id).chain([dependency.on]);
                         let path = circle.map(|id| self.operations[id].name.clone()).collect();
@@ -429,8 +429,8 @@ fn slowest(handed: &[Stream]) -> Option<Stream> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Never,
+enum Mark {
+    Unvisited,
     OnPath,
     Done,
 }

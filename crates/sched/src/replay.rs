@@ -61,7 +61,8 @@ impl Schedule {
         }
         let levels: Vec<(u32, Order)> =
             self.tasks.iter().map(|scheduled| (scheduled.queue.level, scheduled.queue.order)).collect();
-        let discipline = Discipline::Levels { levels, turns: self.config.turns };
+        let discipline =
+            Discipline::Levels { levels, one_thread_per_level: self.config.one_thread_per_level };
         let all = known.into_iter().flatten().flatten().collect();
         simulate(&tasks, all, &discipline, self.config.preemption, until)
     }

@@ -238,7 +238,7 @@ impl RuntimeScheduler {
         let mut admission = Admission::new(AdmissionConfig {
             preemption: plan.preemption,
             assignment: Assignment::Declared,
-            turns: true,
+            one_thread_per_level: true,
             capacity: plan.capacity,
             share: plan.share,
             effort: plan.effort,

@@ -6,7 +6,7 @@ mod responses;
 use crate::graph::{Graph, GraphError, OperationId};
 use crate::links::Links;
 use crate::{Analysis, Plan, PlanError, Policy, Preemption, QueueConfig, Task, TaskError, Verdict};
-use responses::Found;
+use responses::Responses;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -17,19 +17,20 @@ pub struct Config {
     pub policy: Policy,
     /// How the processor is handed over.
     pub preemption: Preemption,
-    /// Whether the tasks of one level take turns, as on one thread a level.
-    pub turns: bool,
+    /// Whether one thread serves all tasks of a level, so that they do not preempt each other. A policy with a single level, such as
+    /// EDF, then runs without preemption.
+    pub one_thread_per_level: bool,
     /// The CORBA priorities of threads; the end goes to the most urgent level.
     pub priorities: RangeInclusive<u16>,
 }
 
 impl Default for Config {
-    /// Rate monotonic, preemptive, a thread a level, every CORBA priority.
+    /// Rate monotonic, full preemption, one thread per level, every CORBA priority.
     fn default() -> Config {
         Config {
             policy: Policy::RateMonotonic,
             preemption: Preemption::Full,
-            turns: true,
+            one_thread_per_level: true,
             priorities: 0..=32767,
         }
     }
@@ -192,7 +193,7 @@ impl Graph {
             Err(_) if tasks.is_empty() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let Found { tasks, analysis, ceilings } = self.respond(&links, &queues, &config)?;
+        let Responses { tasks, analysis, ceilings } = self.respond(&links, &queues, &config)?;
         let anomalies = anomalies(&tasks, &analysis);
         let subpriorities = subpriorities(&tasks, &queues);
         let mut all: Vec<QueueConfig> = queues.clone();

@@ -36,7 +36,7 @@ pub enum Discipline {
         /// One a task: its level, 0 going first, and the order of that queue.
         levels: Vec<(u32, Order)>,
         /// Whether a job that has begun goes before all of its level.
-        turns: bool,
+        one_thread_per_level: bool,
     },
 }
 
@@ -303,9 +303,9 @@ impl Machine<'_> {
                 };
                 (band, priority, 0, false, active.place)
             }
-            Discipline::Levels { levels, turns } => {
+            Discipline::Levels { levels, one_thread_per_level } => {
                 let (level, order) = levels[served.job.task];
-                let begun = *turns && active.left < served.job.cost.ns();
+                let begun = *one_thread_per_level && active.left < served.job.cost.ns();
                 let key = match order {
                     _ if begun => 0,
                     Order::Arrival => served.job.ready.ns(),

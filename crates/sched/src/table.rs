@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The numbers of a task that are not its [`Load`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct Entry {
     /// More is more urgent; equal levels are served in order of arrival.
     pub level: u64,
     pub deadline: u64,
@@ -32,38 +32,43 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     loads: Vec<Load>,
-    rows: Vec<Row>,
+    entries: Vec<Entry>,
     preemption: Preemption,
-    /// Members of a level take turns, as on one thread a level.
-    turns: bool,
+    /// Members of a level do not preempt each other.
+    one_thread_per_level: bool,
 }
 
 impl Table {
-    pub fn new(preemption: Preemption, turns: bool, capacity: usize) -> Table {
-        Table { loads: Vec::with_capacity(capacity), rows: Vec::with_capacity(capacity), preemption, turns }
+    pub fn new(preemption: Preemption, one_thread_per_level: bool, capacity: usize) -> Table {
+        Table {
+            loads: Vec::with_capacity(capacity),
+            entries: Vec::with_capacity(capacity),
+            preemption,
+            one_thread_per_level,
+        }
     }
 
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.entries.len()
     }
 
-    pub fn row(&self, index: usize) -> &Row {
-        &self.rows[index]
+    pub fn entry(&self, index: usize) -> &Entry {
+        &self.entries[index]
     }
 
     /// Puts a task behind its equals; where it is now.
     pub fn insert(&mut self, level: u64, order: Order, task: &Task) -> usize {
         let hold = self.preemption.hold(task);
-        let index = self.rows.partition_point(|row| row.level >= level);
+        let index = self.entries.partition_point(|entry| entry.level >= level);
         self.loads.insert(index, Load::of(task));
-        self.rows.insert(
+        self.entries.insert(
             index,
-            Row {
+            Entry {
                 level,
                 deadline: task.deadline.ns(),
                 blocking: task.blocking.ns(),
                 hold,
-                hold_inside: if self.turns { task.cost.ns() - 1 } else { hold },
+                hold_inside: if self.one_thread_per_level { task.cost.ns() - 1 } else { hold },
                 order,
                 lead: match task.counted {
                     Counted::FromArrival => 0,
@@ -78,19 +83,19 @@ impl Table {
 
     /// The rank of the last task of a level that is there.
     pub fn behind_equals(&self, level: u64) -> usize {
-        self.rows.partition_point(|row| row.level >= level).saturating_sub(1)
+        self.entries.partition_point(|entry| entry.level >= level).saturating_sub(1)
     }
 
     pub fn remove(&mut self, index: usize) {
         self.loads.remove(index);
-        self.rows.remove(index);
+        self.entries.remove(index);
     }
 
     /// The tasks as urgent as this one.
     pub fn equals(&self, index: usize) -> Range<usize> {
-        let level = self.rows[index].level;
-        let first = self.rows[..index].partition_point(|row| row.level > level);
-        let end = index + self.rows[index..].partition_point(|row| row.level >= level);
+        let level = self.entries[index].level;
+        let first = self.entries[..index].partition_point(|entry| entry.level > level);
+        let end = index + self.entries[index..].partition_point(|entry| entry.level >= level);
         first..end
     }
 
@@ -99,11 +104,11 @@ impl Table {
         let mut holds = vec![0; self.len()];
         let (mut below, mut here) = (0, 0);
         for index in (0..self.len()).rev() {
-            if index + 1 < self.len() && self.rows[index].level != self.rows[index + 1].level {
+            if index + 1 < self.len() && self.entries[index].level != self.entries[index + 1].level {
                 below = here;
             }
             holds[index] = below;
-            here = here.max(self.rows[index].hold);
+            here = here.max(self.entries[index].hold);
         }
         holds
     }
@@ -115,13 +120,13 @@ impl Table {
 
     /// The blocking of a task: what it declares and what less urgent ones add.
     pub fn blocking(&self, index: usize, holds: &[u64]) -> u64 {
-        self.rows[index].blocking.saturating_add(holds[index])
+        self.entries[index].blocking.saturating_add(holds[index])
     }
 
     /// What was found of a task, so that the next search starts there.
     pub fn learn(&mut self, index: usize, times: Times) {
-        self.rows[index].first = times.first;
-        self.rows[index].busy = times.busy;
+        self.entries[index].first = times.first;
+        self.entries[index].busy = times.busy;
     }
 
     /// Each task of `range` in its level, until `visit` answers false.
@@ -132,9 +137,9 @@ impl Table {
         while start < range.end {
             let group = self.equals(start);
             let above = &self.loads[..group.start];
-            let queue = (self.rows[start].order != Order::Arrival).then(|| {
+            let queue = (self.entries[start].order != Order::Arrival).then(|| {
                 let members = &self.loads[group.clone()];
-                let order = self.rows[start].order;
+                let order = self.entries[start].order;
                 Queue::new(above, above_utilisation, members, order, self.waits(group.clone()), holds[start])
             });
             let arrivals = self.arrivals(&group, above_utilisation, &holds);
@@ -145,8 +150,8 @@ impl Table {
                     equal: [&self.loads[group.start..index], &self.loads[index + 1..group.end]],
                     own: self.loads[index],
                     blocking: self.blocking(index, &holds),
-                    from: self.rows[index].first,
-                    busy_from: self.rows[index].busy,
+                    from: self.entries[index].first,
+                    busy_from: self.entries[index].busy,
                     runs_through: self.preemption == Preemption::None,
                     arrivals: arrivals.as_ref(),
                     queue: queue.as_ref(),
@@ -169,31 +174,31 @@ impl Table {
         holds: &[u64],
     ) -> Option<Arrivals<'_>> {
         let runs_through = self.preemption == Preemption::None;
-        if group.len() < 2 || runs_through || self.rows[group.start].order != Order::Arrival {
+        if group.len() < 2 || runs_through || self.entries[group.start].order != Order::Arrival {
             return None;
         }
         let above =
             Above { loads: &self.loads[..group.start], equal: [&[], &[]], utilisation: above_utilisation };
         let mut arrivals = Arrivals::new(above, &self.loads[group.clone()]);
         for index in group.clone() {
-            let row = &self.rows[index];
+            let entry = &self.entries[index];
             arrivals.blocking = arrivals.blocking.max(self.blocking(index, holds));
-            arrivals.from = arrivals.from.max(row.first);
-            arrivals.busy_from = arrivals.busy_from.max(row.busy);
-            arrivals.latest = arrivals.latest.max(row.deadline.saturating_sub(self.loads[index].jitter));
+            arrivals.from = arrivals.from.max(entry.first);
+            arrivals.busy_from = arrivals.busy_from.max(entry.busy);
+            arrivals.latest = arrivals.latest.max(entry.deadline.saturating_sub(self.loads[index].jitter));
         }
         Some(arrivals)
     }
 
     fn waits(&self, group: Range<usize>) -> Vec<Wait> {
         let wait = |(member, index): (usize, usize)| {
-            let (row, load) = (&self.rows[index], &self.loads[index]);
-            let early = match row.order {
+            let (entry, load) = (&self.entries[index], &self.loads[index]);
+            let early = match entry.order {
                 Order::Laxity => load.jitter + load.cost,
                 Order::Arrival | Order::Deadline => load.jitter,
             };
-            let due = row.deadline.saturating_sub(early);
-            Wait { member, due, lead: row.lead, blocking: row.blocking, hold: row.hold_inside }
+            let due = entry.deadline.saturating_sub(early);
+            Wait { member, due, lead: entry.lead, blocking: entry.blocking, hold: entry.hold_inside }
         };
         group.enumerate().map(wait).collect()
     }
@@ -216,7 +221,7 @@ impl Table {
                     level.busy_from = level.busy_from.max(busy - urgent.blocking);
                 }
             }
-            let deadline = self.rows[index].deadline;
+            let deadline = self.entries[index].deadline;
             let result = match level.response(deadline, effort) {
                 // One sum more may still show that the deadline is met.
                 Err(stop @ Stop::Undecided(_)) => {

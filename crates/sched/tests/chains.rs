@@ -69,8 +69,14 @@ fn graph(nodes: &[Node]) -> Graph {
 
 fn config() -> impl Strategy<Value = Config> {
     let preemption = prop_oneof![Just(Preemption::Full), Just(Preemption::Deferred), Just(Preemption::None)];
-    (prop::sample::select(Policy::ALL.to_vec()), preemption, any::<bool>())
-        .prop_map(|(policy, preemption, turns)| Config { policy, preemption, turns, ..Config::default() })
+    (prop::sample::select(Policy::ALL.to_vec()), preemption, any::<bool>()).prop_map(
+        |(policy, preemption, one_thread_per_level)| Config {
+            policy,
+            preemption,
+            one_thread_per_level,
+            ..Config::default()
+        },
+    )
 }
 
 /// Nothing that runs takes longer than its bound, with all clocks together and with arrivals (where `sporadic`), jitter and costs that vary.
@@ -159,5 +165,5 @@ fn slack_goes_to_who_needs_it() {
     let schedule = graph.schedule(config).unwrap();
     assert!(schedule.schedulable(), "{}", schedule.table());
     let of = |at: usize| schedule.tasks[at].task.deadline.minus(schedule.tasks[at].task.jitter);
-    assert!(of(0) >= ns(12), "beside may have begun, and takes turns: {}", schedule.table());
+    assert!(of(0) >= ns(12), "beside may have begun, and takes one_thread_per_level: {}", schedule.table());
 }

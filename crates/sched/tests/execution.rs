@@ -25,7 +25,7 @@ fn ms(ms: u64) -> Nanos {
 
 /// What a task saw.
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct Observed {
     worst: u64,
     missed: u64,
     /// The longest time in which it was kept from running while it was busy.
@@ -62,14 +62,14 @@ fn compute(cost: u64) -> u64 {
 }
 
 /// Runs the tasks, released together, for `span`; what each saw.
-fn run(tasks: &[Task], span: u64) -> Option<Vec<Seen>> {
+fn run(tasks: &[Task], span: u64) -> Option<Vec<Observed>> {
     let start = now_ns() + 50 * MS;
     let threads: Option<Vec<_>> = tasks
         .iter()
         .map(|task| {
             let (cost, period, deadline) = (task.cost.ns(), task.period.ns(), task.deadline.ns());
             urgent(task.priority, move || {
-                let mut seen = Seen::default();
+                let mut seen = Observed::default();
                 for release in (start..start + span).step_by(usize::try_from(period).unwrap_or(usize::MAX)) {
                     // A job that is released while the one before it runs begins when that is done.
                     sleep_until(Deadline::after(Duration::from_nanos(release.saturating_sub(now_ns()))));

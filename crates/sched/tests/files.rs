@@ -46,7 +46,7 @@ fn what_was_recorded_can_be_read_by_people() {
         file.text(),
         r#"policy = "rms"
 preemption = "full"
-turns = true
+one_thread_per_level = true
 priorities = [1, 99]
 
 [[operation]]
@@ -110,7 +110,7 @@ proptest! {
         links in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<bool>(), 0_u32..4), 0..12),
         policy in prop::sample::select(Policy::ALL.to_vec()),
         preemption in prop::sample::select(vec![Preemption::Full, Preemption::Deferred, Preemption::None]),
-        turns: bool,
+        one_thread_per_level: bool,
         resource in "[ -~\"\\\\]{0,8}",
     ) {
         let mut graph = Graph::new();
@@ -131,6 +131,6 @@ proptest! {
                 }
             }
         }
-        assert_same(&ScheduleFile::of("r", Config { policy, preemption, turns, priorities: 5..=6 }, graph));
+        assert_same(&ScheduleFile::of("r", Config { policy, preemption, one_thread_per_level, priorities: 5..=6 }, graph));
     }
 }

@@ -135,8 +135,11 @@ fn what_is_released_is_late_when_its_predecessor_is() {
 #[test]
 fn replays_stay_within_the_verdicts() {
     for policy in ["rms", "dm", "edf", "mlf", "muf", "criticality"] {
-        for (preemption, turns) in [("full", true), ("full", false), ("deferred", true), ("none", true)] {
-            let head = format!("policy = {policy:?}\npreemption = {preemption:?}\nturns = {turns}");
+        for (preemption, one_thread_per_level) in
+            [("full", true), ("full", false), ("deferred", true), ("none", true)]
+        {
+            let head =
+                format!("policy = {policy:?}\npreemption = {preemption:?}\nturns = {one_thread_per_level}");
             let text = AVIONICS.replace("policy = \"rms\"", &head).replace("priorities = [10, 12]", "");
             let schedule = scheduled(&text);
             let trace = schedule.replay(ms(6600)).unwrap();
@@ -146,7 +149,7 @@ fn replays_stay_within_the_verdicts() {
                 if let Some(bound) = verdict.response.bound() {
                     assert!(
                         seen <= bound,
-                        "{policy} {preemption} {turns}: task {place} took {seen}, bound {bound}"
+                        "{policy} {preemption} {one_thread_per_level}: task {place} took {seen}, bound {bound}"
                     );
                 }
             }

@@ -116,14 +116,14 @@ proptest! {
     #[test]
     fn no_policy_is_above_its_analysis(
         tasks in tasks(), policy in prop::sample::select(Policy::ALL.to_vec()), preemption in preemption(),
-        turns in any::<bool>(), counted in counted(), seed in any::<u64>(),
+        one_thread_per_level in any::<bool>(), counted in counted(), seed in any::<u64>(),
     ) {
         let tasks: Vec<Task> = critical(tasks, seed).into_iter().map(|task| task.counted(counted)).collect();
         let ranks = policy.ranks(&tasks);
         let level = |task| u32::try_from(ranks.binary_search(&policy.rank(task)).unwrap()).unwrap();
         let levels: Vec<_> = tasks.iter().map(|task| (level(task), policy.order())).collect();
-        let analysis = analyse(&tasks, &levels, preemption, turns).unwrap();
-        let discipline = Discipline::Levels { levels, turns };
+        let analysis = analyse(&tasks, &levels, preemption, one_thread_per_level).unwrap();
+        let discipline = Discipline::Levels { levels, one_thread_per_level };
         for trace in [
             plain(&tasks, &discipline, preemption, ns(1000)),
             varied(&tasks, seed, &discipline, preemption),

@@ -13,7 +13,6 @@ use isorb_event::federation::{Federation, Gateways, Membership};
 use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, ThreadSetup, Undeclared};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
-use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::rtec_scheduler::SchedulerRef;
 use std::error::Error;
 use std::io::Write;
@@ -302,8 +301,7 @@ fn scheduler(args: &Args, orb: &Orb) -> Result<Option<(RegisteredOperations, Str
     };
     if let Some(file) = &args.schedule {
         let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
-        let read = ScheduleFile::parse(&name, &text)?;
+        let read = super::sched::read(file)?;
         return Ok(Some((RegisteredOperations::of_file(&read, preemption)?, name)));
     }
     let Some(url) = &args.scheduler else { return Ok(None) };

@@ -94,10 +94,19 @@ fn plot(
 }
 
 fn schedule(file: &Path, policy: Option<Policy>) -> Result<(ScheduleFile, Schedule), Box<dyn Error>> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
-    let mut read = ScheduleFile::parse(&name, &text)?;
+    let mut read = read(file)?;
     read.config.policy = policy.unwrap_or(read.config.policy);
     let schedule = read.schedule()?;
     Ok((read, schedule))
+}
+
+/// Reads a schedule file. Prints its warnings.
+pub fn read(file: &Path) -> Result<ScheduleFile, Box<dyn Error>> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    let read = ScheduleFile::parse(&name, &text)?;
+    for warning in &read.warnings {
+        eprintln!("isorb: warning: {warning}");
+    }
+    Ok(read)
 }

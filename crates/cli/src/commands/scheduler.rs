@@ -69,7 +69,7 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
 
 /// What it begins with, and where it records.
 fn service(args: &Args) -> Result<SchedulerService, Box<dyn Error>> {
-    let file = args.schedule.as_deref().map(read).transpose()?;
+    let file = args.schedule.as_deref().map(super::sched::read).transpose()?;
     let mut file = file.unwrap_or_else(|| ScheduleFile::of(NAME, Default::default(), Default::default()));
     file.config.policy = args.policy.unwrap_or(file.config.policy);
     if file.graph.operations().len() > args.operations {
@@ -88,12 +88,6 @@ fn service(args: &Args) -> Result<SchedulerService, Box<dyn Error>> {
             eprintln!("isorb: warning: {error}");
         }
     }))
-}
-
-fn read(path: &Path) -> Result<ScheduleFile, Box<dyn Error>> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    Ok(ScheduleFile::parse(&name, &text)?)
 }
 
 /// Writes beside the file and renames, so that nobody ever sees half of it.

@@ -125,7 +125,7 @@ impl Module<'_, '_> {
             }
             shape => {
                 let e = ident("e");
-                self.encode(shape, &crate::codec::Place::view(value), &e)
+                self.encode(shape, &crate::codec::Operand::view(value), &e)
             }
         }
     }

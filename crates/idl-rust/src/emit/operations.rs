@@ -2,7 +2,7 @@
 //! serving side and the calling side. Interfaces that inherit the operation use them as they are.
 
 use super::records::{mentions, mentions_lifetime};
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::hash;
 use crate::lints;
@@ -156,7 +156,7 @@ impl Module<'_, '_> {
         let mut writes = TokenStream::new();
         let all = locals.returned(op, &result_name, |p| p.direction != Direction::In);
         for (name, ty) in all.iter().zip(op.returned()) {
-            writes.extend(self.encode(&self.shape(ty), &Place::view(quote!(#name)), &e));
+            writes.extend(self.encode(&self.shape(ty), &Operand::view(quote!(#name)), &e));
         }
         let body = if op.raises.is_empty() {
             let is_unit = op.tuple().is_empty();
@@ -253,7 +253,7 @@ impl Module<'_, '_> {
                 _ => {
                     let ty = self.argument(&param.ty, &argument_lifetime);
                     params.push(quote!(#name: #ty));
-                    writes.extend(self.encode(&shape, &Place::view(quote!(#name)), &e));
+                    writes.extend(self.encode(&shape, &Operand::view(quote!(#name)), &e));
                 }
             }
         }

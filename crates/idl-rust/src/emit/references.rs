@@ -1,7 +1,7 @@
 //! The reference type of an interface: the client's side.
 
 use super::operations::{Locals, tuple};
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::lowered::{Op, OpParam, all_ops};
 use crate::module::{Module, ident};
@@ -139,7 +139,7 @@ impl Module<'_, '_> {
                         Form::Generic => quote!(&*#name),
                         Form::View => {
                             let write =
-                                self.encode(&self.shape(&param.ty), &Place::owned_ref(quote!(#name)), &e);
+                                self.encode(&self.shape(&param.ty), &Operand::owned_ref(quote!(#name)), &e);
                             quote!(&|#e| { let #name = &*#name; #write })
                         }
                     });
@@ -204,7 +204,8 @@ impl Module<'_, '_> {
                     params.push(quote!(#name: &mut #ty));
                     arguments.push(match self.form_of(param) {
                         Form::View => {
-                            let write = self.encode(&self.shape(&param.ty), &Place::view(quote!(#name)), &e);
+                            let write =
+                                self.encode(&self.shape(&param.ty), &Operand::view(quote!(#name)), &e);
                             quote!(&|#e| { let #name = *#name; #write })
                         }
                         // Copied out first: what it refers to lives on while the view itself is replaced.

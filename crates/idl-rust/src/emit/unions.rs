@@ -1,7 +1,7 @@
 //! Unions: an enum whose variants keep the discriminator wherever the variant alone does not tell it.
 
 use super::records::Codec;
-use crate::codec::Place;
+use crate::codec::Operand;
 use crate::docs;
 use crate::module::{Module, ident};
 use crate::shape::Shape;
@@ -135,12 +135,12 @@ impl Module<'_, '_> {
             encode_owned: self.encode_union(
                 parts,
                 name,
-                if one_form { Place::view } else { Place::owned_ref },
+                if one_form { Operand::view } else { Operand::owned_ref },
             ),
             encode_view: if one_form {
                 TokenStream::new()
             } else {
-                self.encode_union(parts, &view, Place::view)
+                self.encode_union(parts, &view, Operand::view)
             },
             decode: self.decode_union(parts, &view),
             from_view: if one_form { TokenStream::new() } else { self.union_from_view(parts, &view) },
@@ -148,12 +148,12 @@ impl Module<'_, '_> {
         }
     }
 
-    fn encode_union(&self, parts: &Parts<'_>, ty: &Ident, place: fn(TokenStream) -> Place) -> TokenStream {
+    fn encode_union(&self, parts: &Parts<'_>, ty: &Ident, place: fn(TokenStream) -> Operand) -> TokenStream {
         let e = ident("e");
         let kind = self.rt("CdrErrorKind");
         // The discriminator is `Copy` whatever the form, so only how it is reached differs.
         let label = place(quote!(label)).value();
-        let encode_label = self.encode(&parts.discriminator, &Place::view(label.clone()), &e);
+        let encode_label = self.encode(&parts.discriminator, &Operand::view(label.clone()), &e);
         let arms = parts.variants.iter().map(|variant| {
             let Variant { name, case, shape, single } = variant;
             let value = self.encode(shape, &place(quote!(value)), &e);

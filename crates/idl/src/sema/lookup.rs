@@ -1,7 +1,7 @@
 //! From names to definitions (CORBA 3.3 part 1, clause 7.20).
 
 use super::Resolver;
-use super::scope::{ScopeId, ScopeKind, What, fold};
+use super::scope::{ScopeId, ScopeKind, Symbol, fold};
 use crate::diagnostic::Report;
 use crate::model::{DefId, DefKind, Type};
 use crate::source::Span;
@@ -81,8 +81,8 @@ impl Resolver<'_> {
         let key = fold(name);
         let here = &self.scopes[scope.index()];
         match here.names.get(&key).map(|entry| (entry.what, entry.span)) {
-            Some((What::Def(id) | What::Used(id), _)) => return Some(Hit::Def(id)),
-            Some((What::Part(part), span)) => return Some(Hit::Part(part, span)),
+            Some((Symbol::Def(id) | Symbol::Used(id), _)) => return Some(Hit::Def(id)),
+            Some((Symbol::Part(part), span)) => return Some(Hit::Part(part, span)),
             None => {}
         }
         if here.kind != ScopeKind::Interface {
@@ -98,7 +98,7 @@ impl Resolver<'_> {
             }
             let Some(scope) = self.infos[base.index()].scope else { continue };
             match self.scopes[scope.index()].names.get(&key).map(|entry| entry.what) {
-                Some(What::Def(id)) => found.push(id),
+                Some(Symbol::Def(id)) => found.push(id),
                 _ => todo.extend(self.spec.direct_bases(base)),
             }
         }
@@ -165,7 +165,7 @@ impl Resolver<'_> {
 
     fn similar(&self, name: &str, scopes: &[ScopeId]) -> Option<String> {
         let all = scopes.iter().rev().flat_map(|s| self.scopes[s.index()].names.values());
-        let defs = all.filter(|entry| matches!(entry.what, What::Def(_))).take(10_000);
+        let defs = all.filter(|entry| matches!(entry.what, Symbol::Def(_))).take(10_000);
         let near = defs.map(|entry| (distance(name, &entry.name), &entry.name));
         // The name itself is compared too, so that the choice does not depend on the order in the table.
         near.filter(|(d, _)| *d <= 2 && *d < name.len() / 2 + 1).min().map(|(_, name)| name.to_string())

@@ -22,7 +22,7 @@ use crate::model::{DefId, DefKind, Definition, Spec};
 use crate::pp::Token;
 use crate::source::{SourceMap, Span};
 use crate::syntax::ast::{Attrs, Decl, DeclKind, Ident, ImportTarget, Item};
-use scope::{Scope, ScopeId, ScopeKind, What};
+use scope::{Scope, ScopeId, ScopeKind, Symbol};
 use std::rc::Rc;
 
 /// Builds the model.
@@ -192,7 +192,7 @@ impl Resolver<'_> {
     /// Makes a definition in the current scope and declares its name there.
     fn define(&mut self, attrs: &Attrs, name: &Ident, kind: DefKind) -> DefId {
         let id = self.add(attrs, name, kind);
-        self.declare(name, What::Def(id));
+        self.declare(name, Symbol::Def(id));
         self.list(id);
         id
     }

@@ -9,7 +9,7 @@ use crate::syntax::ast::{Declarator, Expr, ScopedName, TypeExpr, TypeKind};
 
 /// Where a type expression stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum TypeContext {
     /// A member of a struct, union, exception or value, or a boxed value.
     Member,
     /// Behind `typedef`.
@@ -26,15 +26,15 @@ pub(super) enum Place {
 
 impl Resolver<'_> {
     /// Resolves a type expression. What is wrong is reported; then there is no type.
-    pub(super) fn ty(&mut self, expr: &TypeExpr, place: Place) -> Option<Type> {
+    pub(super) fn ty(&mut self, expr: &TypeExpr, place: TypeContext) -> Option<Type> {
         let ty = self.any_ty(expr, place)?;
-        if place != Place::Element {
+        if place != TypeContext::Element {
             self.check_complete(&ty, expr.span, place)?;
         }
         Some(ty)
     }
 
-    fn any_ty(&mut self, expr: &TypeExpr, place: Place) -> Option<Type> {
+    fn any_ty(&mut self, expr: &TypeExpr, place: TypeContext) -> Option<Type> {
         match &expr.kind {
             TypeKind::Basic(Type::Void) => {
                 self.diagnostics.error(expr.span, "`void` can only be the result of an operation");
@@ -49,22 +49,24 @@ impl Resolver<'_> {
                 Some(if *wide { Type::WString { bound } } else { Type::String { bound } })
             }
             TypeKind::Sequence { element, bound } => {
-                if matches!(place, Place::Signature | Place::Const | Place::Switch) {
+                if matches!(place, TypeContext::Signature | TypeContext::Const | TypeContext::Switch) {
                     return self.anonymous(expr.span, "a sequence", place);
                 }
-                let element = self.ty(element, Place::Element);
+                let element = self.ty(element, TypeContext::Element);
                 let bound = match bound {
                     Some(bound) => Some(self.positive(bound, "the bound of a sequence")?),
                     None => None,
                 };
                 Some(Type::Sequence { element: Box::new(element?), bound })
             }
-            TypeKind::Fixed(_) if place == Place::Signature => {
+            TypeKind::Fixed(_) if place == TypeContext::Signature => {
                 self.anonymous(expr.span, "a fixed-point type", place)
             }
             TypeKind::Fixed(Some((digits, scale))) => self.fixed_type(digits, scale),
             // The constant's value decides.
-            TypeKind::Fixed(None) if place == Place::Const => Some(Type::Fixed { digits: 31, scale: 0 }),
+            TypeKind::Fixed(None) if place == TypeContext::Const => {
+                Some(Type::Fixed { digits: 31, scale: 0 })
+            }
             TypeKind::Fixed(None) => {
                 let report = Report::error(expr.span, "`fixed` needs digits and scale here");
                 self.diagnostics.push(report.hint("write `fixed<digits, scale>`, as in `fixed<10, 2>`"));
@@ -72,7 +74,7 @@ impl Resolver<'_> {
             }
             TypeKind::Named(name) => self.named(name),
             TypeKind::Inline(decl) => {
-                if !matches!(place, Place::Member | Place::Typedef | Place::Switch) {
+                if !matches!(place, TypeContext::Member | TypeContext::Typedef | TypeContext::Switch) {
                     let report = Report::error(expr.span, "a type cannot be defined here");
                     self.diagnostics.push(report.hint("define it before, and use its name"));
                     return None;
@@ -82,14 +84,14 @@ impl Resolver<'_> {
         }
     }
 
-    fn anonymous(&mut self, span: Span, what: &str, place: Place) -> Option<Type> {
+    fn anonymous(&mut self, span: Span, what: &str, place: TypeContext) -> Option<Type> {
         let message = match place {
-            Place::Signature => format!("{what} needs a name to be a parameter, result or attribute"),
-            Place::Const => format!("{what} cannot be a constant"),
+            TypeContext::Signature => format!("{what} needs a name to be a parameter, result or attribute"),
+            TypeContext::Const => format!("{what} cannot be a constant"),
             _ => format!("a union cannot switch on {what}"),
         };
         let report = Report::error(span, message);
-        self.diagnostics.push(if place == Place::Signature {
+        self.diagnostics.push(if place == TypeContext::Signature {
             report.hint("give it one with `typedef`")
         } else {
             report
@@ -181,10 +183,10 @@ impl Resolver<'_> {
     }
 
     /// Types that are not complete may only be elements of sequences, and such sequences only members and aliases.
-    fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> Option<()> {
-        let waits = || self.waits_for(ty).filter(|_| place == Place::Signature).map(|id| (id, true));
+    fn check_complete(&mut self, ty: &Type, span: Span, place: TypeContext) -> Option<()> {
+        let waits = || self.waits_for(ty).filter(|_| place == TypeContext::Signature).map(|id| (id, true));
         let Some((id, in_sequence)) = self.incomplete(ty).or_else(waits) else { return Some(()) };
-        if in_sequence && matches!(place, Place::Member | Place::Typedef) {
+        if in_sequence && matches!(place, TypeContext::Member | TypeContext::Typedef) {
             return Some(());
         }
         let name = self.name(id);

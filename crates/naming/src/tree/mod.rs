@@ -64,15 +64,15 @@ pub enum Failure {
     Failed(Fault),
 }
 
-/// Where the last step of a name is to be taken.
-struct Place<'n> {
+/// The context of the last component of a name.
+struct Parent<'n> {
     context: ContextId,
     /// The index of the last step.
     steps: usize,
     last: &'n NameComponent,
 }
 
-impl Place<'_> {
+impl Parent<'_> {
     fn failure(&self, refusal: Refusal, other_kind: Why) -> Failure {
         let steps = self.steps;
         match refusal {
@@ -97,8 +97,8 @@ pub fn resolve(
     start: ContextId,
     name: &[NameComponent],
 ) -> Result<Progress<Target>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |place| {
-        Ok(store.lookup(place.context, place.last)?.target)
+    at_last_step(store, start, name, Why::NotContext, |parent| {
+        Ok(store.lookup(parent.context, parent.last)?.target)
     })
 }
 
@@ -117,7 +117,9 @@ pub fn bind(
         BindingKind::Object => Why::NotObject,
         BindingKind::Context => Why::NotContext,
     };
-    at_last_step(store, start, name, other_kind, |place| store.bind(place.context, place.last, binding, mode))
+    at_last_step(store, start, name, other_kind, |parent| {
+        store.bind(parent.context, parent.last, binding, mode)
+    })
 }
 
 /// Makes a context and binds it.
@@ -129,7 +131,9 @@ pub fn bind_new_context(
     start: ContextId,
     name: &[NameComponent],
 ) -> Result<Progress<ContextId>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |place| store.create_bound(place.context, place.last))
+    at_last_step(store, start, name, Why::NotContext, |parent| {
+        store.create_bound(parent.context, parent.last)
+    })
 }
 
 /// Takes a binding away.
@@ -137,7 +141,7 @@ pub fn bind_new_context(
 /// # Errors
 /// [`Failure`].
 pub fn unbind(store: &dyn Store, start: ContextId, name: &[NameComponent]) -> Result<Progress<()>, Failure> {
-    at_last_step(store, start, name, Why::NotContext, |place| store.unbind(place.context, place.last))
+    at_last_step(store, start, name, Why::NotContext, |parent| store.unbind(parent.context, parent.last))
 }
 
 fn at_last_step<T>(
@@ -145,13 +149,14 @@ fn at_last_step<T>(
     start: ContextId,
     name: &[NameComponent],
     other_kind: Why,
-    run: impl FnOnce(&Place<'_>) -> Result<T, Refusal>,
+    run: impl FnOnce(&Parent<'_>) -> Result<T, Refusal>,
 ) -> Result<Progress<T>, Failure> {
     let Some((last, before)) = name.split_last() else { return Err(Failure::InvalidName) };
     let mut context = start;
     for (steps, step) in before.iter().enumerate() {
-        let place = Place { context, steps, last: step };
-        let found = store.lookup(context, step).map_err(|refusal| place.failure(refusal, Why::NotContext))?;
+        let parent = Parent { context, steps, last: step };
+        let found =
+            store.lookup(context, step).map_err(|refusal| parent.failure(refusal, Why::NotContext))?;
         match found {
             Binding { kind: BindingKind::Object, .. } => {
                 return Err(Failure::NotFound { why: Why::NotContext, steps });
@@ -162,8 +167,8 @@ fn at_last_step<T>(
             }
         }
     }
-    let place = Place { context, steps: before.len(), last };
-    run(&place).map(Progress::Done).map_err(|refusal| place.failure(refusal, other_kind))
+    let parent = Parent { context, steps: before.len(), last };
+    run(&parent).map(Progress::Done).map_err(|refusal| parent.failure(refusal, other_kind))
 }
 
 fn no_context(context: ContextId, steps: usize) -> Failure {

@@ -101,7 +101,7 @@ impl Admission {
             if ranks.next_if_eq(&rank).is_none() {
                 return ranks.peek().is_some();
             }
-            answer = meets(level, self.table.row(rank).deadline, effort).map(|met| {
+            answer = meets(level, self.table.entry(rank).deadline, effort).map(|met| {
                 (!met).then_some(match rank.cmp(&new) {
                     std::cmp::Ordering::Equal => Who::New,
                     std::cmp::Ordering::Less => Who::Rank(rank),

@@ -10,7 +10,9 @@ use toml::Spanned;
 pub struct Text {
     pub policy: Option<PolicyName>,
     pub preemption: Option<PreemptionName>,
-    pub turns: Option<bool>,
+    pub one_thread_per_level: Option<bool>,
+    /// The old name of `one_thread_per_level`.
+    pub turns: Option<Spanned<bool>>,
     pub priorities: Option<[u16; 2]>,
     #[serde(default)]
     pub operation: Vec<OperationText>,

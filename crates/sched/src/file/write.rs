@@ -12,7 +12,8 @@ impl ScheduleFile {
     #[must_use]
     pub fn of(name: &str, config: Config, graph: Graph) -> ScheduleFile {
         let (activities, objects) = (BTreeMap::new(), BTreeMap::new());
-        ScheduleFile { name: name.to_string(), config, graph, activities, objects, lines: BTreeMap::new() }
+        let (name, lines, warnings) = (name.to_string(), BTreeMap::new(), Vec::new());
+        ScheduleFile { name, config, graph, activities, objects, lines, warnings }
     }
 
     /// The file as text, from which [`parse`](Self::parse) reads the same again. Comments of a file that was read are not kept.
@@ -25,13 +26,13 @@ impl ScheduleFile {
     }
 
     fn write(&self, to: &mut String) -> fmt::Result {
-        let Config { policy, preemption, turns, priorities } = &self.config;
+        let Config { policy, preemption, one_thread_per_level, priorities } = &self.config;
         let preemption = match preemption {
             Preemption::Full => "full",
             Preemption::Deferred => "deferred",
             Preemption::None => "none",
         };
-        writeln!(to, "policy = \"{policy}\"\npreemption = \"{preemption}\"\nturns = {turns}")?;
+        writeln!(to, "policy = \"{policy}\"\npreemption = \"{preemption}\"\nturns = {one_thread_per_level}")?;
         writeln!(to, "priorities = [{}, {}]", priorities.start(), priorities.end())?;
         for operation in self.graph.operations() {
             self.operation(to, operation)?;

@@ -10,7 +10,7 @@ use crate::{Analysis, Counted, Nanos, QueueConfig, Response, Task, TaskError, Ve
 const ROUNDS: usize = 64;
 
 /// Tasks with jitter, blocking and deadlines as found, what is said of them, and the ceilings of resources.
-pub(super) struct Found {
+pub(super) struct Responses {
     pub tasks: Vec<Task>,
     pub analysis: Analysis,
     pub ceilings: Vec<Option<u32>>,
@@ -22,7 +22,7 @@ impl Graph {
         links: &Links,
         queues: &[QueueConfig],
         config: &Config,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<Responses, ScheduleError> {
         let by_arrival = queues.iter().all(|queue| queue.order == Order::Arrival);
         if by_arrival { self.hand_on(links, queues, config) } else { self.share_out(links, queues, config) }
     }
@@ -33,14 +33,14 @@ impl Graph {
         links: &Links,
         queues: &[QueueConfig],
         config: &Config,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<Responses, ScheduleError> {
         let mut tasks: Vec<Task> = links.all.iter().map(|link| link.task.clone()).collect();
         let ceilings = self.block(&mut tasks, links, queues)?;
         let levels = levels(queues);
         let analysis = settle(&mut tasks, links, &levels, |tasks| {
-            analyse(tasks, &levels, config.preemption, config.turns)
+            analyse(tasks, &levels, config.preemption, config.one_thread_per_level)
         })?;
-        Ok(Found { tasks, analysis, ceilings })
+        Ok(Responses { tasks, analysis, ceilings })
     }
 
     /// By deadline or laxity, where a response is only known to be within its deadline: what hands on gets a deadline out of the whole, in one
@@ -50,17 +50,17 @@ impl Graph {
         links: &Links,
         queues: &[QueueConfig],
         config: &Config,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<Responses, ScheduleError> {
         let earliest = links.earliest();
         let cannot: Vec<usize> =
             (0..links.all.len()).filter(|at| links.all[*at].task.deadline < earliest[*at]).collect();
         let levels = levels(queues);
         let (mut shares, mut late) = (links.shares(), None);
-        let mut best: Option<(usize, Found)> = None;
+        let mut best: Option<(usize, Responses)> = None;
         while let Some(points) = shares.next_even(late) {
             let mut tasks = timed(links, &points, cannot.is_empty());
             let ceilings = self.block(&mut tasks, links, queues)?;
-            let mut analysis = analyse(&tasks, &levels, config.preemption, config.turns)?;
+            let mut analysis = analyse(&tasks, &levels, config.preemption, config.one_thread_per_level)?;
             for at in &cannot {
                 analysis.verdicts[*at].response = Response::Over(earliest[*at]);
             }
@@ -71,7 +71,7 @@ impl Graph {
             late = analysis.verdicts.iter().position(over);
             let met = analysis.verdicts.iter().filter(|verdict| verdict.met()).count();
             if best.as_ref().is_none_or(|(most, _)| met > *most) {
-                best = Some((met, Found { tasks, analysis, ceilings }));
+                best = Some((met, Responses { tasks, analysis, ceilings }));
             }
             if holds || !cannot.is_empty() {
                 break;

@@ -17,6 +17,8 @@ use isorb_event::face::Neighbourhood;
 use isorb_event::{ConnectError, Filter};
 use isorb_timeline::{Timeline, encode};
 use std::error::Error;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -42,7 +44,10 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = match &args.out {
         Some(folder) => folder.clone(),
         // Other users can neither predict nor enter it.
-        None => tempfile::Builder::new().prefix("isorb-avionics-").tempdir()?.keep(),
+        None => {
+            let private = Permissions::from_mode(0o700);
+            tempfile::Builder::new().prefix("isorb-avionics-").permissions(private).tempdir()?.keep()
+        }
     };
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let pod_trace = folder.join("pod.trace");
