@@ -18,7 +18,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a mission computer over two federated event channels and draws its timeline, or measures calls.
+    /// Runs a mission computer over two federated event channels and draws its timeline, or
+    /// measures calls.
     Demo(commands::demo::Args),
     /// Serves the calls demo; the demo starts it.
     #[command(hide = true)]
@@ -100,7 +101,8 @@ fn bench_has_moved(arguments: &[String]) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Separates the ORB's arguments, `-ORB…` with a value each, from the others. Arguments after `--` are the command's.
+/// Separates the ORB's arguments, `-ORB…` with a value each, from the others. Arguments after `--`
+/// are the command's.
 fn split_orb_arguments(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
     let (mut others, mut orb) = (Vec::new(), Vec::new());
     let mut arguments = arguments.into_iter();

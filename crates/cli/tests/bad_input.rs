@@ -1,4 +1,5 @@
-//! Every command that takes a schedule or options refuses bad ones before it starts, and names the fault.
+//! Every command that takes a schedule or options refuses bad ones before it starts, and names the
+//! fault.
 
 mod common;
 
@@ -115,7 +116,8 @@ fn a_channel_says_what_is_wrong_with_its_options() {
     }
 }
 
-/// Options of a node's server of reflective memory: among them a silence that would count nodes as dead that live.
+/// Options of a node's server of reflective memory: among them a silence that would count nodes as
+/// dead that live.
 #[test]
 fn a_node_server_says_what_is_wrong_with_its_options() {
     let cases: [(&[&str], &str); 14] = [

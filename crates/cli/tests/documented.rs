@@ -1,4 +1,5 @@
-//! Follows events.md and scheduling.md of the documents as a reader does: writes their files and runs their commands in order.
+//! Follows events.md and scheduling.md of the documents as a reader does: writes their files and
+//! runs their commands in order.
 //!
 //! Only the ports differ, and files that other programs would have written.
 

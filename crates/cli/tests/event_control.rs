@@ -1,4 +1,5 @@
-//! `isorb event-control`: a channel in a process gets other modules while events flow, and its trace is drawn. And its live page in a browser.
+//! `isorb event-control`: a channel in a process gets other modules while events flow, and its
+//! trace is drawn. And its live page in a browser.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Event channels as processes on hosts of their own: what nobody wants sends no packet, and a cut link is survived.
+//! Event channels as processes on hosts of their own: what nobody wants sends no packet, and a cut
+//! link is survived.
 //!
 //! Skipped with a message where there is no right to make network namespaces.
 
@@ -151,12 +152,14 @@ fn sent_when_still(net: &Net, hosts: usize) -> Vec<u64> {
     before
 }
 
-/// Four channels in a line, a star and a ring: an event comes once; not one packet is sent for events that nobody elsewhere wants.
+/// Four channels in a line, a star and a ring: an event comes once; not one packet is sent for
+/// events that nobody elsewhere wants.
 #[test]
 fn what_nobody_wants_sends_no_packet() {
     const HOSTS: usize = 4;
     const MANY: u64 = 300;
-    // Nobody says again that he is there while packets are counted; so what is said once must not be given up on a busy machine.
+    // Nobody says again that he is there while packets are counted; so what is said once must not
+    // be given up on a busy machine.
     const QUIET: [&str; 2] = ["3600000", "30000"];
     // Whom each host joins.
     let shapes: [(&str, [&[usize]; HOSTS]); 3] = [
@@ -193,7 +196,8 @@ fn what_nobody_wants_sends_no_packet() {
     }
 }
 
-/// Three channels in a ring: a cut link is gone round, and joined again once it is mended. What was pushed into it comes by the other way.
+/// Three channels in a ring: a cut link is gone round, and joined again once it is mended. What was
+/// pushed into it comes by the other way.
 #[test]
 fn a_cut_link_is_gone_round_and_joined_again() {
     const TICK: [&str; 2] = ["200", "300"];
@@ -237,7 +241,8 @@ fn what_a_channel_pushes_that_was_killed_and_started_again_comes() {
     }
 }
 
-/// Three hosts that listen to a group: what is pushed on one comes to both others in one datagram, once and in order; what nobody wants is not sent.
+/// Three hosts that listen to a group: what is pushed on one comes to both others in one datagram,
+/// once and in order; what nobody wants is not sent.
 #[test]
 fn hosts_of_a_multicast_group_get_each_event_once() {
     const HOSTS: usize = 3;

@@ -1,4 +1,5 @@
-//! An event channel that admits by a schedule: a scheduler in another process, or a schedule file. The application is a third process.
+//! An event channel that admits by a schedule: a scheduler in another process, or a schedule file.
+//! The application is a third process.
 
 mod common;
 mod page;
@@ -35,7 +36,8 @@ impl Application {
         Application { orb, channel }
     }
 
-    /// Connects a consumer as the operation of this handle; the channel's sentence where it is refused.
+    /// Connects a consumer as the operation of this handle; the channel's sentence where it is
+    /// refused.
     fn connect(&self, handle: i32) -> Result<(admin::ProxyPushSupplierRef, Arc<Consumer>), String> {
         let consumer = Arc::new(Consumer::default());
         let reference: comm::PushConsumerRef =
@@ -104,7 +106,8 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
     let places = placed(&page);
     assert_eq!(places.iter().map(|place| place.0).collect::<Vec<_>>(), [99, 99, 98, 0]);
     assert_eq!((places[0].1, places[2].1, places[3].1), (Some(20), Some(100), None));
-    // The chain's deadline counts from the imu's clock: what that one and a round of the level may take is gone.
+    // The chain's deadline counts from the imu's clock: what that one and a round of the level may
+    // take is gone.
     assert_eq!(places[1].1, Some(12));
 
     // They are served, whatever their place.
@@ -140,7 +143,8 @@ fn consumers_get_the_places_of_their_operations_or_are_refused_with_the_numbers(
     assert!(refused.contains("the tasks ask for 160.8 % of the processor: flood 83.3 %, "), "{refused}");
 }
 
-/// Waits until the page, which is made anew twice a second, has these levels and priorities for those who connected under these handles.
+/// Waits until the page, which is made anew twice a second, has these levels and priorities for
+/// those who connected under these handles.
 fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
     let start = std::time::Instant::now();
     loop {
@@ -158,8 +162,9 @@ fn await_levels(page: &str, wanted: &[(i32, (u64, i64))]) {
     }
 }
 
-/// The channel is there before the application. What is registered later moves those who are connected, so that a more urgent one is
-/// above a less urgent one whenever it came; and the channel has nothing computed with priorities but those that it was given.
+/// The channel is there before the application. What is registered later moves those who are
+/// connected, so that a more urgent one is above a less urgent one whenever it came; and the
+/// channel has nothing computed with priorities but those that it was given.
 #[test]
 fn what_is_registered_later_moves_those_who_are_connected() {
     let service = Service::start(&["scheduler"]);
@@ -243,7 +248,8 @@ fn a_chain_is_admitted_under_deadlines_by_what_depends_on_what() {
         for handle in [sensor, fuse, show] {
             application.connect(handle).unwrap();
         }
-        // A fifth, two and two of the hundred from the sensor's clock on, each counted from its own events.
+        // A fifth, two and two of the hundred from the sensor's clock on, each counted from its own
+        // events.
         let deadlines: Vec<Option<u64>> = placed(&page).into_iter().map(|place| place.1).collect();
         assert_eq!(deadlines, [Some(20), Some(40), Some(40)], "{policy}");
 
@@ -286,7 +292,8 @@ fn a_schedule_file_admits_without_a_scheduler() {
     assert!(code == Some(1) && error.contains("corbaloc::127.0.0.1:1/ScheduleService"), "{error}");
 }
 
-/// A push to another process takes more than a microsecond of the processor, so that whoever declares that overruns.
+/// A push to another process takes more than a microsecond of the processor, so that whoever
+/// declares that overruns.
 #[test]
 fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
     let folder = TempFolder::new();
@@ -317,7 +324,8 @@ fn overruns_of_what_the_schedule_says_are_contained_as_chosen() {
     }
 }
 
-/// The verdict is for how consumers are really served: what contradicts it is refused at the start and later, and what weakens it is said.
+/// The verdict is for how consumers are really served: what contradicts it is refused at the start
+/// and later, and what weakens it is said.
 #[test]
 fn what_serves_consumers_is_what_they_were_admitted_for() {
     let folder = TempFolder::new();
@@ -354,7 +362,8 @@ fn what_serves_consumers_is_what_they_were_admitted_for() {
         assert_eq!(code == Some(0), allowed, "{modules}, {dispatching}: {error}");
         assert_eq!(error.contains("its schedule admitted consumers for"), !allowed, "{error}");
     }
-    // Where remote consumers have threads of their own, the channel's dispatching is no matter of theirs.
+    // Where remote consumers have threads of their own, the channel's dispatching is no matter of
+    // theirs.
     let (served, _) = channel(&["--schedule", &file]);
     let (code, _, error) = run(&["event-control", &served.url, "--configuration", "filtering"]);
     assert_eq!(code, Some(0), "{error}");

@@ -1,4 +1,5 @@
-//! Files of other users in shared folders: what `isorb demo` writes and which configuration is read.
+//! Files of other users in shared folders: what `isorb demo` writes and which configuration is
+//! read.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a server killed.
+//! Reflective memory as a user runs it: a coordinator, two nodes, values from one to the other, a
+//! server killed.
 
 mod common;
 mod page;

@@ -1,5 +1,6 @@
-//! Reflective memory as processes on hosts of their own: what each option of `isorb memory-server` and `isorb memory-coordinator` changes is seen from
-//! outside, beside a server that was started without it.
+//! Reflective memory as processes on hosts of their own: what each option of `isorb memory-server`
+//! and `isorb memory-coordinator` changes is seen from outside, beside a server that was started
+//! without it.
 //!
 //! Skipped with a message where there is no right to make network namespaces.
 
@@ -183,14 +184,16 @@ fn two_nodes_read_one_stream_of_datagrams() {
     let _lonely = system.server(2, "lonely", &[]);
     let _writer = system.writes(0, "a", "radar", 1000, "4");
     wait_until("the area is there", || system.line(0, "a", "radar").contains("written every"));
-    // Packets that the writer's host sends for so many values that came to both: at most, and about.
+    // Packets that the writer's host sends for so many values that came to both: at most, and
+    // about.
     let packets = |path: &str| {
         wait_until("nobody reads", || !system.line(0, "a", "radar").contains("pushed to"));
         let watch = ["watch", "radar", "--path", path];
         let watches = [1, 2].map(|host| system.goes_on(host, nodes[host], &watch));
         let had = || [1, 2].map(|host| system.values(host, nodes[host], "radar"));
         wait_until(path, || had().iter().all(|values| *values > 10));
-        // Asking takes a while, and values come meanwhile: some are sent between the first look and the second.
+        // Asking takes a while, and values come meanwhile: some are sent between the first look and
+        // the second.
         let sent_before = system.net.sent(0).unwrap();
         let (begun, sent) = (had(), system.net.sent(0).unwrap());
         let mut now = begun;

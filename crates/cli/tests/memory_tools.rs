@@ -1,4 +1,5 @@
-//! The tools of reflective memory: what a shell asks for and promises, and what it sees of who reads and writes.
+//! The tools of reflective memory: what a shell asks for and promises, and what it sees of who
+//! reads and writes.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! `isorb scheduler` as a user runs it: a configuration run is recorded, compiled, and served again.
+//! `isorb scheduler` as a user runs it: a configuration run is recorded, compiled, and served
+//! again.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Compiles and runs the Rust of events.md and scheduling.md, and compares it with the documents word by word.
+//! Compiles and runs the Rust of events.md and scheduling.md, and compares it with the documents
+//! word by word.
 
 mod common;
 
@@ -16,7 +17,8 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 const DOCUMENTS: [&str; 2] = ["events.md", "scheduling.md"];
 
-/// Rust without what a formatter or a reader may add: spaces, comments, commas before the end of a list.
+/// Rust without what a formatter or a reader may add: spaces, comments, commas before the end of a
+/// list.
 fn bare(rust: &str) -> String {
     let code: String = rust.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
     let dense: String = code.chars().filter(|c| !c.is_whitespace()).collect();

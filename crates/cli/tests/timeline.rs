@@ -60,7 +60,8 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
     }
 }
 
-/// A slow consumer that loses the processor to a fast one, then returns too late, and once more in time.
+/// A slow consumer that loses the processor to a fast one, then returns too late, and once more in
+/// time.
 fn late_and_in_time() -> Recording {
     let r = |at_us: u64, what, level, who, a: u64, b| Record { at: at_us * 1_000, what, level, who, a, b };
     let slow = vec![
@@ -86,7 +87,8 @@ fn late_and_in_time() -> Recording {
     }
 }
 
-/// Moves a pointer over each run, over where nothing happened, and looks at the colour of each run's end; writes down what it saw.
+/// Moves a pointer over each run, over where nothing happened, and looks at the colour of each
+/// run's end; writes down what it saw.
 const POINTER: &str = r#"<script>
 const seen = document.createElement('pre');
 const note = (text) => { seen.textContent += text.replaceAll('\n', ' | ') + ';\n'; };
@@ -150,7 +152,8 @@ fn what_is_no_trace_is_refused_by_name() {
     assert!(!folder.path().join("letter.html").exists());
 }
 
-/// The page's HTML once its scripts have run; `None` without a browser. The scripts may not print to the console.
+/// The page's HTML once its scripts have run; `None` without a browser. The scripts may not print
+/// to the console.
 fn in_browser(page: &Path) -> Option<String> {
     let mut browser = Browser::start_or_skip()?;
     browser.open(&format!("file://{}", page.canonicalize().unwrap().display()));

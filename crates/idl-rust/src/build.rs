@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Generates Rust from IDL in a build script.
 ///
-/// The file goes to `$OUT_DIR`, named after the IDL file in snake case; `isorb::include_idl!("sensors")` includes it.
+/// The file goes to `$OUT_DIR`, named after the IDL file in snake case;
+/// `isorb::include_idl!("sensors")` includes it.
 ///
 /// ```no_run
 /// isorb_idl_rust::Build::new().include("idl").compile("idl/sensors.idl");
@@ -32,21 +33,24 @@ impl Build {
         self
     }
 
-    /// Defines a macro for the preprocessor, as `-D NAME=VALUE` does; C compilers take the value 1 where none is given.
+    /// Defines a macro for the preprocessor, as `-D NAME=VALUE` does; C compilers take the value 1
+    /// where none is given.
     #[must_use]
     pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Build {
         self.front.defines.push((name.into(), value.into()));
         self
     }
 
-    /// Files that `#include` finds where no directory has them, such as those that come with the ORB.
+    /// Files that `#include` finds where no directory has them, such as those that come with the
+    /// ORB.
     #[must_use]
     pub fn embedded(mut self, files: isorb_idl::EmbeddedFiles) -> Build {
         self.front.embedded = Some(files);
         self
     }
 
-    /// Refers to an IDL module in another crate instead of generating it; see [`Options::extern_module`].
+    /// Refers to an IDL module in another crate instead of generating it; see
+    /// [`Options::extern_module`].
     #[must_use]
     pub fn extern_module(mut self, module: impl Into<String>, path: impl Into<String>) -> Build {
         self.options = self.options.extern_module(module, path);
@@ -69,8 +73,9 @@ impl Build {
 
     /// Compiles one file and tells cargo to run again when it, or a file that it includes, changes.
     ///
-    /// Errors in the IDL, and files that cannot be read or written, are printed and end the process with status 1: a build script has
-    /// nobody to return them to. [`Build::try_compile`] returns them.
+    /// Errors in the IDL, and files that cannot be read or written, are printed and end the process
+    /// with status 1: a build script has nobody to return them to. [`Build::try_compile`] returns
+    /// them.
     pub fn compile(&self, file: impl AsRef<Path>) {
         match self.try_compile(file.as_ref()) {
             Ok(built) => {

@@ -1,7 +1,8 @@
 //! The statements that write a value and the expressions that read one.
 //!
-//! Where the traits of `isorb-cdr` do what is meant, they are used. Where a type's Rust form does not tell its IDL type
-//! (wide text, bounds) or an owned form has no `Encode`, loops and checks are written out.
+//! Where the traits of `isorb-cdr` do what is meant, they are used. Where a type's Rust form does
+//! not tell its IDL type (wide text, bounds) or an owned form has no `Encode`, loops and checks are
+//! written out.
 
 use crate::module::Module;
 use crate::shape::Shape;
@@ -126,7 +127,8 @@ impl Module<'_, '_> {
         let (items, each) = if operand.owned {
             (operand.borrow(), Operand::owned_ref(item))
         } else {
-            // The same for a slice, which is a reference itself, and for an array, which is a value.
+            // The same for a slice, which is a reference itself, and for an array, which is a
+            // value.
             let items = operand.receiver();
             (quote!(#items.iter()), Operand { expr: item, by_ref: true, owned: false })
         };
@@ -209,7 +211,8 @@ impl Module<'_, '_> {
 
     /// An expression for the owned form of the view `view`.
     ///
-    /// Spelt out rather than left to `Idl::from_view` on sequences: the compiler gets through nested ones much faster.
+    /// Spelt out rather than left to `Idl::from_view` on sequences: the compiler gets through
+    /// nested ones much faster.
     pub fn to_owned(&self, shape: &Shape, view: &TokenStream) -> TokenStream {
         let analysis = &self.r#gen.analysis;
         if !analysis.borrows(shape) {

@@ -15,7 +15,8 @@ pub(crate) fn line(text: impl Into<String>) -> TokenStream {
     doc(&[text.into()])
 }
 
-/// The comment in the IDL as text that rustdoc shows as it is: no markup, no links, no code that it would run.
+/// The comment in the IDL as text that rustdoc shows as it is: no markup, no links, no code that it
+/// would run.
 pub(crate) fn comment(text: Option<&str>) -> Vec<String> {
     let Some(text) = text else { return Vec::new() };
     let lines: Vec<String> = text.lines().map(|line| escape(line.trim())).collect();
@@ -28,8 +29,8 @@ pub(crate) fn comment(text: Option<&str>) -> Vec<String> {
 
 fn escape(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
-    // What begins a list, a heading, a table or a rule in Markdown begins none behind a backslash. Numbered lists need their point
-    // escaped.
+    // What begins a list, a heading, a table or a rule in Markdown begins none behind a backslash.
+    // Numbered lists need their point escaped.
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     for (i, c) in line.chars().enumerate() {
         let starts =

@@ -19,7 +19,8 @@ pub(crate) fn file(items: TokenStream, spec: &Spec) -> String {
             lints::allow(&mut file);
             header + &space_out(&prettyplease::unparse(&file))
         }
-        // Tokens that are no Rust are a mistake of this crate; the text shows where, and rustc will say what.
+        // Tokens that are no Rust are a mistake of this crate; the text shows where, and rustc will
+        // say what.
         Err(error) => format!("{header}::core::compile_error!({:?});\n{items}\n", error.to_string()),
     }
 }
@@ -55,8 +56,8 @@ fn space_out(text: &str) -> String {
 
 /// The text as rustfmt formats it, or as it is where rustfmt is not installed or refuses it.
 ///
-/// The program is `$RUSTFMT`, or else `rustfmt` on the path; the configuration that it finds from the working directory
-/// holds.
+/// The program is `$RUSTFMT`, or else `rustfmt` on the path; the configuration that it finds from
+/// the working directory holds.
 pub fn rustfmt(text: String) -> String {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| "rustfmt".into());
     let child = Command::new(program)

@@ -22,8 +22,8 @@ fn operation_hash(seed: u32, name: &[u8]) -> u32 {
 
 /// The smallest table in which each name has a slot of its own.
 ///
-/// Names must differ. With n names and 2n to 4n slots one seed in some hundreds fits for tens of names; for hundreds the
-/// table grows instead, so the search always ends soon.
+/// Names must differ. With n names and 2n to 4n slots one seed in some hundreds fits for tens of
+/// names; for hundreds the table grows instead, so the search always ends soon.
 pub(crate) fn table(names: &[String]) -> Table {
     let mut size = names.len().max(1).next_power_of_two();
     loop {

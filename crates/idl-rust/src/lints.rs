@@ -1,6 +1,7 @@
 //! Lint attributes where, and only where, an IDL name or signature calls for them.
 //!
-//! Names and signatures come from IDL and are not ours to change, so what a lint would say of them helps nobody.
+//! Names and signatures come from IDL and are not ours to change, so what a lint would say of them
+//! helps nobody.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -9,8 +10,8 @@ use syn::{
     Attribute, Fields, File, FnArg, ImplItem, Item, Pat, ReturnType, Signature, TraitItem, Type, parse_quote,
 };
 
-/// Errors that clippy would find too large to return by value have this in their documentation while they are made; it
-/// is an attribute so that it cannot meet a name of IDL.
+/// Errors that clippy would find too large to return by value have this in their documentation
+/// while they are made; it is an attribute so that it cannot meet a name of IDL.
 const LARGE: &str = "isorb_large_error";
 
 /// The mark for a large error type.
@@ -26,7 +27,8 @@ pub(crate) fn allow(file: &mut File) {
     let pass = Pass { large };
     for item in &mut file.items {
         pass.item(item, None);
-        // No program uses all of its IDL, and a binary would be told about each part that it leaves out.
+        // No program uses all of its IDL, and a binary would be told about each part that it leaves
+        // out.
         if let Item::Mod(_)
         | Item::Struct(_)
         | Item::Enum(_)

@@ -49,7 +49,8 @@ impl Op {
         result.into_iter().chain(self.outs().map(|p| &p.ty)).collect()
     }
 
-    /// The types of the tuple that a servant returns: as [`Op::returned`] without `inout`, which goes through `&mut`.
+    /// The types of the tuple that a servant returns: as [`Op::returned`] without `inout`, which
+    /// goes through `&mut`.
     pub fn tuple(&self) -> Vec<&Type> {
         let result = (self.result != Type::Void).then_some(&self.result);
         let outs = self.params.iter().filter(|p| p.direction == Direction::Out);
@@ -62,8 +63,8 @@ pub(crate) fn own_ops(spec: &Spec, interface: DefId) -> Vec<Op> {
     spec.own_operations(interface).into_iter().flat_map(|id| lower(spec, id)).collect()
 }
 
-/// All operations, inherited ones first, with the interface that each stands in. The position is the index by which
-/// requests are dispatched.
+/// All operations, inherited ones first, with the interface that each stands in. The position is
+/// the index by which requests are dispatched.
 pub(crate) fn all_ops(spec: &Spec, interface: DefId) -> Vec<(DefId, Op)> {
     let mut owners = spec.all_bases(interface);
     owners.push(interface);
@@ -80,7 +81,8 @@ fn lower(spec: &Spec, def: DefId) -> Vec<Op> {
                 .map(|p| OpParam { direction: p.direction, name: p.name.clone(), ty: p.ty.clone() })
                 .collect();
             if !o.context.is_empty() {
-                // The context travels after the arguments as names and values in turn (clause 9.4.2.2).
+                // The context travels after the arguments as names and values in turn (clause
+                // 9.4.2.2).
                 let element = Box::new(Type::String { bound: None });
                 let ty = Type::Sequence { element, bound: None };
                 params.push(OpParam { direction: Direction::In, name: "context".to_owned(), ty });
@@ -121,7 +123,8 @@ fn lower(spec: &Spec, def: DefId) -> Vec<Op> {
     }
 }
 
-/// Each exception once. A native in place of one, with which CORBA's own modules mean 'any exception', is left out.
+/// Each exception once. A native in place of one, with which CORBA's own modules mean 'any
+/// exception', is left out.
 fn exceptions(spec: &Spec, raises: &[DefId]) -> Vec<DefId> {
     let mut each = Vec::new();
     for id in raises {

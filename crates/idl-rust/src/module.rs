@@ -1,4 +1,5 @@
-//! Where generated code stands: paths from one Rust module to what stands in another, and what the module imports.
+//! Where generated code stands: paths from one Rust module to what stands in another, and what the
+//! module imports.
 
 use crate::names::{Names, Space};
 use crate::options::Options;
@@ -37,7 +38,8 @@ impl<'s> Gen<'s> {
             .flatten()
     }
 
-    /// The Rust module for the contents of `scope`: where it is if not in this output, and its path there.
+    /// The Rust module for the contents of `scope`: where it is if not in this output, and its path
+    /// there.
     fn place(&self, scope: Option<DefId>) -> (Option<&'s str>, Vec<&str>) {
         let mut path = Vec::new();
         let mut at = scope;
@@ -59,7 +61,8 @@ impl<'s> Gen<'s> {
 pub(crate) struct Module<'g, 's> {
     pub r#gen: &'g Gen<'s>,
     path: Vec<&'g str>,
-    /// `None` at the top of the output, which is included into a module of the user and so must import nothing.
+    /// `None` at the top of the output, which is included into a module of the user and so must
+    /// import nothing.
     space: Option<&'g Space>,
     imports: RefCell<BTreeSet<&'static str>>,
 }

@@ -20,8 +20,9 @@ impl Options {
         Self::default()
     }
 
-    /// Says that the IDL module `module` (a scoped name such as `Other` or `Outer::Inner`) exists as the Rust module `path`
-    /// (such as `::other_crate::other`), so that it is referred to instead of generated.
+    /// Says that the IDL module `module` (a scoped name such as `Other` or `Outer::Inner`) exists
+    /// as the Rust module `path` (such as `::other_crate::other`), so that it is referred to
+    /// instead of generated.
     #[must_use]
     pub fn extern_module(mut self, module: impl Into<String>, path: impl Into<String>) -> Self {
         self.externs.push((module.into(), path.into()));
@@ -35,8 +36,8 @@ impl Options {
         self
     }
 
-    /// Where an IDL module is, if not in the output. The modules of the run-time are generated only when they are what
-    /// is being compiled, which is how the run-time gets them.
+    /// Where an IDL module is, if not in the output. The modules of the run-time are generated only
+    /// when they are what is being compiled, which is how the run-time gets them.
     pub(crate) fn external(&self, module: &str, in_main_file: bool) -> Option<&str> {
         let of = |path: &'_ (String, String)| path.0.trim_start_matches("::") == module;
         if let Some((_, path)) = self.externs.iter().rev().find(|path| of(path)) {

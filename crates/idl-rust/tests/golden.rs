@@ -1,5 +1,5 @@
-//! IDL files beside the Rust that they lead to. After a change that is meant, `ISORB_BLESS=1 cargo test -p isorb-idl-rust`
-//! writes the files anew; look at the difference before you commit it.
+//! IDL files beside the Rust that they lead to. After a change that is meant, `ISORB_BLESS=1 cargo
+//! test -p isorb-idl-rust` writes the files anew; look at the difference before you commit it.
 
 use isorb_idl_rust::{Options, generate, rustfmt};
 use std::fs;

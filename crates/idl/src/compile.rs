@@ -42,7 +42,8 @@ impl Outcome {
 
 /// Compiles an IDL file from the file system.
 ///
-/// Never panics, whatever the file holds; time and memory are bounded by the size of the input times fixed limits.
+/// Never panics, whatever the file holds; time and memory are bounded by the size of the input
+/// times fixed limits.
 pub fn compile(options: &Options, file: &Path) -> Outcome {
     compile_with(options, &FsLoader, file)
 }

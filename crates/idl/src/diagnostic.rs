@@ -44,7 +44,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Shows the diagnostic with its source lines, ending in a newline; with terminal colours if asked.
+    /// Shows the diagnostic with its source lines, ending in a newline; with terminal colours if
+    /// asked.
     pub fn render(&self, sources: &SourceMap, color: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -83,7 +84,8 @@ fn place<'a>(group: Group<'a>, sources: &'a SourceMap, label: &'a Label, kind: A
             group.element(Level::NOTE.message(label.text.as_str()))
         };
     }
-    // Only the line itself is handed over, so the range must be made relative to it and kept inside.
+    // Only the line itself is handed over, so the range must be made relative to it and kept
+    // inside.
     let start = text.char_indices().nth(column as usize - 1).map_or(text.len(), |(i, _)| i);
     let mut end = (start + label.range.len()).min(text.len());
     while !text.is_char_boundary(end) {

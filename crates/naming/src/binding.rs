@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A naming context of this service. Numbers are given once, so that the reference to a context that was destroyed never
-/// finds another.
+/// A naming context of this service. Numbers are given once, so that the reference to a context
+/// that was destroyed never finds another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u64);
 
@@ -30,7 +30,8 @@ pub enum BindingKind {
 /// What is bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// A naming context of this service. Kept by number, so that it is found after a restart at another address.
+    /// A naming context of this service. Kept by number, so that it is found after a restart at
+    /// another address.
     Local(ContextId),
     /// Any other object: its reference as a CDR encapsulation.
     Reference(Box<[u8]>),

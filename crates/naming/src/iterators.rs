@@ -1,7 +1,8 @@
 //! The iterators of listings that go on: bounded in number, forgotten when nobody uses them.
 //!
-//! An iterator is a position, not a copy of the bindings, so it costs a name however many bindings are left, and sees
-//! bindings that change while it runs. Time is an argument, so that tests need not wait.
+//! An iterator is a position, not a copy of the bindings, so it costs a name however many bindings
+//! are left, and sees bindings that change while it runs. Time is an argument, so that tests need
+//! not wait.
 
 use crate::binding::ContextId;
 use isorb_giop::NameComponent;
@@ -39,7 +40,8 @@ impl Iterators {
         Iterators { limit: limit.max(1), idle_ns, made: 0, open: BTreeMap::new() }
     }
 
-    /// A new iterator: its number. When there are too many, the one that was not used for longest goes.
+    /// A new iterator: its number. When there are too many, the one that was not used for longest
+    /// goes.
     pub fn open(&mut self, now_ns: u64, position: Position) -> u64 {
         let idle_ns = self.idle_ns;
         self.open.retain(|_, open| !is_idle(open, now_ns, idle_ns));

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Limits of a naming service. What is too long in a name is InvalidName, what is too large otherwise IMP_LIMIT.
+/// Limits of a naming service. What is too long in a name is InvalidName, what is too large
+/// otherwise IMP_LIMIT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Steps of a name.

@@ -1,7 +1,7 @@
 //! `kill -9` at any moment loses nothing that was acknowledged.
 //!
-//! The test starts itself as a child, which writes in a loop and says on its standard output what was acknowledged. The
-//! parent kills it at a random moment, opens the file, and compares.
+//! The test starts itself as a child, which writes in a loop and says on its standard output what
+//! was acknowledged. The parent kills it at a random moment, opens the file, and compares.
 
 use isorb_giop::NameComponent;
 use isorb_naming::binding::{Binding, BindingKind, ContextId, Target};

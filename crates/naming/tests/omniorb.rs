@@ -1,4 +1,5 @@
-//! omniORB's `nameclt` (Debian package omniorb) as a client of this service, and this ORB as a client of omniNames.
+//! omniORB's `nameclt` (Debian package omniorb) as a client of this service, and this ORB as a
+//! client of omniNames.
 //!
 //! Skipped with a message where the programs are not installed.
 

@@ -248,7 +248,8 @@ fn references_hold_over_restarts() {
     }
     let served = Served::start(store(), Limits::default(), port);
     assert_eq!(by_reference().resolve(&name("x")).unwrap().unwrap().ior(), object(&client, 1).ior());
-    // Another store is another service: the reference to a context of the first does not lead into it.
+    // Another store is another service: the reference to a context of the first does not lead into
+    // it.
     drop(served);
     let served = Served::start(Arc::new(MemoryStore::new()), Limits::default(), port);
     served.far().bind_new_context(&name("b")).unwrap();

@@ -1,7 +1,9 @@
-//! A compiled schedule as a dispatcher asks it: which queue an operation's events go to, and whether they will be in time.
+//! A compiled schedule as a dispatcher asks it: which queue an operation's events go to, and
+//! whether they will be in time.
 //!
-//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` that runs elsewhere and says who goes before whom. The verdict is
-//! computed here in both cases, from everything that is registered, because the interface has no words for one.
+//! It comes from a schedule file, or from an `RtecScheduler::Scheduler` that runs elsewhere and
+//! says who goes before whom. The verdict is computed here in both cases, from everything that is
+//! registered, because the interface has no words for one.
 
 use crate::convert::{call, criticality_of, importance_of, kind, place};
 use crate::rtec_scheduler::scheduler::{
@@ -25,7 +27,8 @@ const MOST: i32 = 4096;
 pub struct Compiled {
     graph: Graph,
     schedule: Schedule,
-    /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level. Empty where the file says it.
+    /// What a scheduler elsewhere says of each operation: thread priority, sub-priority, level.
+    /// Empty where the file says it.
     assigned: Vec<Option<(u16, u8, u32)>>,
     /// Operations with one event a period.
     paced: Vec<bool>,
@@ -38,8 +41,9 @@ pub struct Promise {
     pub operation: String,
     /// Where its events go; the deadline of its own counts from them.
     pub dispatch: Dispatch,
-    /// How far apart arrivals are, at least, each of which is followed by one of its events, after [`Dispatch::released`] at the latest. `None`
-    /// where several streams reach it or an arrival is followed by more: no single period holds for all its events then.
+    /// How far apart arrivals are, at least, each of which is followed by one of its events, after
+    /// [`Dispatch::released`] at the latest. `None` where several streams reach it or an arrival is
+    /// followed by more: no single period holds for all its events then.
     pub period: Option<Nanos>,
 }
 
@@ -109,7 +113,8 @@ impl From<ScheduleError> for FetchError {
 }
 
 impl Compiled {
-    /// What a schedule file says, for a dispatcher that hands the processor over in this way. Handles count its operations from 1.
+    /// What a schedule file says, for a dispatcher that hands the processor over in this way.
+    /// Handles count its operations from 1.
     ///
     /// # Errors
     /// As [`ScheduleFile::compile`].
@@ -121,8 +126,9 @@ impl Compiled {
         Ok(Compiled { graph: file.graph, schedule, assigned: Vec::new(), paced })
     }
 
-    /// What is registered with a scheduler now, for a dispatcher that hands the processor over in this way. Where it has not computed its
-    /// schedule since something changed it is told to, with these priorities. Handles are taken to count from 1.
+    /// What is registered with a scheduler now, for a dispatcher that hands the processor over in
+    /// this way. Where it has not computed its schedule since something changed it is told to, with
+    /// these priorities. Handles are taken to count from 1.
     ///
     /// # Errors
     /// [`FetchError`].

@@ -1,9 +1,11 @@
 //! Scheduling over the ORB: what [`isorb_sched`] computes, for those who ask by CORBA.
 //!
-//! - [`SchedulerService`]: `RtecScheduler::Scheduler`, the configuration run of the real-time event service. Suppliers and consumers register
-//!   operations and what makes them run; `compute_scheduling` gives each its priorities.
-//! - [`ClientScheduler`], [`ServerScheduler`]: the static scheduling service of Real-Time CORBA (`RTCosScheduling`), which gives priorities to
-//!   activities and objects by the names that a schedule file has. They are local interfaces, and so plain Rust here.
+//! - [`SchedulerService`]: `RtecScheduler::Scheduler`, the configuration run of the real-time event
+//!   service. Suppliers and consumers register operations and what makes them run;
+//!   `compute_scheduling` gives each its priorities.
+//! - [`ClientScheduler`], [`ServerScheduler`]: the static scheduling service of Real-Time CORBA
+//!   (`RTCosScheduling`), which gives priorities to activities and objects by the names that a
+//!   schedule file has. They are local interfaces, and so plain Rust here.
 //!
 //! # Real-time
 //! Nothing here belongs on a real-time path: priorities are asked for at start, and kept.

@@ -22,9 +22,10 @@ use std::fmt;
 
 /// `RtecScheduler::Scheduler`: records operations, and schedules them as its configuration says.
 ///
-/// Handles are numbers from 1; 0 is no operation. Whatever changes an operation makes the schedule old: priorities are NOT_SCHEDULED until
-/// `compute_scheduling` was called again. An operation that several streams release has the priorities of the most urgent
-/// one; one that is only called, or only joins streams, runs at nobody's priority but its callers' and is NOT_SCHEDULED.
+/// Handles are numbers from 1; 0 is no operation. Whatever changes an operation makes the schedule
+/// old: priorities are NOT_SCHEDULED until `compute_scheduling` was called again. An operation that
+/// several streams release has the priorities of the most urgent one; one that is only called, or
+/// only joins streams, runs at nobody's priority but its callers' and is NOT_SCHEDULED.
 pub struct SchedulerService {
     config: Config,
     limit: usize,
@@ -42,8 +43,8 @@ struct State {
 }
 
 impl SchedulerService {
-    /// No operations yet, and at most `limit`; `create` raises IMP_LIMIT beyond. The priorities of `config` are replaced by those that
-    /// `compute_scheduling` is called with.
+    /// No operations yet, and at most `limit`; `create` raises IMP_LIMIT beyond. The priorities of
+    /// `config` are replaced by those that `compute_scheduling` is called with.
     #[must_use]
     pub fn new(config: Config, limit: usize) -> SchedulerService {
         SchedulerService::with_graph(config, limit, Graph::new())
@@ -58,15 +59,17 @@ impl SchedulerService {
     /// With what was compiled off line: the operations of a schedule file, and their priorities.
     ///
     /// # Errors
-    /// [`FileError`] for a file that cannot be scheduled, or asks for more than the processor has. One whose deadlines are not all met can.
+    /// [`FileError`] for a file that cannot be scheduled, or asks for more than the processor has.
+    /// One whose deadlines are not all met can.
     pub fn of_file(file: &ScheduleFile, limit: usize) -> Result<SchedulerService, FileError> {
         let service = SchedulerService::with_graph(file.config.clone(), limit, file.graph.clone());
         service.state.lock().schedule = Some(file.compile()?);
         Ok(service)
     }
 
-    /// Gives `record` what is registered at each `compute_scheduling`, also where it cannot be scheduled: a configuration run's result.
-    /// It is called with the service's lock held, on the caller's thread of the server.
+    /// Gives `record` what is registered at each `compute_scheduling`, also where it cannot be
+    /// scheduled: a configuration run's result. It is called with the service's lock held, on the
+    /// caller's thread of the server.
     #[must_use]
     pub fn recording(self, record: impl Fn(&ScheduleFile) + Send + Sync + 'static) -> SchedulerService {
         SchedulerService { record: Some(Box::new(record)), ..self }

@@ -108,7 +108,8 @@ fn what_cannot_be_scheduled() {
         );
     }
     set(&scheduler, 1, 8 * MS, 100_000).unwrap();
-    // The exception for it has no members: an anomaly names who asks for how much, and nothing is scheduled.
+    // The exception for it has no members: an anomaly names who asks for how much, and nothing is
+    // scheduled.
     let (_, queues, anomalies) = scheduler.compute_scheduling(1, 9).unwrap();
     assert!(queues.is_empty());
     assert_eq!(anomalies[0].severity, Anomaly_Severity::AnomalyFatal);
@@ -136,8 +137,8 @@ fn what_cannot_be_scheduled() {
     assert_eq!(scheduler.lookup("o1").unwrap(), 2, "the next reply is like any other");
 }
 
-/// What is registered may be wrong in each of these ways: it is said by name and number when the schedule is computed, and nothing has a
-/// priority then.
+/// What is registered may be wrong in each of these ways: it is said by name and number when the
+/// schedule is computed, and nothing has a priority then.
 #[test]
 fn bad_input_is_named() {
     let one_way = Dependency_Type_t::OneWayCall;
@@ -242,7 +243,8 @@ fn resources_by_name() {
     let refused = low.resource("log").unwrap_err();
     assert!(matches!(&refused, NameError::Schedule(error) if error.line == 3), "{refused}");
 
-    // Threads at the priorities of the slow operation, and of one that the schedule does not know to use the map.
+    // Threads at the priorities of the slow operation, and of one that the schedule does not know
+    // to use the map.
     std::thread::spawn(move || {
         let class = || SchedClass::current().unwrap();
         orb.rt_current().set_the_priority(10).unwrap();
@@ -320,8 +322,8 @@ fn poas_of_the_schedule() {
     orb.shutdown(true).unwrap();
 }
 
-/// Twelve operations over the wire that are released twice each by the one before: the answer names the first with too many, and the service
-/// goes on.
+/// Twelve operations over the wire that are released twice each by the one before: the answer names
+/// the first with too many, and the service goes on.
 #[test]
 fn a_graph_of_too_many_ways_is_an_anomaly_and_not_the_end() {
     let orb = Orb::init(["-ORBEndPoint".into(), "127.0.0.1:0".into()]).unwrap();

@@ -1,4 +1,5 @@
-//! Admission: one question at a time, answered for everybody who was admitted before.
+//! Admission: decides whether a further task may join a set, so that all tasks of the set keep
+//! their deadlines.
 
 mod nearest;
 mod refusal;
@@ -11,41 +12,44 @@ use crate::response::{Effort, Preemption, Response, Stop, Times};
 use crate::table::Table;
 use crate::{Nanos, Task, Utilisation};
 
-/// Which priorities admitted tasks get.
+/// How admitted tasks get their priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Assignment {
-    /// The less time from readiness to deadline, the more urgent. The best there is where preemption is full and no deadline exceeds
-    /// its period; those with equal times are served in order of arrival.
+    /// Deadline monotonic: the shorter the time from readiness to deadline, the more urgent.
+    /// Optimal with full preemption and deadlines up to the period. Tasks with equal times are
+    /// served in order of arrival.
     #[default]
     DeadlineMonotonic,
-    /// What [`Task::priority`] says.
+    /// [`Task::priority`].
     Declared,
-    /// None: the nearest deadline goes first. The longest response that is known of a task is then its deadline.
+    /// Earliest deadline first, without priorities. The response bound of a task is its deadline.
     EarliestDeadline,
 }
 
-/// What an [`Admission`] decides about, and its limits.
+/// The resource that an [`Admission`] manages, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionConfig {
-    /// How the resource is handed over: [`Preemption::Full`] for a processor, [`Preemption::None`] for a link that carries
-    /// whole messages, [`Preemption::Deferred`] for one that carries packets.
+    /// How tasks preempt each other: [`Preemption::Full`] for a processor, [`Preemption::None`] for
+    /// a link that carries whole messages, [`Preemption::Deferred`] for a link that carries
+    /// packets.
     pub preemption: Preemption,
-    /// Which priorities admitted tasks get.
+    /// How admitted tasks get their priorities.
     pub assignment: Assignment,
-    /// Whether one thread serves all tasks of a level. Tasks of a level then do not preempt each other, even with full preemption.
-    /// In order of arrival they never do.
+    /// Whether one thread serves all tasks of a level. Tasks of a level then do not preempt each
+    /// other, even with full preemption. In order of arrival they never do.
     pub one_thread_per_level: bool,
-    /// At most so many tasks; more are refused.
+    /// The greatest number of tasks.
     pub capacity: usize,
-    /// How much of the resource may be given away; the rest is left to best effort.
+    /// The share of the resource that admitted tasks may use. The rest is left to best effort.
     pub share: Utilisation,
-    /// How many terms of a response-time sum a decision may compute; a million takes one to two milliseconds. Tasks that it does not reach
-    /// are judged by a cruder bound, and the task refused where that does not suffice.
+    /// The number of response-time terms that a decision may compute; a million takes one to two
+    /// milliseconds. Tasks beyond it are judged by a cruder bound, and the new task is refused if
+    /// that does not suffice.
     pub effort: u64,
 }
 
 impl Default for AdmissionConfig {
-    /// A processor, deadline monotonic, 4,096 tasks, all of it, four million terms.
+    /// A processor, deadline monotonic, 4,096 tasks, the whole processor, four million terms.
     fn default() -> AdmissionConfig {
         AdmissionConfig {
             preemption: Preemption::Full,
@@ -58,7 +62,7 @@ impl Default for AdmissionConfig {
     }
 }
 
-/// Names an admitted task. A stale one finds nothing, never another task.
+/// Identifies an admitted task. The id of a removed task never identifies another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskId {
     slot: u32,
@@ -68,19 +72,20 @@ pub struct TaskId {
 /// The answer to a task that was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admitted {
-    /// Its name from now on.
+    /// The id of the task.
     pub id: TaskId,
-    /// Its longest response with all that are admitted now. Later admissions make it longer, never past the deadline: ask
-    /// [`Admission::response`].
+    /// The longest response with all tasks admitted now. Later admissions make it longer, up to the
+    /// deadline; [`Admission::response`] returns the current one.
     pub response: Nanos,
-    /// How long after its arrival a job may stay in the lower band of dual-priority scheduling: D - R.
+    /// The promotion time of dual-priority scheduling, D - R: how long after its arrival a job may
+    /// stay in the lower band.
     pub promotion: Nanos,
 }
 
-/// A set of tasks that all meet their deadlines, and stays one.
+/// A set of tasks that all meet their deadlines. Admission keeps it so.
 ///
-/// The same serves a processor, a link (its tasks are messages, their costs the time on the wire: see [`crate::Link`]) and every
-/// other thing that does one job at a time.
+/// It serves a processor, a link (the tasks are messages, their costs the time on the wire: see
+/// [`crate::Link`]), and any other resource that does one job at a time.
 ///
 /// ```
 /// use isorb_sched::{Admission, AdmissionConfig, Nanos, Task};
@@ -103,15 +108,16 @@ pub struct Admitted {
 /// ```
 ///
 /// # Real-time
-/// A control path: `try_admit` and `remove` allocate and compute, bounded by [`AdmissionConfig::effort`]; nothing locks.
-/// [`Admission::response`] and [`Admission::promotion`] are a look-up.
+/// A control path: `try_admit` and `remove` allocate and compute, bounded by
+/// [`AdmissionConfig::effort`]; nothing locks. [`Admission::response`] and [`Admission::promotion`]
+/// are a look-up.
 #[derive(Debug)]
 pub struct Admission {
     config: AdmissionConfig,
     table: Table,
-    /// How each declared priority is served, where not in order of arrival.
+    /// The order of each declared priority that is not served in order of arrival.
     orders: Vec<(u32, Order)>,
-    /// Which slot stands where in the table.
+    /// The slots in the order of the table.
     order: Vec<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -130,7 +136,7 @@ struct Member {
 }
 
 impl Admission {
-    /// Nobody admitted yet.
+    /// A set without tasks.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Admission {
         Admission {
@@ -143,15 +149,16 @@ impl Admission {
         }
     }
 
-    /// Tasks of this declared priority are served in another order than that of arrival.
+    /// Sets the order of a declared priority to another one than that of arrival.
     pub(crate) fn serve(&mut self, priority: u32, order: Order) {
         self.orders.push((priority, order));
     }
 
-    /// Admits the task where it and all that were admitted before meet their deadlines.
+    /// Admits the task if it and all tasks admitted before meet their deadlines.
     ///
     /// # Errors
-    /// [`Refusal`]: who would fail, by which numbers, and the nearest period or deadline that would be admitted. Nothing has changed then.
+    /// [`Refusal`]: the task that would miss its deadline, the numbers, and the nearest period or
+    /// deadline that would be admitted. Nothing has changed then.
     pub fn try_admit(&mut self, task: Task) -> Result<Admitted, Box<Refusal>> {
         let refuse =
             |reason| Box::new(Refusal { task: task.name.clone(), reason, nearest: Nearest::default() });
@@ -171,7 +178,7 @@ impl Admission {
         }
     }
 
-    /// Whether [`Admission::try_admit`] would admit it; nothing changes.
+    /// Whether [`Admission::try_admit`] would admit the task. Nothing changes.
     ///
     /// # Errors
     /// As [`Admission::try_admit`].
@@ -181,15 +188,17 @@ impl Admission {
         Ok(admitted.response)
     }
 
-    /// Whether there is room for the task, without a reason and without looking for what would be admitted instead; nothing changes.
+    /// Whether the task fits, without a reason and without a search for alternatives. Nothing
+    /// changes.
     pub fn fits(&mut self, task: &Task) -> bool {
         let mut effort = Effort::new(self.config.effort);
         self.len() < self.config.capacity && matches!(self.victim(task, None, &mut effort), Ok(None))
     }
 
-    /// The smallest value from `asked` on for which [`fits`](Admission::fits) says so of the task that `make` makes of it, to within a hundredth
-    /// of `asked`, or as near as an effort of four thirds of [`AdmissionConfig::effort`] comes. It was tried. It presumes that what
-    /// fits with a smaller value fits with a larger one; where that is not known, ask again.
+    /// The smallest value from `asked` on for which the task that `make` makes of it
+    /// [`fits`](Admission::fits), to within a hundredth of `asked`, or as near as four thirds of
+    /// [`AdmissionConfig::effort`] allow. The value has been tried. The search assumes that larger
+    /// values fit if smaller ones do; where that is not known, repeat it.
     pub fn nearest(&mut self, asked: Nanos, make: impl Fn(Nanos) -> Task) -> Option<Nanos> {
         if self.len() >= self.config.capacity {
             return None;
@@ -197,7 +206,7 @@ impl Admission {
         if self.fits(&make(asked)) { Some(asked) } else { nearest::smallest(self, asked, make) }
     }
 
-    /// Takes a task out; `None` where the name is stale. The responses of the others become shorter.
+    /// Removes a task; `None` if there is no task of this id. The other responses become shorter.
     pub fn remove(&mut self, id: TaskId) -> Option<Task> {
         self.member(id)?;
         let rank = self.order.iter().position(|slot| *slot == id.slot)?;
@@ -207,7 +216,7 @@ impl Admission {
         self.free.push(id.slot);
         self.order.remove(rank);
         self.table.remove(rank);
-        // Bounds that are not computed anew stay true: with less to wait for nobody takes longer.
+        // Bounds that are not computed again stay valid, since a removal makes no response longer.
         for rank in 0..self.table.len() {
             self.table.learn(rank, Times { response: 0, first: 0, busy: 0 });
         }
@@ -220,38 +229,39 @@ impl Admission {
         Some(member.task)
     }
 
-    /// How many are admitted.
+    /// The number of admitted tasks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether nobody is.
+    /// Whether there are no tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// An admitted task.
+    /// The parameters of an admitted task.
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
         Some(&self.member(id)?.task)
     }
 
-    /// Its longest response with all that are admitted now.
+    /// The longest response of a task with all tasks admitted now.
     #[must_use]
     pub fn response(&self, id: TaskId) -> Option<Nanos> {
         Some(Nanos::new(self.member(id)?.response))
     }
 
-    /// How long after its arrival a job of it may stay in the lower band of dual-priority scheduling.
+    /// How long after its arrival a job of the task may stay in the lower band of dual-priority
+    /// scheduling.
     #[must_use]
     pub fn promotion(&self, id: TaskId) -> Option<Nanos> {
         let member = self.member(id)?;
         Some(member.task.deadline.minus(Nanos::new(member.response)))
     }
 
-    /// Everybody admitted, the most urgent first, with the longest responses.
+    /// All admitted tasks with their longest responses, the most urgent first.
     pub fn iter(&self) -> impl Iterator<Item = (TaskId, &Task, Nanos)> {
         self.order.iter().filter_map(|index| {
             let slot = self.slots.get(*index as usize)?;
@@ -261,7 +271,7 @@ impl Admission {
         })
     }
 
-    /// What the admitted tasks ask for together.
+    /// The utilisation by all admitted tasks.
     #[must_use]
     pub fn utilisation(&self) -> Utilisation {
         self.table.utilisation()
@@ -296,7 +306,8 @@ impl Admission {
         self.table.insert(self.level(task), self.order(task), task)
     }
 
-    /// What is found, by rank from the first that changed, with the task in the table; or who would fail.
+    /// The new responses with the task in the table, by rank from the first that changed; or the
+    /// task that would miss its deadline.
     fn decide(&mut self, task: &Task) -> Result<Vec<(usize, Times)>, Reason> {
         let asked = Utilisation::of(task.cost, task.period);
         let taken = self.utilisation();
@@ -313,7 +324,7 @@ impl Admission {
             match result {
                 Ok(times) if times.response <= deadline => found.push((rank, times)),
                 Ok(times) => failed = Some((rank, Stop::Over(times.response))),
-                // The one that is late stands in the same level.
+                // The late task is of the same level.
                 Err(Stop::Beside { member, late }) => {
                     let rank = self.table.equals(rank).start + member;
                     failed = Some((rank, Stop::Over(self.table.entry(rank).deadline.saturating_add(late))));
@@ -333,12 +344,12 @@ impl Admission {
         Err(Reason::Deadline { victim, response: Response::of(Err(stop)), deadline })
     }
 
-    /// More urgent tasks notice a less urgent one only by what it holds.
+    /// A more urgent task is affected only by how long a less urgent one may hold the resource.
     fn first_affected(&self, new: usize) -> usize {
         if self.table.entry(new).hold == 0 { self.table.equals(new).start } else { 0 }
     }
 
-    /// Keeps a task that [`Admission::decide`] left in the table.
+    /// Stores a task that [`Admission::decide`] left in the table.
     fn keep(&mut self, task: Task, found: &[(usize, Times)]) -> Admitted {
         let level = self.level(&task);
         let deadline = task.deadline;

@@ -5,7 +5,8 @@ use crate::schedule::{Config, Schedule, Severity};
 use std::fmt::{self, Write};
 
 impl Schedule {
-    /// A row for each task with its numbers, longest response, slack and verdict; then the anomalies.
+    /// A row for each task with its numbers, longest response, slack and verdict; then the
+    /// anomalies.
     #[must_use]
     pub fn table(&self) -> String {
         let heads = [

@@ -1,4 +1,4 @@
-//! Tasks as numbers, the most urgent first: what analysis and admission share.
+//! Tasks as numbers, the most urgent first: shared by analysis and admission.
 
 use crate::arrival::Arrivals;
 use crate::demand::{Order, Queue, Wait};
@@ -10,25 +10,25 @@ use std::ops::Range;
 /// The numbers of a task that are not its [`Load`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
-    /// More is more urgent; equal levels are served in order of arrival.
+    /// A higher value is more urgent. Equal levels are served in order of arrival.
     pub level: u64,
     pub deadline: u64,
     pub blocking: u64,
-    /// How long it may hold up a more urgent one by running.
+    /// How long it may delay a more urgent task by running.
     pub hold: u64,
-    /// How long it may hold up a member of its own level that is due earlier.
+    /// How long it may delay a member of its own level that is due earlier.
     pub hold_inside: u64,
-    /// How its level is served.
+    /// The order of its level.
     pub order: Order,
-    /// How much sooner than a period after the one before a job may be due.
+    /// How much sooner than a period after the previous job a job may be due.
     pub lead: u64,
-    /// A lower bound of [`Times::first`], from before tasks came in.
+    /// A lower bound of [`Times::first`], computed before further tasks were added.
     pub first: u64,
     /// A lower bound of [`Times::busy`], likewise.
     pub busy: u64,
 }
 
-/// Loads lie apart from the rest, because they are what every step of a fixed point reads.
+/// Loads are separate from the rest, since each step of a fixed point reads them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     loads: Vec<Load>,
@@ -56,7 +56,7 @@ impl Table {
         &self.entries[index]
     }
 
-    /// Puts a task behind its equals; where it is now.
+    /// Adds a task behind those of equal level, and returns its index.
     pub fn insert(&mut self, level: u64, order: Order, task: &Task) -> usize {
         let hold = self.preemption.hold(task);
         let index = self.entries.partition_point(|entry| entry.level >= level);
@@ -81,7 +81,7 @@ impl Table {
         index
     }
 
-    /// The rank of the last task of a level that is there.
+    /// The rank of the last task of a level.
     pub fn behind_equals(&self, level: u64) -> usize {
         self.entries.partition_point(|entry| entry.level >= level).saturating_sub(1)
     }
@@ -91,7 +91,7 @@ impl Table {
         self.entries.remove(index);
     }
 
-    /// The tasks as urgent as this one.
+    /// The tasks of the same level.
     pub fn equals(&self, index: usize) -> Range<usize> {
         let level = self.entries[index].level;
         let first = self.entries[..index].partition_point(|entry| entry.level > level);
@@ -99,7 +99,7 @@ impl Table {
         first..end
     }
 
-    /// The longest hold of any task less urgent than each.
+    /// For each task the longest hold of any less urgent task.
     pub fn holds_below(&self) -> Vec<u64> {
         let mut holds = vec![0; self.len()];
         let (mut below, mut here) = (0, 0);
@@ -113,23 +113,23 @@ impl Table {
         holds
     }
 
-    /// What all tasks ask for, rounded down.
+    /// The utilisation by all tasks, rounded down.
     pub fn utilisation(&self) -> Utilisation {
         self.loads.iter().fold(Utilisation::default(), |sum, load| sum.plus(load.utilisation()))
     }
 
-    /// The blocking of a task: what it declares and what less urgent ones add.
+    /// The blocking of a task: its declared blocking and that by less urgent tasks.
     pub fn blocking(&self, index: usize, holds: &[u64]) -> u64 {
         self.entries[index].blocking.saturating_add(holds[index])
     }
 
-    /// What was found of a task, so that the next search starts there.
+    /// Stores the results of a task as the start of the next search.
     pub fn learn(&mut self, index: usize, times: Times) {
         self.entries[index].first = times.first;
         self.entries[index].busy = times.busy;
     }
 
-    /// Each task of `range` in its level, until `visit` answers false.
+    /// Visits each task of `range` in its level, until `visit` returns false.
     pub fn levels(&self, range: Range<usize>, mut visit: impl FnMut(usize, &Level<'_>) -> bool) {
         let holds = self.holds_below();
         let mut above_utilisation = Utilisation::default();
@@ -203,7 +203,8 @@ impl Table {
         group.enumerate().map(wait).collect()
     }
 
-    /// The longest response of each task of `range`, searched up to its deadline, until `visit` answers false.
+    /// The longest response of each task of `range`, searched up to its deadline, until `visit`
+    /// returns false.
     pub fn responses(
         &self,
         range: Range<usize>,
@@ -223,7 +224,7 @@ impl Table {
             }
             let deadline = self.entries[index].deadline;
             let result = match level.response(deadline, effort) {
-                // One sum more may still show that the deadline is met.
+                // One more sum may still show that the deadline is met.
                 Err(stop @ Stop::Undecided(_)) => {
                     let within = deadline.saturating_sub(level.own.jitter);
                     match level.settles(within, &mut Effort::new(u64::MAX)) {
@@ -242,14 +243,15 @@ impl Table {
     }
 }
 
-/// What the next less urgent task needs to know of a task.
+/// What the analysis of the next less urgent task needs.
 #[derive(Debug, Clone, Copy)]
 struct Urgent {
     blocking: u64,
     cost: u64,
 }
 
-/// Where the first fixed point of a task may start, from that of the task before it: it waits for that task too.
+/// Where the first fixed point of a task may start, given that of the task before, for which it
+/// waits, too.
 fn no_earlier(level: &Level<'_>, urgent: &Urgent, first: u64) -> u64 {
     let job = if level.runs_through { urgent.cost } else { level.own.cost };
     match level.blocking.saturating_add(job).checked_sub(urgent.blocking) {

@@ -1,4 +1,4 @@
-//! Schedule files that are written: what is read again is the same.
+//! A schedule file that was written is read as the same schedule.
 
 use isorb_sched::file::ScheduleFile;
 use isorb_sched::graph::{Call, Dependency, Graph, Kind, Operation, Resource};
@@ -31,7 +31,7 @@ fn the_example_of_the_documentation_is_written_as_it_was_read() {
 }
 
 #[test]
-fn what_was_recorded_can_be_read_by_people() {
+fn a_recorded_file_is_readable() {
     let mut graph = Graph::new();
     let mut imu = Operation::new("imu");
     (imu.worst, imu.period) = (Nanos::from_us(1500), Nanos::from_ms(33));
@@ -121,7 +121,8 @@ proptest! {
             graph.add(operation).unwrap();
         }
         let count = graph.operations().len();
-        // Only on those before: no cycle. A file has those that release before those that are called.
+        // Only on those before: no cycle. A file has those that release before those that are
+        // called.
         for releases in [true, false] {
             for (from, to, one_way, times) in &links {
                 let (from, on) = (if count > 1 { 1 + from.index(count - 1) } else { 0 }, to.index(count.max(1)));

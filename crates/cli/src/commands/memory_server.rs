@@ -1,4 +1,5 @@
-//! `isorb memory-server`, `memory-coordinator` and `memory-holder`: the processes of reflective memory.
+//! `isorb memory-server`, `memory-coordinator` and `memory-holder`: the processes of reflective
+//! memory.
 
 use super::admin::{self, AdminArgs};
 use super::listen::endpoint;
@@ -25,7 +26,8 @@ pub struct ServerArgs {
     /// The node's name [default: the host's].
     #[arg(long)]
     name: Option<String>,
-    /// Socket at which libraries connect [default: ISORB_MEMORY_SOCKET, or a file in the run-time folder].
+    /// Socket at which libraries connect [default: ISORB_MEMORY_SOCKET, or a file in the run-time
+    /// folder].
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
     /// URL of the coordinator; without it the node is on its own.
@@ -37,12 +39,12 @@ pub struct ServerArgs {
     /// Address to announce to other nodes, if it differs from --host.
     #[arg(long, value_name = "ADDRESS")]
     publish: Option<IpAddr>,
-    /// Address of a second interface. Calls, and channels to nodes with a second interface, continue over it
-    /// when the first path fails.
+    /// Address of a second interface. Calls, and channels to nodes with a second interface,
+    /// continue over it when the first path fails.
     #[arg(long, value_name = "ADDRESS")]
     second: Option<IpAddr>,
-    /// First of 16 multicast groups, and their port; the same on all nodes. Values that several nodes read
-    /// can then be sent once.
+    /// First of 16 multicast groups, and their port; the same on all nodes. Values that several
+    /// nodes read can then be sent once.
     #[arg(long, value_name = "GROUP:PORT")]
     multicast: Option<SocketAddr>,
     /// Number of dispatching threads.
@@ -54,17 +56,19 @@ pub struct ServerArgs {
     /// Rate of the link in Mbit/s, for admission and pacing.
     #[arg(long, value_name = "MBIT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     link: u64,
-    /// Costs of agents for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or `measure` to measure them at start.
+    /// Costs of agents for admission, in nanoseconds (push=10000,datagram=10000,kib=1000), or
+    /// `measure` to measure them at start.
     #[arg(long, value_name = "COSTS", value_parser = costs)]
     costs: Option<CostSource>,
     /// Measures the costs of agents on this machine, prints the option --costs, and ends.
     #[arg(long)]
     measure_costs: bool,
-    /// Time without a heartbeat after which a node counts as dead, in milliseconds; at least 200, two heartbeats.
+    /// Time without a heartbeat after which a node counts as dead, in milliseconds; at least 200,
+    /// two heartbeats.
     #[arg(long, value_name = "MS", default_value_t = 350)]
     silence: u64,
-    /// Writes the latest pushes to this file once a second, for `isorb timeline`. Further dispatching
-    /// threads have files beside it, with their number as extension.
+    /// Writes the latest pushes to this file once a second, for `isorb timeline`. Further
+    /// dispatching threads have files beside it, with their number as extension.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -88,7 +92,8 @@ fn costs(text: &str) -> Result<CostSource, CostsError> {
 /// Arguments of the holder, which keeps the areas of a node mapped.
 #[derive(Debug, clap::Args)]
 pub struct HolderArgs {
-    /// Socket of the node's server [default: ISORB_MEMORY_SOCKET, or a file in the run-time folder].
+    /// Socket of the node's server [default: ISORB_MEMORY_SOCKET, or a file in the run-time
+    /// folder].
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
 }
@@ -102,7 +107,8 @@ pub struct CoordinatorArgs {
     /// Port to listen at; 0 for a free one.
     #[arg(long, default_value_t = 2810)]
     port: u16,
-    /// Address of a second interface to listen at. The printed URL names both; clients use one when the other fails.
+    /// Address of a second interface to listen at. The printed URL names both; clients use one when
+    /// the other fails.
     #[arg(long, value_name = "ADDRESS")]
     second: Option<IpAddr>,
     /// File that stores nodes and areas; created if it does not exist [default: isorb-memory.redb].
@@ -179,7 +185,8 @@ fn write_trace(server: &Arc<NodeServer>, file: PathBuf) {
     });
 }
 
-/// The trace in the format of `isorb timeline`: a supplier for each area and node, and a consumer for each band.
+/// The trace in the format of `isorb timeline`: a supplier for each area and node, and a consumer
+/// for each band.
 fn recording(recorded: Recorded) -> Recording {
     let party = |(releases, id, name)| Party {
         role: if releases { Role::Supplier } else { Role::Consumer },
@@ -235,7 +242,8 @@ fn default_store() -> PathBuf {
     if !current.exists() && old.exists() { old } else { current }
 }
 
-/// An ORB that listens at a host, which references name by its published address, and at a second one.
+/// An ORB that listens at a host, which references name by its published address, and at a second
+/// one.
 fn orb(
     arguments: Vec<String>,
     (host, publish): (IpAddr, Option<IpAddr>),

@@ -58,7 +58,8 @@ impl<'g, 's> Module<'g, 's> {
         quote!(#doc pub mod #name { #imports #contents })
     }
 
-    /// The module for what stands inside an interface, value, struct or union, with what is generated for its operations.
+    /// The module for what stands inside an interface, value, struct or union, with what is
+    /// generated for its operations.
     fn inner_module(&self, id: DefId) -> TokenStream {
         let names = self.r#gen.names.item(id);
         if names.module.is_empty() {

@@ -1,5 +1,6 @@
-//! What the module of an interface holds besides its own types: its description, and for each operation the error, the
-//! serving side and the calling side. Interfaces that inherit the operation use them as they are.
+//! What the module of an interface holds besides its own types: its description, and for each
+//! operation the error, the serving side and the calling side. Interfaces that inherit the
+//! operation use them as they are.
 
 use super::records::{mentions, mentions_lifetime};
 use crate::codec::Operand;
@@ -16,7 +17,8 @@ use isorb_idl::model::{DefId, Direction, Interface};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// Exceptions of this many bytes make clippy say that an error is large; its own limit is 128, for the whole error.
+/// Exceptions of this many bytes make clippy say that an error is large; its own limit is 128, for
+/// the whole error.
 const LARGE_ERROR: u64 = 96;
 
 impl Module<'_, '_> {
@@ -64,7 +66,8 @@ impl Module<'_, '_> {
         }
     }
 
-    /// The error of an operation with `raises`: an enum, or an alias of that of an earlier operation that raises the same.
+    /// The error of an operation with `raises`: an enum, or an alias of that of an earlier
+    /// operation that raises the same.
     fn error(&self, op: &Op, before: &[Op]) -> TokenStream {
         let exceptions = &op.raises;
         if exceptions.is_empty() {
@@ -168,7 +171,8 @@ impl Module<'_, '_> {
             let arms = op.raises.iter().copied().zip(variants).map(|(id, variant)| {
                 let ty = self.item(id);
                 let encode = self.rt("Encode");
-                // A fixed-size exception is sent as a value; another one lives in the scope until the reply has left.
+                // A fixed-size exception is sent as a value; another one lives in the scope until
+                // the reply has left.
                 let value = if self.r#gen.analysis.borrows(&Shape::Record(id)) {
                     quote!(#cx.keep(#exception)?)
                 } else {
@@ -231,14 +235,16 @@ impl Module<'_, '_> {
             let shape = self.shape(&param.ty);
             let form = self.form(&shape);
             if param.direction == Direction::InOut && form == Form::View {
-                // The owned form has no view without allocation, so each caller brings the code that writes its own.
+                // The owned form has no view without allocation, so each caller brings the code
+                // that writes its own.
                 let fun = self.std("Fn");
                 params.push(quote!(#name: &dyn #fun(&mut #encoder<'a>)));
                 writes.extend(quote!(#name(#e);));
                 continue;
             }
             match form {
-                // What may be several types in the method is one here, which can be borrowed for as short as needed.
+                // What may be several types in the method is one here, which can be borrowed for as
+                // short as needed.
                 Form::Reference => {
                     let (encode, option) = (self.rt("Encode"), self.std("Option"));
                     params.push(quote!(#name: #option<&'a #object_ty>));
@@ -348,7 +354,8 @@ impl Module<'_, '_> {
     }
 }
 
-/// The lint attribute for an enum with one variant much larger than the others; clippy's limit is 200 bytes more.
+/// The lint attribute for an enum with one variant much larger than the others; clippy's limit is
+/// 200 bytes more.
 pub(super) fn uneven(sizes: &[u64]) -> Option<TokenStream> {
     let mut sizes = sizes.to_vec();
     sizes.sort_unstable();

@@ -7,8 +7,8 @@ use isorb_idl::model::DefId;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// The parts in which records differ. In the bodies, the value is `self` or `view`, and `e` and `d` are the encoder and
-/// the decoder.
+/// The parts in which records differ. In the bodies, the value is `self` or `view`, and `e` and `d`
+/// are the encoder and the decoder.
 pub(crate) struct Codec {
     /// Writes the owned form: `self` is `&'v S`, or `S` where there is one form.
     pub encode_owned: TokenStream,

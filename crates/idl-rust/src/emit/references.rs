@@ -103,7 +103,8 @@ impl Module<'_, '_> {
         let [scope, result, e] = locals.ours();
         let call = self.inside(owner, &self.r#gen.names.op(op).call);
         let name = ident(&methods.owned);
-        // An argument that may be anything fixes the lifetime of all, but an `inout` value is borrowed for less than that.
+        // An argument that may be anything fixes the lifetime of all, but an `inout` value is
+        // borrowed for less than that.
         let reborrows =
             op.params.iter().any(|p| p.direction == Direction::InOut && self.form_of(p) != Form::Value);
         let named =
@@ -181,7 +182,8 @@ impl Module<'_, '_> {
         let (generic, reference) = (takes(Form::Generic), takes(Form::Reference));
         let has_inout = op.params.iter().any(|p| p.direction == Direction::InOut);
         let lifetime = if generic || reference { quote!('a) } else { quote!('_) };
-        // What comes in through an `inout` view is sent with the other arguments, so it must live as long as they do.
+        // What comes in through an `inout` view is sent with the other arguments, so it must live
+        // as long as they do.
         let lifetimes = match (generic, has_inout) {
             (true, true) => quote!(<'a, 's: 'a>),
             _ if generic || reference => quote!(<'a, 's>),
@@ -208,7 +210,8 @@ impl Module<'_, '_> {
                                 self.encode(&self.shape(&param.ty), &Operand::view(quote!(#name)), &e);
                             quote!(&|#e| { let #name = *#name; #write })
                         }
-                        // Copied out first: what it refers to lives on while the view itself is replaced.
+                        // Copied out first: what it refers to lives on while the view itself is
+                        // replaced.
                         Form::Borrowed => {
                             let old = locals.fresh(&format!("old_{name}"));
                             copies.extend(quote!(let #old = *#name;));
@@ -237,7 +240,8 @@ impl Module<'_, '_> {
         }
     }
 
-    /// A pattern for all that came back, statements that store the `inout` values, and the value of the method.
+    /// A pattern for all that came back, statements that store the `inout` values, and the value of
+    /// the method.
     fn take_apart(
         &self,
         op: &Op,

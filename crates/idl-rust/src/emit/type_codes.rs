@@ -1,7 +1,8 @@
 //! Type codes, by which a value travels in an `any`.
 //!
-//! Each type makes its code once. A type that can contain itself, and those between it and itself, are written out in
-//! one expression: going through the other type's own code would ask for the one that is being made.
+//! Each type makes its code once. A type that can contain itself, and those between it and itself,
+//! are written out in one expression: going through the other type's own code would ask for the one
+//! that is being made.
 
 use crate::module::{Module, ident};
 use crate::types::number;
@@ -10,8 +11,8 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 impl Module<'_, '_> {
-    /// `impl AnyValue` for a struct, union, enum or exception, `impl HandleCode` for a reference or value. Nothing for what
-    /// cannot leave the process.
+    /// `impl AnyValue` for a struct, union, enum or exception, `impl HandleCode` for a reference or
+    /// value. Nothing for what cannot leave the process.
     pub(super) fn any_support(&self, id: DefId) -> TokenStream {
         let r#gen = self.r#gen;
         let local = r#gen.spec.member_types(id).into_iter().any(|ty| r#gen.analysis.is_local(ty));

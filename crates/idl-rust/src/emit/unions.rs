@@ -1,4 +1,5 @@
-//! Unions: an enum whose variants keep the discriminator wherever the variant alone does not tell it.
+//! Unions: an enum whose variants keep the discriminator wherever the variant alone does not tell
+//! it.
 
 use super::records::Codec;
 use crate::codec::Operand;

@@ -1,10 +1,12 @@
 //! The checked model: what a correct IDL specification means, ready for a back end.
 //!
-//! A [`Spec`] exists only for a specification without errors, so a back end may rely on all that the checks promise:
-//! every [`DefId`] is valid and of the kind that its place calls for, every constant is evaluated and in range, every
-//! union label fits its discriminator, recursion goes through sequences (or values) only.
+//! A [`Spec`] exists only for a specification without errors, so a back end may rely on all that
+//! the checks promise: every [`DefId`] is valid and of the kind that its place calls for, every
+//! constant is evaluated and in range, every union label fits its discriminator, recursion goes
+//! through sequences (or values) only.
 //!
-//! A `Spec` is an arena. Definitions refer to each other by index, so cyclic types need no reference counting:
+//! A `Spec` is an arena. Definitions refer to each other by index, so cyclic types need no
+//! reference counting:
 //!
 //! ```text
 //! Spec
@@ -16,11 +18,12 @@
 //!       └─ kind: DefKind              Interface, Struct, Operation ...
 //! ```
 //!
-//! Definitions are what has a scoped name of its own: modules, types, constants, exceptions, operations, attributes and
-//! enumerators. Struct members, parameters, union cases, state members and factories belong to their definition and are
-//! plain [`Member`]s and [`Param`]s inside it.
+//! Definitions are what has a scoped name of its own: modules, types, constants, exceptions,
+//! operations, attributes and enumerators. Struct members, parameters, union cases, state members
+//! and factories belong to their definition and are plain [`Member`]s and [`Param`]s inside it.
 //!
-//! This module knows no target language: it says that an operation is called `type`, not what to call it elsewhere.
+//! This module knows no target language: it says that an operation is called `type`, not what to
+//! call it elsewhere.
 
 mod constant;
 mod definition;
@@ -87,7 +90,8 @@ impl Spec {
         &self.roots
     }
 
-    /// All definitions with their ids, in order of introduction (a forward declaration introduces too).
+    /// All definitions with their ids, in order of introduction (a forward declaration introduces
+    /// too).
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = (DefId, &Definition)> {
         self.defs.iter().enumerate().map(|(i, d)| (DefId(i as u32), d))
     }
@@ -107,7 +111,8 @@ impl Spec {
         id.map_or(&self.roots, |id| &self[id].contents)
     }
 
-    /// Finds a definition by its full path without leading `::`, such as `CosNaming::NamingContext::bind`.
+    /// Finds a definition by its full path without leading `::`, such as
+    /// `CosNaming::NamingContext::bind`.
     pub fn find(&self, scoped_name: &str) -> Option<DefId> {
         let mut scope = None;
         for part in scoped_name.split("::") {

@@ -49,7 +49,8 @@ impl Preprocessor<'_> {
                 let report = Report::warning(name.span, format!("`#warning`: {}", words(rest)));
                 self.out.diagnostics.push(report);
             }
-            // Line markers of another preprocessor: positions in this very text are what people look for.
+            // Line markers of another preprocessor: positions in this very text are what people
+            // look for.
             "line" | "ident" => {}
             _ if name.kind == Kind::Number => {}
             other => {

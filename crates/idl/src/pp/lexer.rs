@@ -1,7 +1,8 @@
 //! From text to tokens: line splicing, comments, literals.
 //!
-//! The lexer reports nothing itself, because text that a conditional leaves out may contain anything. What it does not
-//! understand becomes [`Kind::Bad`] and is reported if it gets as far as the parser.
+//! The lexer reports nothing itself, because text that a conditional leaves out may contain
+//! anything. What it does not understand becomes [`Kind::Bad`] and is reported if it gets as far as
+//! the parser.
 
 use super::token::{Kind, Token};
 use crate::limits;
@@ -29,7 +30,8 @@ fn is_word(c: char) -> bool {
     is_word_start(c) || c.is_ascii_digit()
 }
 
-/// IDL's letters are those of ISO 8859-1; identifiers outside ASCII are refused later, with a better message.
+/// IDL's letters are those of ISO 8859-1; identifiers outside ASCII are refused later, with a
+/// better message.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic()
 }
@@ -211,7 +213,8 @@ impl Lexer<'_> {
         shared
     }
 
-    /// A preprocessing number, as in C: more than what is legal, so that `08` or `1x` are one mistake, not two tokens.
+    /// A preprocessing number, as in C: more than what is legal, so that `08` or `1x` are one
+    /// mistake, not two tokens.
     fn number(&mut self) -> Kind {
         let hex = self.rest().starts_with("0x") || self.rest().starts_with("0X");
         let mut last = ' ';

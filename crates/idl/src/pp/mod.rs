@@ -1,8 +1,9 @@
 //! The preprocessor: from files to one stream of tokens.
 //!
-//! It works on tokens, not text, so that every token of the result knows where it was written, through macros and
-//! includes. Line splicing, comments and literals are the [`lexer`]'s; `#define`, `#include`, `#if` and their like are
-//! here. What the parser gets is free of directives but for [`Kind::Pragma`], which only it can place.
+//! It works on tokens, not text, so that every token of the result knows where it was written,
+//! through macros and includes. Line splicing, comments and literals are the [`lexer`]'s;
+//! `#define`, `#include`, `#if` and their like are here. What the parser gets is free of directives
+//! but for [`Kind::Pragma`], which only it can place.
 
 mod condition;
 mod directive;
@@ -85,8 +86,8 @@ struct Preprocessor<'a> {
     stopped: bool,
 }
 
-/// Tokens that may be read from files when counting each inclusion; far more than [`limits::TOKENS`], since what include
-/// guards skip costs little.
+/// Tokens that may be read from files when counting each inclusion; far more than
+/// [`limits::TOKENS`], since what include guards skip costs little.
 const READ_TOKENS: usize = 64 << 20;
 
 impl Preprocessor<'_> {

@@ -121,7 +121,8 @@ impl Resolver<'_> {
         let ty = self.ty(expr, TypeContext::Typedef);
         for declarator in declarators {
             let ty = ty.as_ref().and_then(|ty| self.declared(ty, declarator));
-            // An alias of nothing good is declared all the same, so that its uses are not reported, too.
+            // An alias of nothing good is declared all the same, so that its uses are not reported,
+            // too.
             let ty = ty.unwrap_or(Type::Long);
             let id = self.define(attrs, &declarator.name, DefKind::Typedef(Typedef { ty: ty.clone() }));
             self.info(id).complete = true;

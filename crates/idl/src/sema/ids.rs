@@ -1,4 +1,5 @@
-//! Repository ids (CORBA 3.3 part 1, clause 14.7): prefixes, versions, and ids that are given by hand.
+//! Repository ids (CORBA 3.3 part 1, clause 14.7): prefixes, versions, and ids that are given by
+//! hand.
 
 use super::Resolver;
 use crate::diagnostic::Report;
@@ -236,7 +237,8 @@ impl Resolver<'_> {
         format!("IDL:{prefix}{slash}{}:{version}", self.spec.path(id).join("/"))
     }
 
-    /// Gives every definition its final repository id, and sees that none given by hand belongs to something else.
+    /// Gives every definition its final repository id, and sees that none given by hand belongs to
+    /// something else.
     pub(super) fn assign_ids(&mut self) {
         let mut by_hand: HashMap<String, DefId> = HashMap::new();
         for index in 0..self.spec.defs.len() {

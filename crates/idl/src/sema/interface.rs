@@ -275,7 +275,8 @@ impl Resolver<'_> {
         raises
     }
 
-    /// A string of a context clause: a letter, then letters, digits, `.` and `_`, perhaps a final `*`.
+    /// A string of a context clause: a letter, then letters, digits, `.` and `_`, perhaps a final
+    /// `*`.
     fn context(&mut self, literal: &StringLiteral) -> Option<String> {
         let (text, wide) = literal::string(&literal.tokens, self.diagnostics)?;
         let stem = text.strip_suffix('*').unwrap_or(&text);

@@ -88,7 +88,8 @@ impl Resolver<'_> {
         if here.kind != ScopeKind::Interface {
             return None;
         }
-        // What a base defines hides what its own bases define, so the search does not go on behind a hit.
+        // What a base defines hides what its own bases define, so the search does not go on behind
+        // a hit.
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         let mut todo = self.spec.direct_bases(here.owner?);
@@ -146,7 +147,8 @@ impl Resolver<'_> {
             None => format!("`{}` is not defined", name.name),
         };
         let mut report = Report::error(name.span, message);
-        // Names are compared with all that is visible, which is worth it for what will be shown only.
+        // Names are compared with all that is visible, which is worth it for what will be shown
+        // only.
         if !self.diagnostics.is_full() {
             let scopes: Vec<ScopeId> = inside.map_or_else(|| self.stack.clone(), |(scope, _)| vec![scope]);
             if let Some(similar) = self.similar(&name.name, &scopes) {
@@ -167,11 +169,13 @@ impl Resolver<'_> {
         let all = scopes.iter().rev().flat_map(|s| self.scopes[s.index()].names.values());
         let defs = all.filter(|entry| matches!(entry.what, Symbol::Def(_))).take(10_000);
         let near = defs.map(|entry| (distance(name, &entry.name), &entry.name));
-        // The name itself is compared too, so that the choice does not depend on the order in the table.
+        // The name itself is compared too, so that the choice does not depend on the order in the
+        // table.
         near.filter(|(d, _)| *d <= 2 && *d < name.len() / 2 + 1).min().map(|(_, name)| name.to_string())
     }
 
-    /// The types that CORBA defines without IDL being able to say it: `CORBA::TypeCode` and `CORBA::AbstractBase`.
+    /// The types that CORBA defines without IDL being able to say it: `CORBA::TypeCode` and
+    /// `CORBA::AbstractBase`.
     pub(super) fn builtin(&self, name: &ScopedName) -> Option<Type> {
         let parts: Vec<&str> = name.parts.iter().map(|p| &*p.name).collect();
         let in_corba = || {

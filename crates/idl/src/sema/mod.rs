@@ -1,7 +1,8 @@
 //! From the syntax tree to the model: names, types, constants, and the rules between them.
 //!
-//! IDL wants everything declared before it is used, so one walk in order of declaration does it all. What is wrong is
-//! reported and replaced by something harmless; the model is handed out only if nothing was.
+//! IDL wants everything declared before it is used, so one walk in order of declaration does it
+//! all. What is wrong is reported and replaced by something harmless; the model is handed out only
+//! if nothing was.
 
 mod annotation;
 mod arithmetic;
@@ -81,8 +82,8 @@ struct Info {
     local: bool,
     /// How deeply types are nested in it.
     depth: u32,
-    /// Structs and unions that were not complete when a sequence of them became part of this one. Until they are, it
-    /// is not complete for signatures either.
+    /// Structs and unions that were not complete when a sequence of them became part of this one.
+    /// Until they are, it is not complete for signatures either.
     waits: Vec<DefId>,
     /// All direct and indirect bases.
     bases: Vec<DefId>,
@@ -271,7 +272,8 @@ impl Resolver<'_> {
         self.stack.push(scope);
         let result = body(self);
         self.stack.pop();
-        // An included file that ends inside a scope that it did not open has set its own prefix back.
+        // An included file that ends inside a scope that it did not open has set its own prefix
+        // back.
         if self.file_prefixes.len() == files {
             self.prefix = prefix;
         }

@@ -152,8 +152,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// Notes that `name` was used, unqualified, in the current scope, and means `id` from the scope at `found` in the
-    /// stack. The name may then no longer change its meaning up to the outermost scope that is no module.
+    /// Notes that `name` was used, unqualified, in the current scope, and means `id` from the scope
+    /// at `found` in the stack. The name may then no longer change its meaning up to the outermost
+    /// scope that is no module.
     pub(super) fn introduce(&mut self, name: &Ident, id: DefId, found: usize) {
         let key = fold(&name.name);
         for at in (0..self.stack.len()).rev() {

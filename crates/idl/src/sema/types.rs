@@ -155,8 +155,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The struct or union that is not complete yet, if a value of the type consists of one, and whether it does so
-    /// through a sequence only.
+    /// The struct or union that is not complete yet, if a value of the type consists of one, and
+    /// whether it does so through a sequence only.
     fn incomplete(&self, ty: &Type) -> Option<(DefId, bool)> {
         match self.spec.resolve(ty) {
             Type::Sequence { element, .. } => self.incomplete(element).map(|(id, _)| (id, true)),
@@ -182,7 +182,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Types that are not complete may only be elements of sequences, and such sequences only members and aliases.
+    /// Types that are not complete may only be elements of sequences, and such sequences only
+    /// members and aliases.
     fn check_complete(&mut self, ty: &Type, span: Span, place: TypeContext) -> Option<()> {
         let waits = || self.waits_for(ty).filter(|_| place == TypeContext::Signature).map(|id| (id, true));
         let Some((id, in_sequence)) = self.incomplete(ty).or_else(waits) else { return Some(()) };
@@ -271,7 +272,8 @@ impl Resolver<'_> {
     }
 }
 
-/// The integer types that IDL 4 added. They are ordinary names where a specification defines them itself.
+/// The integer types that IDL 4 added. They are ordinary names where a specification defines them
+/// itself.
 fn idl4(name: &str) -> Option<Type> {
     Some(match name {
         "int8" => Type::Int8,

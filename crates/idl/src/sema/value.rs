@@ -49,7 +49,8 @@ impl Resolver<'_> {
             (value.members, value.factories) = (members, factories);
         }
         self.info(id).complete = true;
-        // A reference to it can be passed wherever values can; what it holds is checked at the members.
+        // A reference to it can be passed wherever values can; what it holds is checked at the
+        // members.
         self.info(id).local = false;
     }
 
@@ -126,7 +127,8 @@ impl Resolver<'_> {
                 self.diagnostics.push(Report::error(name.span, problem).also(self.span(id), "the interface"));
             }
         }
-        // What the base supports, the derived value must support, too: as that interface or one derived from it.
+        // What the base supports, the derived value must support, too: as that interface or one
+        // derived from it.
         let (Some(own), Some(base)) = (concrete, value.base) else { return };
         let inherited = self.infos[base.index()].bases.iter().copied().chain([base]);
         let supported: Vec<DefId> = inherited

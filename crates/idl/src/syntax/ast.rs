@@ -265,8 +265,8 @@ pub(crate) enum ExprKind {
     Boolean(bool),
     Name(ScopedName),
     Unary(Unary, Box<Expr>),
-    /// Operators of equal precedence, applied left to right. A list instead of a tree, so that a long sum does not
-    /// make a deep one.
+    /// Operators of equal precedence, applied left to right. A list instead of a tree, so that a
+    /// long sum does not make a deep one.
     Binary(Box<Expr>, Vec<(Binary, Expr)>),
 }
 

@@ -59,7 +59,8 @@ const KEYWORDS: [&str; 55] = [
     "home",
 ];
 
-/// Words that CORBA 3 added and that older specifications use as ordinary names: allowed as such with a warning.
+/// Words that CORBA 3 added and that older specifications use as ordinary names: allowed as such
+/// with a warning.
 const SOFT: [&str; 17] = [
     "component",
     "consumes",

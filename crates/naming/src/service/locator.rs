@@ -5,8 +5,8 @@ use isorb::poa::{Cookie, Refusal, ServantLocator};
 use isorb::{Kind, Poa, Result, Servant, SystemException};
 use std::sync::Arc;
 
-/// Gives the same servant for every object that exists. It looks before each request, so that `_non_existent` and the
-/// like tell the truth about contexts that were destroyed.
+/// Gives the same servant for every object that exists. It looks before each request, so that
+/// `_non_existent` and the like tell the truth about contexts that were destroyed.
 pub struct Locator {
     servant: Servant,
     shared: Arc<Shared>,

@@ -1,7 +1,8 @@
 //! The service as CORBA objects.
 //!
-//! One servant stands behind all contexts and one behind all iterators; which of them a request is for is in the object
-//! id. So a million contexts cost the ORB nothing, and nothing needs to be activated after a restart.
+//! One servant stands behind all contexts and one behind all iterators; which of them a request is
+//! for is in the object id. So a million contexts cost the ORB nothing, and nothing needs to be
+//! activated after a restart.
 
 mod contexts;
 mod ids;
@@ -48,13 +49,15 @@ struct Shared {
 }
 
 impl NamingService {
-    /// Starts a service in an ORB: makes its POAs below the root POA, with the root POA's manager, and offers the root context as
-    /// `corbaloc::host:port/NameService` and as the initial reference `NameService`.
+    /// Starts a service in an ORB: makes its POAs below the root POA, with the root POA's manager,
+    /// and offers the root context as `corbaloc::host:port/NameService` and as the initial
+    /// reference `NameService`.
     ///
     /// It answers as soon as the root POA's manager is active.
     ///
     /// # Errors
-    /// BAD_INV_ORDER when the ORB has a naming service already; what opening the endpoints or making the POAs ends in.
+    /// BAD_INV_ORDER when the ORB has a naming service already; what opening the endpoints or
+    /// making the POAs ends in.
     pub fn start(orb: &Orb, store: Arc<dyn Store>, limits: Limits) -> Result<NamingService> {
         let iterators = PiMutex::new(Iterators::new(limits.iterators, limits.iterator_idle));
         let shared = Arc::new(Shared { store, limits, iterators });

@@ -115,8 +115,9 @@ impl Problem {
         }
     }
 
-    /// What is left of a call to a context elsewhere. That it could not be reached is no fault of this service, and the client may have
-    /// better luck: CannotProceed. Its refusals are passed on as they are.
+    /// What is left of a call to a context elsewhere. That it could not be reached is no fault of
+    /// this service, and the client may have better luck: CannotProceed. Its refusals are passed on
+    /// as they are.
     pub fn onward(self, context: NamingContextRef, rest_of_name: Name) -> Problem {
         match self {
             Problem::System(exception) if unreachable(exception.kind) => {

@@ -13,7 +13,8 @@ pub enum UrlProblem {
     Name,
 }
 
-/// The `corbaname:` URL of a name in the root context at an address, such as `:host:2809` or `:host/NameService`.
+/// The `corbaname:` URL of a name in the root context at an address, such as `:host:2809` or
+/// `:host/NameService`.
 ///
 /// # Errors
 /// [`UrlProblem`].

@@ -1,7 +1,7 @@
 //! Where bindings are kept.
 //!
-//! A store knows single steps, no paths: every operation is about one context and is atomic. What it acknowledged is
-//! there after the process was killed, if the store is one that lasts.
+//! A store knows single steps, no paths: every operation is about one context and is atomic. What
+//! it acknowledged is there after the process was killed, if the store is one that lasts.
 
 #[cfg(test)]
 mod conformance;
@@ -44,16 +44,18 @@ impl Default for Capacity {
 /// A row of bindings in the order of their names: id, then kind, octet by octet.
 pub type Entries = Vec<(NameComponent, BindingKind)>;
 
-/// Keeps contexts and bindings. Operations are atomic, and acknowledged only when they will not be lost.
+/// Keeps contexts and bindings. Operations are atomic, and acknowledged only when they will not be
+/// lost.
 ///
 /// # Errors
-/// All operations: [`Refusal::NoContext`] when the context does not exist (any more), [`Refusal::Failed`] when the store is
-/// broken.
+/// All operations: [`Refusal::NoContext`] when the context does not exist (any more),
+/// [`Refusal::Failed`] when the store is broken.
 ///
 /// # Real-time
 /// Not for real-time lanes: a store allocates, takes locks, and waits for its disk.
 pub trait Store: Send + Sync {
-    /// A number that tells this store's contexts from those of other stores, and from those that it forgot.
+    /// A number that tells this store's contexts from those of other stores, and from those that it
+    /// forgot.
     fn stamp(&self) -> u64;
 
     /// Whether a context exists.
@@ -71,7 +73,8 @@ pub trait Store: Send + Sync {
     /// Binds.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyBound`] with [`Mode::New`], [`Refusal::OtherKind`] with [`Mode::Replace`], [`Refusal::Full`].
+    /// [`Refusal::AlreadyBound`] with [`Mode::New`], [`Refusal::OtherKind`] with [`Mode::Replace`],
+    /// [`Refusal::Full`].
     fn bind(
         &self,
         context: ContextId,

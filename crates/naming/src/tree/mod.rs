@@ -1,6 +1,7 @@
 //! Names of several steps: from context to context through a store.
 //!
-//! It makes no calls. Where a name leaves this service it stops and says how far it came ([`Progress::Onward`]).
+//! It makes no calls. Where a name leaves this service it stops and says how far it came
+//! ([`Progress::Onward`]).
 
 #[cfg(test)]
 mod model;
@@ -34,8 +35,8 @@ pub enum Why {
     NotObject,
 }
 
-/// Why an operation was not carried out. `steps` says how many steps of the name were good, so that the rest of the name
-/// begins with the one that was not.
+/// Why an operation was not carried out. `steps` says how many steps of the name were good, so that
+/// the rest of the name begins with the one that was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// `InvalidName`: a name without steps.
@@ -105,7 +106,8 @@ pub fn resolve(
 /// Binds.
 ///
 /// # Errors
-/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as the standard has it.
+/// [`Failure`]; with [`Mode::Replace`] a binding of the other kind is NotFound, as the standard has
+/// it.
 pub fn bind(
     store: &dyn Store,
     start: ContextId,

@@ -1,4 +1,4 @@
-//! The schedule file as it is written.
+//! The schedule file as serde reads it.
 
 use crate::graph::Kind;
 use crate::{Criticality, Importance, Nanos, Policy, Preemption};
@@ -54,7 +54,7 @@ pub struct OperationText {
     pub holds: Vec<Hold>,
 }
 
-/// Another operation: its name, or its name and how many times.
+/// Another operation: its name, or its name and a number.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Link {

@@ -1,18 +1,18 @@
-//! The avionics demo's closing words.
+//! The results that the avionics demo prints.
 
 use super::cast::{Player, suppliers};
 use super::machine::Machine;
 use isorb_event::federation::FederationCounts;
 use isorb_timeline::{Recording, Timeline};
 
-/// What a machine's trace holds, with everybody's name.
+/// The trace of a process, with the names of its parties.
 pub fn record(name: &str, machine: &Machine, players: &[Player], link: &'static str) -> Recording {
     let mut names = suppliers(players);
     names.push((machine.federation.supplier(), link));
     Recording::of(name, &machine.channel, &names)
 }
 
-/// A line a part: how often it was called and how fast it answered, and what went wrong.
+/// A line for each part with its calls, latencies and faults.
 pub fn print_players(players: &[Player], recording: &Recording) {
     let timeline = Timeline::of("", std::slice::from_ref(recording));
     println!("\n{}", recording.name);
@@ -55,7 +55,7 @@ pub fn print_players(players: &[Player], recording: &Recording) {
     }
 }
 
-/// What crossed the link, seen from one end.
+/// The events that crossed the link, as one end counted them.
 pub fn print_link(counts: &FederationCounts) {
     println!(
         "  over the link: {} events sent, {} received, {} lost, {} repeated",

@@ -21,7 +21,8 @@ use std::time::Duration;
 /// Arguments of `isorb memory`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Socket of the node's server [default: ISORB_MEMORY_SOCKET, or a file in the run-time folder].
+    /// Socket of the node's server [default: ISORB_MEMORY_SOCKET, or a file in the run-time
+    /// folder].
     #[arg(long, value_name = "FILE", global = true)]
     socket: Option<PathBuf>,
     /// URL of the coordinator, to list all nodes.
@@ -43,7 +44,8 @@ enum Action {
         #[arg(long, default_value_t = 1000)]
         limit: u32,
     },
-    /// Shows each new value: number, age, rate, missed values, and its first octets or its JSON by an IDL type.
+    /// Shows each new value: number, age, rate, missed values, and its first octets or its JSON by
+    /// an IDL type.
     Watch {
         /// Name of the area.
         name: String,
@@ -68,8 +70,8 @@ enum Action {
         #[command(flatten)]
         value_type: TypeArgs,
     },
-    /// Writes a value into an area that has no writer. With --period it writes periodically: the same
-    /// value, or one value for each line of standard input.
+    /// Writes a value into an area that has no writer. With --period it writes periodically: the
+    /// same value, or one value for each line of standard input.
     Write {
         /// Name of the area.
         name: String,

@@ -16,7 +16,8 @@ pub(super) const BEST_EFFORT: ReaderQoS = ReaderQoS {
 /// Options of a reader.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReaderArgs {
-    /// Receives the latest value at this period, in milliseconds, instead of each value as it is written.
+    /// Receives the latest value at this period, in milliseconds, instead of each value as it is
+    /// written.
     #[arg(long, value_name = "MS")]
     every: Option<f64>,
     /// Greatest age of a value when it becomes readable, in milliseconds.
@@ -25,7 +26,8 @@ pub(super) struct ReaderArgs {
     /// Number of older values to keep.
     #[arg(long, default_value_t = 0)]
     histories: u32,
-    /// Requires admission: the reader is refused if the writer's period or a node's capacity do not allow its timing.
+    /// Requires admission: the reader is refused if the writer's period or a node's capacity do not
+    /// allow its timing.
     #[arg(long)]
     guaranteed: bool,
     /// Transport between nodes.
@@ -52,10 +54,12 @@ enum PathArg {
 /// Options of a writer.
 #[derive(Debug, clap::Args)]
 pub(super) struct WriterArgs {
-    /// Writes periodically with this period, in milliseconds; guaranteed readers are admitted for it.
+    /// Writes periodically with this period, in milliseconds; guaranteed readers are admitted for
+    /// it.
     #[arg(long, value_name = "MS")]
     pub period: Option<f64>,
-    /// Size of the largest value in bytes; guaranteed readers are admitted for it [default: the area's size].
+    /// Size of the largest value in bytes; guaranteed readers are admitted for it [default: the
+    /// area's size].
     #[arg(long, value_name = "BYTES")]
     largest: Option<u32>,
     /// Number of values after which it ends.

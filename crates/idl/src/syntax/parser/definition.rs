@@ -28,7 +28,8 @@ impl Parser<'_> {
         if is_type_prefix && !self.at(";") && self.token().starts_line {
             return Ok(Some(item));
         }
-        // What was understood is kept even when its semicolon is missing, or its uses would be reported too.
+        // What was understood is kept even when its semicolon is missing, or its uses would be
+        // reported too.
         if self.semicolon().is_err() {
             self.recover();
         }
@@ -144,7 +145,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `@annotation name { ... };` declares an annotation; what it means is for others to know, so it is skipped.
+    /// `@annotation name { ... };` declares an annotation; what it means is for others to know, so
+    /// it is skipped.
     fn annotation_definition(&mut self) -> Parsed<Option<Item>> {
         while !self.at("{") {
             self.bump();

@@ -1,8 +1,8 @@
 //! A store in a file, which survives the end of the process at any moment.
 //!
-//! One redb file, three tables. Each operation is a transaction of its own that is on disk before it is acknowledged, so
-//! after `kill -9` or a loss of power the file holds all operations that were acknowledged, and of the one that was under
-//! way all or nothing.
+//! One redb file, three tables. Each operation is a transaction of its own that is on disk before
+//! it is acknowledged, so after `kill -9` or a loss of power the file holds all operations that
+//! were acknowledged, and of the one that was under way all or nothing.
 
 mod open;
 
@@ -46,8 +46,8 @@ pub struct FileStore {
 impl FileStore {
     /// Opens a store, or makes a new one where there is no file.
     ///
-    /// The whole file is read, checked and written anew (which also gives back the space of what was unbound), so it takes time in
-    /// proportion to its size.
+    /// The whole file is read, checked and written anew (which also gives back the space of what
+    /// was unbound), so it takes time in proportion to its size.
     ///
     /// # Errors
     /// [`OpenError`]; a file that is no store is left as it was.
@@ -244,7 +244,8 @@ impl From<redb::Error> for Refusal {
             redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::LockPoisoned(_) => {
                 Fault::Stopped
             }
-            // What is left says that a table is not there or not what it was: nobody else writes to the file.
+            // What is left says that a table is not there or not what it was: nobody else writes to
+            // the file.
             _ => Fault::Corrupt,
         })
     }

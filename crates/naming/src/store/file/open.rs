@@ -1,4 +1,5 @@
-//! Opening a store: no file, a file of somebody else, a file that was killed in the middle, a file that is damaged.
+//! Opening a store: no file, a file of somebody else, a file that was killed in the middle, a file
+//! that is damaged.
 
 use super::{BINDINGS, CACHE, CONTEXTS, FORMAT, FORMAT_KEY, LAST_KEY, META, STAMP_KEY, begin};
 use crate::binding::{Binding, ContextId};
@@ -15,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// The database of a store and its stamp.
 ///
-/// A store is copied, record by record, into a new file that takes the place of the old one. The library's check sums cover the
-/// records, but not all of what says which pages are free; whoever writes by a wrong list writes over records. In the
-/// copy that list is new.
+/// A store is copied, record by record, into a new file that takes the place of the old one. The
+/// library's check sums cover the records, but not all of what says which pages are free; whoever
+/// writes by a wrong list writes over records. In the copy that list is new.
 pub fn open(path: &Path) -> Result<(Database, u64), OpenError> {
     let path = &match fs::canonicalize(path) {
         Ok(path) => path,
@@ -31,8 +32,9 @@ pub fn open(path: &Path) -> Result<(Database, u64), OpenError> {
         catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(OpenError::Corrupt))
     };
     guarded(&|| {
-        // Never closed: closing writes to it, by its own list of free pages. The process keeps a file handle that nobody sees, and the
-        // lock on the old file until the new one has its place.
+        // Never closed: closing writes to it, by its own list of free pages. The process keeps a
+        // file handle that nobody sees, and the lock on the old file until the new one has its
+        // place.
         let old = ManuallyDrop::new(check(path)?.0);
         let draft = draft_of(path);
         let made = guarded(&|| copy(&old, &draft));
@@ -48,8 +50,9 @@ pub fn open(path: &Path) -> Result<(Database, u64), OpenError> {
     })
 }
 
-/// Looks at those sizes in a database's header by which the library reserves memory before it compares a check sum: the layout
-/// of the file, and how large the pages are that it begins to read with.
+/// Looks at those sizes in a database's header by which the library reserves memory before it
+/// compares a check sum: the layout of the file, and how large the pages are that it begins to read
+/// with.
 fn check_sizes(path: &Path) -> Result<(), OpenError> {
     const PAGE: u64 = 4096;
     /// Pages of a region, at 4 GiB.
@@ -126,8 +129,8 @@ fn copy_records(from: &ReadTransaction, into: WriteTransaction) -> Result<u64, R
     Ok(stamp)
 }
 
-/// Makes a new store beside the place where it is to be, and puts it there when it is complete: whoever is killed meanwhile leaves
-/// either no store or a good one.
+/// Makes a new store beside the place where it is to be, and puts it there when it is complete:
+/// whoever is killed meanwhile leaves either no store or a good one.
 fn make_if_missing(path: &Path) -> Result<(), OpenError> {
     let empty = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() == 0 => true,
@@ -157,8 +160,8 @@ fn make_if_missing(path: &Path) -> Result<(), OpenError> {
 /// Opens a file and reads all of it.
 fn check(path: &Path) -> Result<(Database, u64), OpenError> {
     let mut database = Database::builder().set_cache_size(CACHE).create(path)?;
-    // False says that the list of free pages was written anew, as it is after a crash. With two-phase commits a root that
-    // was acknowledged is never given up for an older one.
+    // False says that the list of free pages was written anew, as it is after a crash. With
+    // two-phase commits a root that was acknowledged is never given up for an older one.
     database.check_integrity()?;
     let stamp = match tables(&database)? {
         (true, _) => begin(&database).and_then(fill).map_err(refused)?,
