@@ -138,8 +138,9 @@ fn replays_stay_within_the_verdicts() {
         for (preemption, one_thread_per_level) in
             [("full", true), ("full", false), ("deferred", true), ("none", true)]
         {
-            let head =
-                format!("policy = {policy:?}\npreemption = {preemption:?}\nturns = {one_thread_per_level}");
+            let head = format!(
+                "policy = {policy:?}\npreemption = {preemption:?}\none_thread_per_level = {one_thread_per_level}"
+            );
             let text = AVIONICS.replace("policy = \"rms\"", &head).replace("priorities = [10, 12]", "");
             let schedule = scheduled(&text);
             let trace = schedule.replay(ms(6600)).unwrap();
