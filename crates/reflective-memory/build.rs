@@ -1,7 +1,7 @@
 //! Compiles the IDL.
 
 fn main() {
-    let events = |module: &str| format!("::isorb_event::face::stamped::{module}");
+    let events = |module: &str| format!("::isorb_event::servants::stamped::{module}");
     isorb_idl_rust::Build::new()
         .include("../../idl")
         .extern_module("TimeBase", events("time_base"))

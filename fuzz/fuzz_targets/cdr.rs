@@ -5,8 +5,8 @@ use isorb_cdr::{Decoder, Fixed, LongDouble, Narrow, Order, Result, Text, Version
 use isorb_scope::Region;
 use libfuzzer_sys::fuzz_target;
 
-// The first octet chooses byte order, version, code sets and whether there are seams, the second how many of the next
-// choose types, and how far seams lie apart.
+// The first octet chooses byte order, version, code sets and whether there are boundaries, the second how many of the next
+// choose types, and how far boundaries lie apart.
 fuzz_target!(|data: &[u8]| {
     let [how, count, rest @ ..] = data else { return };
     let (steps, octets) = rest.split_at(rest.len().min(usize::from(*count)));
@@ -19,23 +19,23 @@ fuzz_target!(|data: &[u8]| {
     let wide = if how & 4 == 0 { Wide::Utf16 } else { Wide::None };
     let text = Text { version, narrow, wide };
     let mut at = 0;
-    let seams: Vec<[u8; 4]> = steps
+    let boundaries: Vec<[u8; 4]> = steps
         .iter()
         .map(|gap| {
             at += u32::from(*gap);
             at.to_ne_bytes()
         })
         .collect();
-    let seamless = how & 8 == 0;
+    let unfragmented = how & 8 == 0;
     let mut d = Decoder::new(&mut octets, Order::from_flag(*how), text, &scope);
-    if !seamless {
-        d = d.with_seams(&seams);
+    if !unfragmented {
+        d = d.with_fragment_boundaries(&boundaries);
     }
     for which in steps {
         let before = d.remaining();
         let _ = read(&mut d, *which);
         assert!(d.remaining() <= before);
-        assert!(!seamless || d.position() + d.remaining() == length);
+        assert!(!unfragmented || d.position() + d.remaining() == length);
     }
 });
 

@@ -16,22 +16,22 @@ use std::time::Duration;
 
 /// What was sent by any stream: messages that say that fragments follow, and fragments.
 #[derive(Default, Debug)]
-struct Seen {
+struct Observed {
     begun: AtomicU32,
     fragments: AtomicU32,
 }
 
 /// A transport whose streams are read along.
 #[derive(Debug)]
-struct Tap(Arc<dyn Transport>, Arc<Seen>);
+struct Tap(Arc<dyn Transport>, Arc<Observed>);
 
 #[derive(Debug)]
-struct TappedListener(Box<dyn Listener>, Arc<Seen>);
+struct TappedListener(Box<dyn Listener>, Arc<Observed>);
 
 #[derive(Debug)]
-struct TappedStream(Box<dyn Stream>, Arc<Seen>, Mutex<Along>);
+struct TappedStream(Box<dyn Stream>, Arc<Observed>, Mutex<Along>);
 
-fn tapped(stream: Box<dyn Stream>, seen: &Arc<Seen>) -> Box<dyn Stream> {
+fn tapped(stream: Box<dyn Stream>, seen: &Arc<Observed>) -> Box<dyn Stream> {
     Box::new(TappedStream(stream, seen.clone(), Mutex::default()))
 }
 
@@ -51,7 +51,7 @@ const MORE: u8 = 2;
 const FRAGMENT: u8 = 7;
 
 impl Along {
-    fn read(&mut self, mut octets: &[u8], seen: &Seen) {
+    fn read(&mut self, mut octets: &[u8], seen: &Observed) {
         while !octets.is_empty() {
             let n = octets.len().min(if self.body > 0 { self.body } else { HEADER - self.header.len() });
             let (now, later) = octets.split_at(n);
@@ -156,7 +156,12 @@ impl Stream for TappedStream {
 const LARGE: usize = 3 << 20;
 const PIECES: [usize; 2] = [1024, 100_000];
 
-fn orb(transport: &Arc<dyn Transport>, seen: &Arc<Seen>, endpoint: Option<String>, fragment: usize) -> Orb {
+fn orb(
+    transport: &Arc<dyn Transport>,
+    seen: &Arc<Observed>,
+    endpoint: Option<String>,
+    fragment: usize,
+) -> Orb {
     let tap = Arc::new(Tap(transport.clone(), seen.clone()));
     let protocols = TransportConfig { protocols: vec!["tap".into()], ..TransportConfig::default() };
     let endpoints = endpoint.into_iter().collect();
@@ -173,7 +178,7 @@ fn fragments_cross(transport: impl Transport + 'static, address: &str) {
     let transport: Arc<dyn Transport> = Arc::new(transport);
     for form in ["connection", "lane"] {
         for fragment in [0].into_iter().chain(PIECES) {
-            let (sent, served) = <(Arc<Seen>, Arc<Seen>)>::default();
+            let (sent, served) = <(Arc<Observed>, Arc<Observed>)>::default();
             let server = orb(&transport, &served, Some(format!("giop:tap:{address};{form}")), fragment);
             let near: PathRef = server.root_poa().unwrap().activate(Arc::new(Parrot::default())).unwrap();
             let background = server.clone();

@@ -2,7 +2,7 @@
 
 use crate::Source;
 use crate::rate::per_second;
-use isorb_event::{Channel, ConsumerStatus, Counts, Histogram, Latencies, Rack, Replaceable};
+use isorb_event::{Channel, ConsumerStatus, Counts, Histogram, Latencies, ModuleSet, Replaceable};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,26 +12,26 @@ const SHOWN: usize = 256;
 
 /// What an [`Admin`](crate::Admin) says about an event channel. Latencies are there if the channel keeps them
 /// ([`Config::latencies`](isorb_event::Config::latencies)) and its trace is on.
-pub struct ChannelSource<R: Rack = Replaceable> {
-    channel: Channel<R>,
+pub struct ChannelSource<M: ModuleSet = Replaceable> {
+    channel: Channel<M>,
     copies: usize,
     before: Option<(Instant, HashMap<u32, Counts>)>,
 }
 
-impl<R: Rack> ChannelSource<R> {
+impl<M: ModuleSet> ChannelSource<M> {
     /// About this channel, which has room for so many copies of events ([`Limits::events`](isorb_event::Limits::events)).
-    pub fn new(channel: &Channel<R>, copies: usize) -> ChannelSource<R> {
+    pub fn new(channel: &Channel<M>, copies: usize) -> ChannelSource<M> {
         ChannelSource { channel: channel.clone(), copies, before: None }
     }
 }
 
-impl<R: Rack> std::fmt::Debug for ChannelSource<R> {
+impl<M: ModuleSet> std::fmt::Debug for ChannelSource<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChannelSource").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 
-impl<R: Rack> Source for ChannelSource<R> {
+impl<M: ModuleSet> Source for ChannelSource<M> {
     fn sample(&mut self) -> String {
         let now = Instant::now();
         let mut consumers = self.channel.consumers();
@@ -53,7 +53,7 @@ impl<R: Rack> Source for ChannelSource<R> {
         let view = View {
             kind: "event-channel",
             id: self.channel.id(),
-            tracing: self.channel.trace().is_on(),
+            tracing: self.channel.recorder().is_on(),
             copies: self.copies,
             free_copies: self.channel.free_copies(),
             lookups: self.channel.lookups(),
@@ -189,7 +189,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    fn sample<R: Rack>(source: &mut ChannelSource<R>) -> Value {
+    fn sample<M: ModuleSet>(source: &mut ChannelSource<M>) -> Value {
         let text = source.sample();
         assert!(!text.contains('\n'), "one line, as server-sent events need it");
         serde_json::from_str(&text).unwrap()
@@ -206,7 +206,7 @@ mod tests {
 
         let hour = Some(Duration::from_secs(3600));
         let quality = Quality { deadline: hour, period: hour, queue: 7, ..Quality::default() };
-        let qos = ConsumerQos::of("<b>\n\"display\"", Filter::of(20, 1)).quality(quality);
+        let qos = ConsumerQos::new("<b>\n\"display\"", Filter::of(20, 1)).quality(quality);
         let _display = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), qos).unwrap();
         let supplier = channel.for_suppliers().connect().unwrap();
         assert_eq!(sample(&mut source)["consumers"][0]["push_rate"], Value::Null, "new");
@@ -231,7 +231,7 @@ mod tests {
         let connect = |priority: i16| {
             let quality =
                 Quality { priority: isorb_event::Priority::new(priority).unwrap(), ..Quality::default() };
-            let qos = ConsumerQos::of(priority.to_string(), Filter::of(20, 1)).quality(quality);
+            let qos = ConsumerQos::new(priority.to_string(), Filter::of(20, 1)).quality(quality);
             channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), qos).unwrap()
         };
         let mut proxies: Vec<_> = (0..SHOWN + 3).map(|_| connect(0)).collect();

@@ -54,9 +54,9 @@ fn the_numbers_change_while_one_looks() {
 
     // The name is a consumer's own; it must stay text.
     let quality = Quality { deadline: Some(Duration::from_millis(1)), ..Quality::default() };
-    let qos = ConsumerQos::of("<img src=x onerror=alert(1)>", Filter::of(20, 1)).quality(quality);
+    let qos = ConsumerQos::new("<img src=x onerror=alert(1)>", Filter::of(20, 1)).quality(quality);
     let display = channel.for_consumers().connect(Arc::new(Slow), qos).unwrap();
-    let quick = ConsumerQos::of("quick", Filter::of(20, 1));
+    let quick = ConsumerQos::new("quick", Filter::of(20, 1));
     let _quick = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), quick).unwrap();
     let supplier = channel.for_suppliers().connect().unwrap();
     let mut pushes = 0;
@@ -116,7 +116,7 @@ fn queues_fill_and_empty_before_ones_eyes() {
     let source = ChannelSource::new(&channel, 1024);
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), options, source).unwrap();
     let quality = Quality { queue: 4, deadline: Some(Duration::from_millis(1)), ..Quality::default() };
-    let deep = ConsumerQos::of("deep", Filter::of(20, 1)).quality(quality);
+    let deep = ConsumerQos::new("deep", Filter::of(20, 1)).quality(quality);
     let _deep = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), deep).unwrap();
     let Some(mut browser) = Browser::start() else {
         return println!("{}", chromium::MISSING);
@@ -153,7 +153,7 @@ fn queues_fill_and_empty_before_ones_eyes() {
 #[test]
 fn other_services_are_shown_below() {
     let channel = Channel::new(Config { id: 7, ..Config::default() }).unwrap();
-    let quick = ConsumerQos::of("quick", Filter::of(20, 1));
+    let quick = ConsumerQos::new("quick", Filter::of(20, 1));
     let _quick = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| {}), quick).unwrap();
     let start =
         |source: Box<dyn Source>| Admin::start("127.0.0.1:0".parse().unwrap(), Options::default(), source);

@@ -9,8 +9,9 @@ use isorb_scope::Region;
 
 /// A value of any IDL type, with its type. Cloning counts references.
 ///
-/// The value lies in CDR from its first octet on, in this machine's byte order, with [`Text::DEFAULT`] and zero padding, so
-/// that equal values have equal octets. It was checked against the type when it was made: nothing else can be inside.
+/// The value is in CDR from its first octet on, in this machine's byte order, with
+/// [`Text::DEFAULT`] and zero padding, so that equal values have equal octets. It was checked
+/// against the type when it was made.
 #[derive(Clone, Default)]
 pub struct Any {
     tc: TypeCode,
@@ -26,7 +27,8 @@ impl Any {
     /// Holds a copy of `value`.
     ///
     /// # Errors
-    /// What the value cannot express on the wire, such as a zero octet in text.
+    /// The encoder's error for a value that has no form on the wire, such as text with a zero
+    /// octet.
     ///
     /// # Real-time
     /// Allocates.
@@ -34,8 +36,8 @@ impl Any {
         Any::typed(T::type_code(), |e| value.put_value(e))
     }
 
-    /// Holds a copy of a value of the IDL type `T` in any form that an operation would take: a view, a slice, a reference
-    /// that may be nil.
+    /// Holds a copy of a value of the IDL type `T` in any form that an operation accepts: a view, a
+    /// slice, a reference that may be nil.
     ///
     /// # Errors
     /// As [`Any::new`].
@@ -43,11 +45,11 @@ impl Any {
         Any::typed(T::type_code(), |e| value.encode(e))
     }
 
-    /// Holds a copy of `value`, said to be of type `tc`: an alias, or a type without a Rust form of its own. The octets are
-    /// checked against the type.
+    /// Holds a copy of `value` with type `tc`: an alias, or a type without a Rust form of its own.
+    /// The octets are checked against the type.
     ///
     /// # Errors
-    /// As [`Any::new`], and what is wrong with the value as one of `tc`.
+    /// As [`Any::new`], and the error of `value` as one of `tc`.
     pub fn with_type<'v>(tc: TypeCode, value: impl Encode<'v>) -> Result<Any> {
         let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
         begin(&tc, &mut e);
@@ -64,7 +66,7 @@ impl Any {
         Ok(any)
     }
 
-    /// From an encoder into which a value was written that cannot fail to be.
+    /// From an encoder with a value that can always be written.
     pub(crate) fn trusted(tc: TypeCode, e: Encoder<'_>) -> Any {
         Any { tc, value: e.flatten().unwrap_or_default().into() }
     }
@@ -75,10 +77,10 @@ impl Any {
         Any { tc, value: octets.into() }
     }
 
-    /// From octets in CDR that begin with the value and hold nothing else, as they are kept in a file.
+    /// From octets in CDR that hold the value and nothing else, as in a file.
     ///
     /// # Errors
-    /// What is wrong with the octets as a value of `tc`; [`ErrorKind::Length`] when some are left over.
+    /// The error of the octets as a value of `tc`; [`ErrorKind::Length`] for octets left over.
     pub fn from_cdr(tc: TypeCode, bytes: &[u8], order: Order, text: Text) -> Result<Any> {
         with_decoder(bytes, 0, order, text, None, |d| {
             let any = Any::take(tc, d)?;
@@ -105,17 +107,18 @@ impl Any {
         d.nested(|d| Any::take(tc, d))
     }
 
-    /// Writes type and value. What the code sets in use cannot express sticks in the encoder.
+    /// Writes type and value. Text that the code sets in use cannot express is a sticky error of
+    /// the encoder.
     ///
     /// # Real-time
-    /// The octets are taken as they are where code sets and alignment agree; otherwise they are copied once more, by way of
-    /// an allocation, while the type is walked.
+    /// The octets are copied unchanged if code sets and alignment agree; otherwise they are copied
+    /// once more, through an allocation, while the type is walked.
     pub fn write<'v>(&'v self, e: &mut Encoder<'v>) {
         self.tc.write(e);
         self.write_value(e);
     }
 
-    /// Writes the value alone, as where its type is known to the reader.
+    /// Writes the value alone, for a reader that knows the type.
     ///
     /// # Real-time
     /// As [`Any::write`].
@@ -143,7 +146,7 @@ impl Any {
         matches!(self.tc.kind(), Kind::Null | Kind::Void)
     }
 
-    /// Gives the value another, equivalent type: an alias of it, or its compact form.
+    /// Gives the value another, equivalent type: an alias, or its compact form.
     ///
     /// # Errors
     /// [`BuildError::MemberType`] (`BAD_TYPECODE`) for a type that is not equivalent.
@@ -151,13 +154,14 @@ impl Any {
         if !self.tc.equivalent(&tc) || !tc.is_complete() {
             return Err(BuildError::MemberType);
         }
-        // Types that are equivalent by their ids may still differ inside.
+        // Types with equal ids may still differ in their members.
         self.reading(|d| skim(&tc, d)).map_err(|_| BuildError::MemberType)?;
         self.tc = tc;
         Ok(())
     }
 
-    /// The value, if it is a `T` or of a type equivalent to it. References are tied to no ORB; see [`Any::get_with`].
+    /// The value, if it is a `T` or of a type equivalent to it. References are tied to no ORB; see
+    /// [`Any::get_with`].
     ///
     /// # Real-time
     /// Allocates.
@@ -165,12 +169,13 @@ impl Any {
         self.get_with(None)
     }
 
-    /// As [`Any::get`]; references that are read find `context` at [`Decoder::context`].
+    /// As [`Any::get`]; decoded references find `context` at [`Decoder::context`].
     pub fn get_with<T: AnyValue>(&self, context: Option<&dyn Context>) -> Option<T> {
         if !self.holds(&T::type_code()) {
             return None;
         }
-        // Views take more room than the wire. How much depends on the type: it grows until they fit.
+        // Views take more memory than the wire form. The factor depends on the type: the scope
+        // grows until they fit.
         let mut room = 4 * self.value.len() + 512;
         loop {
             let read = with_decoder(&self.value, room, Order::NATIVE, Text::DEFAULT, context, |d| {
@@ -204,7 +209,8 @@ impl Any {
     }
 }
 
-/// What precedes the members of an exception in an `Any`: its repository id (part 2, clause 9.3.5.5).
+/// The octets before the members of an exception in an `Any`: its repository id (part 2, clause
+/// 9.3.5.5).
 fn begin(tc: &TypeCode, e: &mut Encoder<'_>) {
     let tc = tc.borrow().strip();
     if tc.kind() == Kind::Except {
@@ -244,7 +250,7 @@ fn with_decoder<R>(
     read(&mut d)
 }
 
-/// Equal types (see [`TypeCode::equal`]) and equal octets; so a NaN equals itself.
+/// Equal types (see [`TypeCode::equal`]) and equal octets; a NaN equals itself.
 impl PartialEq for Any {
     fn eq(&self, other: &Any) -> bool {
         self.value == other.value && self.tc.equal(&other.tc)

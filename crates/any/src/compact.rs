@@ -1,4 +1,4 @@
-//! Type codes without the names that nobody needs to read values.
+//! Type codes without the names, which readers of values do not need.
 
 use crate::graph::{Graph, Link, Node};
 use crate::{TypeCode, typecode::Repr};
@@ -7,7 +7,8 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 impl TypeCode {
-    /// The same type without its optional names: ids and aliases stay, names of types and members become empty.
+    /// The same type without its optional names: ids and aliases stay, names of types and members
+    /// become empty.
     ///
     /// # Real-time
     /// Allocates.
@@ -17,7 +18,7 @@ impl TypeCode {
     }
 }
 
-/// Recursion follows links between graphs alone, which are nested no deeper than types are.
+/// Recursion follows only links between graphs, which are nested no deeper than types.
 fn compact(tc: &TypeCode, done: &mut BTreeMap<usize, Arc<Graph>>) -> TypeCode {
     let Repr::Node(graph, index) = &tc.0 else { return tc.clone() };
     let address = Arc::as_ptr(graph).addr();

@@ -10,11 +10,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use isorb_cdr::MAX_DEPTH;
 
-/// The most types and members that one type code may have, shared ones of a constructed type not counted.
+/// The limit of types and members in one type code, shared ones of a constructed type not counted.
 pub const MAX_NODES: usize = 65_536;
 
-/// Makers. Each allocates one graph; types that it is made of are shared, not copied, unless they wait for an enclosing
-/// type.
+/// Constructors. Each allocates one graph; component types are shared, not copied, unless they wait
+/// for an enclosing type.
 impl TypeCode {
     /// A structure.
     ///
@@ -32,10 +32,10 @@ impl TypeCode {
         named(Kind::Except, id, name)?.with_members(members)?.finish()
     }
 
-    /// A union. A case with several labels is several members of the same name, one after the other.
+    /// A union. A case with several labels is several consecutive members of the same name.
     ///
     /// # Errors
-    /// [`BuildError`]; also for labels that are no values of the discriminator, or twice the same.
+    /// [`BuildError`]; also for duplicate labels and for labels outside the discriminator type.
     pub fn new_union(
         id: &str,
         name: &str,
@@ -169,7 +169,8 @@ impl TypeCode {
         TypeCode::interface(OBJECT_ID, "Object").unwrap_or(TypeCode::NULL)
     }
 
-    /// A type of which only id and name are known: an interface of any sort, a native type, a component, a home.
+    /// A type with only an id and a name: an interface of any sort, a native type, a component, a
+    /// home.
     ///
     /// # Errors
     /// [`BuildError::Id`], [`BuildError::Name`]; [`BuildError::MemberType`] for another kind.
@@ -214,8 +215,9 @@ impl TypeCode {
         draft.members(members.collect())?.finish()
     }
 
-    /// A place for a structure, union or value type with the id `id`, to be used in its members. When that type is made
-    /// around it, the place becomes the type; several types may be waiting for each other.
+    /// A placeholder for a structure, union or value type with the id `id`, for use in its members.
+    /// When that type is made around it, the placeholder becomes the type; several types may wait
+    /// for each other.
     ///
     /// # Errors
     /// [`BuildError::Id`].
@@ -234,7 +236,7 @@ impl TypeCode {
 /// Repository id of `Object`.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
-/// A type in the making: its own node, and what it is made of.
+/// A type under construction: its own node, and its components.
 struct Draft {
     node: Node,
     content: Option<TypeCode>,
@@ -275,7 +277,8 @@ impl Draft {
         Ok(self)
     }
 
-    /// Joins the parts into a graph: complete ones are shared, others are copied in and their places for this type bound.
+    /// Joins the parts into a graph. Complete ones are shared; others are copied, and their
+    /// placeholders for this type are bound.
     fn finish(self) -> Result<TypeCode, BuildError> {
         let Draft { node, content, parts } = self;
         let mut joiner = Joiner { id: node.id.clone(), binds: node.kind.may_recur(), ..Joiner::default() };
@@ -290,7 +293,7 @@ impl Draft {
         if size > MAX_NODES {
             return Err(BuildError::TooLarge);
         }
-        // As deep as a reader accepts, at the start of a message.
+        // As deep as a reader accepts at the start of a message.
         if depth + 1 >= MAX_DEPTH {
             return Err(BuildError::TooDeep);
         }
@@ -315,7 +318,7 @@ struct Joiner {
     nodes: Vec<Node>,
     open: BTreeSet<String>,
     depth: u8,
-    /// Where the nodes of a copied graph went.
+    /// The new indices of a copied graph's nodes.
     copied: BTreeMap<usize, Vec<u32>>,
 }
 
@@ -363,7 +366,8 @@ impl Joiner {
     }
 }
 
-/// The least and greatest label of a discriminator type; `None` when it can be none. An octet is one as of IDL 4.
+/// The least and greatest label of a discriminator type; `None` for a type that cannot be one.
+/// Since IDL 4 an octet can.
 pub(crate) fn label_range(discriminator: TcRef<'_>) -> Option<(i128, i128)> {
     Some(match discriminator.kind() {
         Kind::Short => (i16::MIN.into(), i16::MAX.into()),

@@ -6,21 +6,22 @@ use crate::write::put_label;
 use crate::{Kind, TypeCode};
 use isorb_cdr::{Decode, Decoder, Encode, Encoder, ErrorKind, LongDouble, MAX_DEPTH, Narrow, Result};
 
-/// How deep values may be nested in each other, structures and unions counted too: twice what sequences alone may, since
-/// recursion takes a structure and a sequence a step.
+/// The nesting limit of values, structures and unions included: twice that of sequences alone,
+/// because recursion takes a structure and a sequence for each level.
 pub(crate) const MAX_LEVELS: u16 = 2 * MAX_DEPTH as u16;
 
-/// Reads a value of type `tc` from `d` and writes it to `e`, in the byte order, alignment and code sets of `e`. Everything
-/// is checked on the way: bounds, enumerators, discriminators, text.
+/// Reads a value of type `tc` from `d` and writes it to `e`, in the byte order, alignment and code
+/// sets of `e`. It checks bounds, enumerators, discriminators and text on the way.
 ///
 /// # Errors
-/// What is wrong with the bytes; [`ErrorKind::NotRemotable`] for a value type that is not null, and for local and native
-/// types; [`ErrorKind::TypeCode`] for a type code that is not complete. What cannot be *written*, such as text that the
-/// code set of `e` lacks, sticks in `e`.
+/// The error in the bytes; [`ErrorKind::NotRemotable`] for a value type that is not null, and for
+/// local and native types; [`ErrorKind::TypeCode`] for an incomplete type code. An error in
+/// *writing*, such as text outside the code set of `e`, is a sticky error of `e`.
 ///
 /// # Real-time
-/// Time and the octets written are proportional to the octets read. Allocates for wide text, for text that is transcoded,
-/// for nested type codes, and where the buffer of `e` grows; uses no room in the scope of `d`.
+/// Time and written octets are proportional to the octets read. Allocates for wide text, for
+/// transcoded text, for nested type codes, and when the buffer of `e` grows; uses no memory of the
+/// scope of `d`.
 pub fn copy_value(tc: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
     copy(tc.borrow(), d, e, 0)
 }
@@ -103,7 +104,7 @@ fn copy(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>, level: u16) -> 
         }
         Kind::Value | Kind::ValueBox | Kind::Event => copy_null_value(d, e)?,
         Kind::Native | Kind::LocalInterface => return Err(d.error(ErrorKind::NotRemotable)),
-        // Taken away by `strip`; what is left is an alias of nothing.
+        // `strip` removed it; the rest is an alias of nothing.
         Kind::Alias | Kind::Recursive => return Err(d.error(ErrorKind::TypeCode)),
     }
     Ok(())
@@ -126,7 +127,7 @@ fn copy_members(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>, level: 
     tc.members().iter().try_for_each(|member| copy(tc.follow(&member.link), d, e, level + 1))
 }
 
-/// Copies `n` elements of `width` octets, swapped as a whole where the order differs.
+/// Copies `n` elements of `width` octets, swapped together if the order differs.
 fn copy_plain(width: usize, n: usize, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
     if n == 0 {
         return Ok(());
@@ -163,7 +164,7 @@ fn copy_string(bound: i64, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<(
     Ok(())
 }
 
-/// Bounds count characters, whatever octets they take in a code set.
+/// Bounds count characters, not their octets in a code set.
 pub(crate) fn check_text(bound: i64, text: &str, d: &Decoder<'_>) -> Result<()> {
     if bound != 0 && text.len() as i64 > bound && text.chars().count() as i64 > bound {
         return Err(d.error(ErrorKind::Bound));
@@ -171,8 +172,8 @@ pub(crate) fn check_text(bound: i64, text: &str, d: &Decoder<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Takes the octets of a `fixed` (clause 9.3.2.8): digits in half octets, the sign in the last, a leading zero when the
-/// number of digits is even.
+/// Takes the octets of a `fixed` (clause 9.3.2.8): digits in half octets, the sign in the last, a
+/// leading zero when the number of digits is even.
 pub(crate) fn take_fixed<'m>(tc: TcRef<'_>, d: &mut Decoder<'m>) -> Result<&'m [u8]> {
     let digits = tc.number() as usize;
     let octets: &[u8] = d.take(digits / 2 + 1)?;
@@ -191,7 +192,7 @@ fn copy_fixed(tc: TcRef<'_>, d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result
     Ok(())
 }
 
-/// Reads a discriminator; `discriminator` is the type behind aliases.
+/// Reads a discriminator; `discriminator` is its type without aliases.
 pub(crate) fn discriminator_bits(discriminator: TcRef<'_>, d: &mut Decoder<'_>) -> Result<i64> {
     let bits = label(discriminator.kind(), d)?;
     if discriminator.kind() == Kind::Enum && bits >= discriminator.members().len() as i64 {
@@ -200,7 +201,7 @@ pub(crate) fn discriminator_bits(discriminator: TcRef<'_>, d: &mut Decoder<'_>) 
     Ok(bits)
 }
 
-/// Copies a reference as the structure that it is on the wire (clause 7.6.2): type id, tagged profiles.
+/// Copies a reference as its structure on the wire (clause 7.6.2): type id, tagged profiles.
 fn copy_reference(d: &mut Decoder<'_>, e: &mut Encoder<'_>) -> Result<()> {
     copy_string(0, d, e)?;
     let n = d.count(8)?;

@@ -1,8 +1,9 @@
-//! What can be wrong with a question to a type code, with a type code to be made, with a value to be read.
+//! Errors of questions to a type code, of making one, and of reading a value.
 
 use core::fmt;
 
-/// A question that a type code has no answer to (the user exceptions of CORBA 3.3 part 1, clause 8.11.1).
+/// A question that the type code has no answer to (the user exceptions of CORBA 3.3 part 1, clause
+/// 8.11.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeCodeError {
     /// The kind of the type code has no such property.
@@ -22,11 +23,11 @@ impl fmt::Display for TypeCodeError {
 
 impl core::error::Error for TypeCodeError {}
 
-/// Why a type code cannot be made (clause 8.11.3).
+/// The reason why a type code cannot be made (clause 8.11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A name is no identifier.
+    /// A name is not an identifier.
     Name,
     /// A repository id has no format prefix, or has blanks.
     Id,
@@ -34,13 +35,15 @@ pub enum BuildError {
     DuplicateMember,
     /// Two cases of a union have one label.
     DuplicateLabel,
-    /// A label is no value of the discriminator type.
+    /// A label is outside the discriminator type.
     LabelType,
     /// A type that cannot be a discriminator.
     Discriminator,
-    /// A type that cannot be a member or element: `null`, `void`, an exception, a structure without members.
+    /// A type that cannot be a member or element: `null`, `void`, an exception, a structure without
+    /// members.
     MemberType,
-    /// A number out of its range: the length of an array, the digits of a `fixed`, the modifier of a value type.
+    /// A number out of its range: the length of an array, the digits of a `fixed`, the modifier of
+    /// a value type.
     Number,
     /// Types nested deeper than [`MAX_DEPTH`](isorb_cdr::MAX_DEPTH).
     TooDeep,
@@ -49,7 +52,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// The standard system exception that this error becomes, and its minor code relative to the OMG's base.
+    /// The standard system exception for this error, and its minor code relative to the OMG's base.
     pub const fn exception(self) -> (&'static str, u32) {
         match self {
             BuildError::Name => ("BAD_PARAM", 15),

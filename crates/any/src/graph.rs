@@ -1,7 +1,7 @@
-//! How type codes lie in memory: nodes in a graph that is owned as a whole.
+//! Type codes in memory: nodes in a graph that is owned as a whole.
 //!
-//! A recursive type is a cycle. Reference counts cannot hold a cycle without leaking it, so the nodes of a cycle lie in
-//! one array and point at each other by index; what is not part of a cycle is a graph of its own and is shared.
+//! A recursive type is a cycle. Reference counts would leak a cycle, so its nodes are in one array
+//! and refer to each other by index. Everything outside a cycle is a shared graph of its own.
 //!
 //! ```text
 //!   struct Node { long v; sequence<Node> next; Point at; }
@@ -17,30 +17,31 @@ use alloc::sync::Arc;
 /// Nodes that belong together.
 pub(crate) struct Graph {
     pub nodes: Box<[Node]>,
-    /// Ids of the places in it that wait for an enclosing type. A graph with any is copied into what it is embedded in.
+    /// Ids of its placeholders for an enclosing type. A graph with placeholders is copied into the
+    /// type that embeds it.
     pub open: Box<[Box<str>]>,
-    /// How deep types are nested, those of other graphs included.
+    /// Nesting depth of the types, other graphs included.
     pub depth: u8,
-    /// Whether it was read with indirections to types that were complete; it is then written with them too, so that
-    /// passing a type code on never makes it larger.
+    /// Whether it was read with indirections to complete types. It is then written with them too,
+    /// so that passing a type code on never makes it larger.
     pub repeats: bool,
 }
 
-/// One type. Which fields mean something depends on the kind; the others are empty.
+/// One type. The kind decides which fields have a meaning; the others are empty.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub kind: Kind,
     pub id: Box<str>,
     pub name: Box<str>,
-    /// Bound of text or a sequence, length of an array, digits of a `fixed`, index of a union's default case (or -1),
-    /// modifier of a value type.
+    /// Bound of text or a sequence, length of an array, digits of a `fixed`, index of a union's
+    /// default case (or -1), modifier of a value type.
     pub number: i64,
     /// Scale of a `fixed`.
     pub scale: i16,
     /// Element, aliased or boxed type, discriminator, concrete base.
     pub content: Option<Link>,
     pub members: Box<[Member]>,
-    /// Indices of a union's cases, the default one aside, by ascending label.
+    /// Indices of a union's cases by ascending label, without the default case.
     pub by_label: Box<[u32]>,
 }
 
@@ -53,12 +54,12 @@ pub(crate) struct Member {
     pub number: i64,
 }
 
-/// From a node to another.
+/// A link from one node to another.
 #[derive(Clone)]
 pub(crate) enum Link {
     /// In the same graph.
     Here(u32),
-    /// Elsewhere.
+    /// In another graph.
     Outer(TypeCode),
 }
 
@@ -76,7 +77,7 @@ impl Node {
         }
     }
 
-    /// Everything that the node points at.
+    /// All links of the node.
     pub fn links(&self) -> impl Iterator<Item = &Link> {
         let members = if self.kind == Kind::Enum { &[][..] } else { &self.members };
         self.content.iter().chain(members.iter().map(|member| &member.link))
@@ -104,14 +105,14 @@ impl Node {
     }
 }
 
-/// A borrowed type code: what every walk uses, so that none counts references.
+/// A borrowed type code; walks use it, so that they do not count references.
 #[derive(Clone, Copy)]
 pub(crate) enum TcRef<'a> {
     Simple(Kind),
     Node(&'a Arc<Graph>, u32),
 }
 
-/// Which node it is, for tables of nodes that were seen.
+/// The identity of the node, for tables of visited nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Key {
     Simple(Kind),
@@ -173,7 +174,7 @@ impl<'a> TcRef<'a> {
         self.node().map_or(0, |node| node.number)
     }
 
-    /// The type behind aliases. Ends, since no cycle consists of aliases alone.
+    /// The type without aliases. Terminates, because no cycle consists of aliases alone.
     pub fn strip(self) -> TcRef<'a> {
         let mut tc = self;
         while tc.kind() == Kind::Alias
@@ -184,7 +185,7 @@ impl<'a> TcRef<'a> {
         tc
     }
 
-    /// Whether it can be a member or element: a type whose values take at least one octet.
+    /// Whether it can be a member or element: its values take at least one octet.
     pub fn may_be_member(self) -> bool {
         let tc = self.strip();
         match tc.kind() {

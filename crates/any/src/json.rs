@@ -20,7 +20,7 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 impl Any {
-    /// The value as JSON (see this crate's table of forms in the source of the module), at most `limit` octets of it.
+    /// The value as JSON, at most `limit` octets of it.
     ///
     /// # Errors
     /// [`WalkError::Stopped`] when it would be longer.
@@ -149,7 +149,7 @@ fn quote_display(text: &dyn fmt::Display, out: &mut dyn Write) -> fmt::Result {
     out.write_str("\"")
 }
 
-/// Passes text on as the inside of a JSON string.
+/// Writes text as the inside of a JSON string.
 struct Escaped<'a>(&'a mut dyn Write);
 
 impl Write for Escaped<'_> {

@@ -10,7 +10,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// The kind with a number on the wire; `None` for numbers that are no kind.
+            /// The kind of a number on the wire; `None` for an unknown number.
             pub const fn from_number(number: u32) -> Option<Kind> {
                 match number {
                     $($number if $number != NO_KIND => Some(Kind::$name),)*
@@ -51,7 +51,7 @@ kinds! {
     Any = 11,
     /// A type.
     TypeCode = 12,
-    /// Deprecated: who calls.
+    /// Deprecated: the caller.
     Principal = 13,
     /// A reference to an object.
     ObjRef = 14,
@@ -99,13 +99,15 @@ kinds! {
     Home = 35,
     /// An event type.
     Event = 36,
-    /// A place for an enclosing type that is not there yet (see [`TypeCode::recursive`](crate::TypeCode::recursive)).
-    /// Exists only while types are put together, never on the wire.
+    /// A placeholder for an enclosing type that is not complete yet (see
+    /// [`TypeCode::recursive`](crate::TypeCode::recursive)). It exists only while types are
+    /// constructed, never on the wire.
     Recursive = 0xffff_ffff,
 }
 
 impl Kind {
-    /// Whether the kind alone says all about the type. Unbounded text counts: its bound is no parameter worth a node.
+    /// Whether the kind alone determines the type. Unbounded text counts: its bound is no parameter
+    /// worth a node.
     pub(crate) const fn is_simple(self) -> bool {
         use Kind::*;
         matches!(
@@ -160,7 +162,8 @@ impl Kind {
         matches!(self, Struct | Union | Except | Value | Event)
     }
 
-    /// Octets of a value that is copied as it is, up to byte order; `None` for kinds whose values need a look.
+    /// Octets of a value that is copied unchanged, up to byte order; `None` for kinds with values
+    /// that are checked.
     pub(crate) const fn plain_width(self) -> Option<usize> {
         use Kind::*;
         match self {
@@ -172,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// How IDL writes a simple type.
+    /// The IDL name of a simple type.
     pub(crate) const fn keyword(self) -> &'static str {
         use Kind::*;
         match self {

@@ -1,10 +1,10 @@
-//! `TypeCode` and `Any` (CORBA 3.3 part 1, clause 8.11; part 2, clause 9.3.5): types as values, and values that carry
-//! their types.
+//! `TypeCode` and `Any` (CORBA 3.3 part 1, clause 8.11; part 2, clause 9.3.5): types as values, and
+//! values that carry their types.
 //!
-//! An [`Any`] holds its value as octets in CDR, so that it can be stored and passed on by a program that does not know
-//! the type. What reads a value by its type code ([`copy_value`], [`walk`]) is driven by bytes and bounded by them. This
-//! crate is *not* a way to change values in place (`DynAny`), and it does not know what an object reference means: it
-//! copies references as they are.
+//! An [`Any`] holds its value as octets in CDR, so that a program can store it and pass it on
+//! without knowing the type. The readers of values by type code ([`copy_value`], [`walk`]) are
+//! driven and bounded by the octets. This crate does *not* change values in place (`DynAny`), and
+//! does not interpret object references: it copies them.
 //!
 //! ```text
 //!   T: AnyValue ──Any::new──► Any { TypeCode, octets } ──get::<T>──► T

@@ -1,4 +1,4 @@
-//! Values as text that people read.
+//! Values as text for people.
 
 use crate::typecode::display;
 use crate::walk::{Event, Stopped, Visitor, WalkError};
@@ -9,10 +9,10 @@ use core::fmt::{self, Write};
 /// Text of a value ends with `…` after about this many octets.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// How many octets of a sequence are shown.
+/// The number of octets of a sequence that are printed.
 const MAX_OCTETS: usize = 64;
 
-/// The value, as `struct Point {x: 1, y: 2}`, cut off where it gets long.
+/// The value, as `struct Point {x: 1, y: 2}`, cut off when it gets long.
 impl fmt::Display for Any {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut printer = Printer { out: Limited { out: f, left: MAX_TEXT }, nesting: Nesting::default() };
@@ -20,7 +20,7 @@ impl fmt::Display for Any {
             Ok(()) => Ok(()),
             Err(WalkError::Stopped) if printer.out.left == 0 => f.write_str("…"),
             Err(WalkError::Stopped) => Err(fmt::Error),
-            // Cannot be: the value was checked when it was made.
+            // Unreachable: the value was checked when it was made.
             Err(WalkError::Value(error)) => write!(f, "<{error}>"),
         }
     }
@@ -32,7 +32,7 @@ impl fmt::Debug for Any {
     }
 }
 
-/// Passes text on up to a limit.
+/// Writes text up to a limit.
 pub(crate) struct Limited<'a> {
     pub out: &'a mut dyn Write,
     pub left: usize,
@@ -53,16 +53,17 @@ impl Write for Limited<'_> {
     }
 }
 
-/// What is open, to know where a separator belongs.
+/// The open structures and sequences, to decide on separators.
 #[derive(Default)]
 pub(crate) struct Nesting {
-    /// For each thing that is open, whether something is in it already.
+    /// For each open structure, whether it has an element already.
     open: Vec<bool>,
     named: bool,
 }
 
 impl Nesting {
-    /// Whether the next value or name follows another one. A value does not follow its own name.
+    /// Whether the next value or name follows another element. A value does not follow its own
+    /// name.
     pub fn needs_separator(&mut self) -> bool {
         let named = core::mem::take(&mut self.named);
         match self.open.last_mut() {
@@ -84,7 +85,7 @@ impl Nesting {
         self.named = true;
     }
 
-    /// Something was written into what is open.
+    /// An element was written into the innermost open structure.
     pub fn begun(&mut self) {
         if let Some(begun) = self.open.last_mut() {
             *begun = true;

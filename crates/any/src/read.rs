@@ -12,12 +12,13 @@ use isorb_cdr::{Decoder, Error, ErrorKind, MAX_DEPTH, Result};
 impl TypeCode {
     /// Reads a type code.
     ///
-    /// Accepts what the clause allows: indirections to enclosing types and to types that were complete before, in the same
-    /// type code. Names are taken as they are, since compact type codes have none.
+    /// Accepts what the clause allows: indirections to enclosing types and to earlier complete
+    /// types in the same type code. Names are not checked, because compact type codes have none.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeCode`] for an unknown kind, an indirection that points at no type, a type where it cannot stand;
-    /// [`ErrorKind::Depth`], [`ErrorKind::TooLarge`] past the limits; the errors of strings and numbers.
+    /// [`ErrorKind::TypeCode`] for an unknown kind, an indirection to no type, or a type in an
+    /// illegal position; [`ErrorKind::Depth`], [`ErrorKind::TooLarge`] past the limits; the errors
+    /// of strings and numbers.
     ///
     /// # Real-time
     /// Allocates, in proportion to the octets read; nothing for primitive types.
@@ -38,7 +39,7 @@ impl TypeCode {
 #[derive(Default)]
 struct Reader {
     nodes: Vec<Node>,
-    /// Nodes whose parameters are being read; ascending.
+    /// Nodes with parameters still to be read; ascending.
     open: Vec<u32>,
     /// Position of each type in the outermost stream, ascending, for indirections.
     seen: Vec<(usize, Link)>,
@@ -50,7 +51,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a type; `base` is where the decoder's encapsulation starts in the outermost stream.
+    /// Reads a type; `base` is the start of the decoder's encapsulation in the outermost stream.
     fn read(&mut self, d: &mut Decoder<'_>, base: usize) -> Result<Link> {
         d.align(4)?;
         let at = base + d.position();
@@ -109,9 +110,10 @@ impl Reader {
         link
     }
 
-    /// The offset counts from its own place, back to the kind of a type that was read before in this type code. One that
-    /// is still being read can be meant only with a structure, union or value type on the way to here, so that no cycle
-    /// consists of aliases and sequences alone: those have one way on each, which is the one that was read.
+    /// The offset counts from its own position back to the kind of an earlier type in this type
+    /// code. An incomplete type is legal only with a structure, union or value type between it and
+    /// here. Then no cycle consists of aliases and sequences alone; such a cycle would have a
+    /// single path, the one that was read.
     fn indirection(&mut self, d: &mut Decoder<'_>, base: usize, at: usize) -> Result<Link> {
         self.grow(d, 1)?;
         let from = (base + d.position()) as i64;
@@ -215,7 +217,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads a type of which there are to be values inside of others.
+    /// Reads a type of elements.
     fn element(&mut self, d: &mut Decoder<'_>, base: usize) -> Result<Link> {
         let link = self.read(d, base)?;
         match self.behind_aliases(&link) {

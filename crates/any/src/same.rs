@@ -1,16 +1,17 @@
-//! When two types are the same.
+//! Equality and equivalence of types.
 
 use crate::graph::{Key, Node, TcRef};
 use crate::{Kind, TypeCode};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// The most pairs of types that are compared before two type codes are held to be different. Real types need as many as
-/// they have members; only cycles made to be slow need more.
+/// The limit of compared pairs of types; beyond it two type codes count as different. Real types
+/// need as many as they have members; only cycles made to be slow need more.
 const MAX_PAIRS: usize = 1 << 17;
 
 impl TypeCode {
-    /// Whether every question has the same answer for both, names and aliases included (CORBA 3.3 part 1, clause 8.11.1).
+    /// Whether every question has the same answer for both, names and aliases included (CORBA 3.3
+    /// part 1, clause 8.11.1).
     ///
     /// # Real-time
     /// Allocates unless both are primitive or the same object; bounded by the sizes of both.
@@ -18,8 +19,8 @@ impl TypeCode {
         same(self.borrow(), other.borrow(), Rule::Equal)
     }
 
-    /// Whether values of one are values of the other: aliases are looked through, types with ids are compared by id, and
-    /// names do not matter.
+    /// Whether values of one type are values of the other: aliases are resolved, types with ids are
+    /// compared by id, and names are ignored.
     ///
     /// # Real-time
     /// As [`TypeCode::equal`].
@@ -34,8 +35,8 @@ enum Rule {
     Equivalent,
 }
 
-/// Compares without recursion: pairs that are under comparison, or were, are taken for the same until something shows
-/// otherwise, which is what sameness of cyclic types means.
+/// Compares without recursion: pairs under comparison count as equal until a difference is found,
+/// which is the meaning of equality for cyclic types.
 fn same(a: TcRef<'_>, b: TcRef<'_>, rule: Rule) -> bool {
     let mut seen: BTreeSet<(Key, Key)> = BTreeSet::new();
     let mut todo = Vec::new();
@@ -61,7 +62,7 @@ fn same(a: TcRef<'_>, b: TcRef<'_>, rule: Rule) -> bool {
     true
 }
 
-/// Compares two nodes by themselves, and adds what they point at to what must still be compared.
+/// Compares two nodes by themselves, and queues the nodes that they refer to.
 fn same_node<'a>(a: TcRef<'a>, b: TcRef<'a>, rule: Rule, todo: &mut Vec<(TcRef<'a>, TcRef<'a>)>) -> bool {
     let (Some(x), Some(y)) = (a.node(), b.node()) else { return false };
     if x.kind != y.kind {
@@ -78,7 +79,7 @@ fn same_node<'a>(a: TcRef<'a>, b: TcRef<'a>, rule: Rule, todo: &mut Vec<(TcRef<'
         || x.members.len() != y.members.len()
         || x.content.is_some() != y.content.is_some()
         || !members.clone().enumerate().all(|(i, (m, n))| {
-            // The label of a default case says nothing.
+            // The label of a default case has no meaning.
             let labels = m.number == n.number || x.kind == Kind::Union && x.number == i as i64;
             labels && (rule == Rule::Equivalent || m.name == n.name)
         })

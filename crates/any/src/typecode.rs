@@ -1,12 +1,12 @@
-//! Types as values, and the questions one can ask them.
+//! Types as values, and the questions about them.
 
 use crate::graph::{Graph, TcRef};
 use crate::{Kind, TypeCodeError};
 use alloc::sync::Arc;
 use core::fmt;
 
-/// A type of IDL as a value (CORBA 3.3 part 1, clause 8.11). Cloning counts a reference; primitive types and unbounded text
-/// own nothing.
+/// A type of IDL as a value (CORBA 3.3 part 1, clause 8.11). Cloning counts a reference; primitive
+/// types and unbounded text own nothing.
 ///
 /// # Real-time
 /// No method allocates unless it says so; none blocks.
@@ -15,7 +15,7 @@ pub struct TypeCode(pub(crate) Repr);
 
 #[derive(Clone)]
 pub(crate) enum Repr {
-    /// The kind says it all.
+    /// The kind determines the type.
     Simple(Kind),
     /// A node of a graph.
     Node(Arc<Graph>, u32),
@@ -26,8 +26,8 @@ pub(crate) enum Repr {
 pub enum Label {
     /// The `default` case.
     Default,
-    /// A value of the discriminator: the number, the code point of a character, 0 and 1 of a boolean, the place of an
-    /// enumerator.
+    /// A value of the discriminator: the number, the code point of a character, 0 or 1 for a
+    /// boolean, the index of an enumerator.
     Value(i128),
 }
 
@@ -206,7 +206,7 @@ impl TypeCode {
         Ok(self.borrow().number() as u32)
     }
 
-    /// The type of elements, or behind an alias or a box.
+    /// The element type, or the type of an alias or a box.
     ///
     /// # Errors
     /// [`TypeCodeError::BadKind`].
@@ -262,12 +262,13 @@ impl TypeCode {
         Ok(self.borrow().content().map(TcRef::to_owned))
     }
 
-    /// The type behind all aliases.
+    /// The type without aliases.
     pub fn original(&self) -> TypeCode {
         self.borrow().strip().to_owned()
     }
 
-    /// Whether no place in it waits for an enclosing type. Only a complete type code can be sent or describe a value.
+    /// Whether it has no placeholder for an enclosing type. Only a complete type code can be sent
+    /// or describe a value.
     pub fn is_complete(&self) -> bool {
         match &self.0 {
             Repr::Simple(_) => true,
@@ -301,7 +302,7 @@ impl PartialEq for TypeCode {
 
 impl Eq for TypeCode {}
 
-/// As IDL would write it where the type is used.
+/// The IDL form of the type where it is used.
 impl fmt::Display for TypeCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         display(self.borrow(), f)
@@ -314,7 +315,7 @@ impl fmt::Debug for TypeCode {
     }
 }
 
-/// Ends, since a cycle has a type with a name in it, and those are written as their names.
+/// Terminates, because a cycle has a named type in it, which is written as its name.
 pub(crate) fn display(tc: TcRef<'_>, f: &mut dyn fmt::Write) -> fmt::Result {
     let kind = tc.kind();
     match kind {

@@ -5,11 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use isorb_cdr::{Encode, Encoder, Fixed, Handle, Idl, LongDouble, Text, WChar, WString};
 
-/// A type of IDL that knows its type code. Generated code implements it for structures, unions, enumerations, exceptions and
-/// references.
+/// A type of IDL with a type code. Generated code implements it for structures, unions,
+/// enumerations, exceptions and references.
 ///
-/// `char` and `String` are the narrow types here; [`WChar`] and [`WString`] are the wide ones. An exception writes its
-/// members alone; its repository id is added where the type code says that it is one.
+/// `char` and `String` are the narrow types here; [`WChar`] and [`WString`] are the wide ones. An
+/// exception writes its members alone; its repository id is added where the type code is that of an
+/// exception.
 pub trait AnyValue: Idl {
     /// The type code, which must describe what `Encode` writes.
     ///
@@ -17,8 +18,8 @@ pub trait AnyValue: Idl {
     /// May allocate; generated code makes each type code once.
     fn type_code() -> TypeCode;
 
-    /// Writes the owned value, as its `Encode` does: `self.encode(e)`, or `self.as_ref().encode(e)` for references that
-    /// may be nil.
+    /// Writes the owned value by its `Encode`: `self.encode(e)`, or `self.as_ref().encode(e)` for
+    /// references that may be nil.
     fn put_value<'v>(&'v self, e: &mut Encoder<'v>);
 
     /// Writes a sequence of such values.
@@ -28,10 +29,11 @@ pub trait AnyValue: Idl {
     }
 }
 
-/// A reference or value type that knows its type code. Generated code implements it; it makes an `Option` of the type, which
-/// is its owned form in Rust, an [`AnyValue`].
+/// A reference or value type with a type code. Generated code implements it; it makes an `Option`
+/// of the type, its owned form in Rust, an [`AnyValue`].
 ///
-/// A trait of its own, since a crate with generated code may not implement [`AnyValue`] for `Option`.
+/// A separate trait, because a crate with generated code may not implement [`AnyValue`] for
+/// `Option`.
 pub trait HandleCode: Handle {
     /// The type code, which must describe what [`Handle::encode_handle`] writes.
     ///
@@ -42,8 +44,8 @@ pub trait HandleCode: Handle {
 
 /// References that may be nil, values that may be null.
 ///
-/// An `Any` that holds a reference is read with [`Any::get_with`], since a reference belongs to an ORB: [`Any::get`] finds
-/// only nil.
+/// An `Any` with a reference is read by [`Any::get_with`], because a reference belongs to an ORB:
+/// [`Any::get`] finds only nil.
 impl<H: HandleCode> AnyValue for Option<H> {
     fn type_code() -> TypeCode {
         H::type_code()
@@ -120,11 +122,11 @@ macro_rules! from {
     )* };
 }
 
-// What cannot fail to be written.
+// Values that can always be written.
 from! { u8 i8 i16 u16 i32 u32 i64 u64 f32 f64 LongDouble bool }
 
 impl From<TypeCode> for Any {
-    /// Holds the type code as a value, or nothing when it is not complete.
+    /// Holds the type code as a value, or nothing if it is incomplete.
     fn from(value: TypeCode) -> Any {
         Any::new(&value).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Reading a value by its type code as a row of events.
+//! Reading a value by its type code as a sequence of events.
 
 use crate::copy::{MAX_LEVELS, check_text, discriminator_bits, take_fixed};
 use crate::graph::TcRef;
@@ -6,7 +6,7 @@ use crate::typecode::label_value;
 use crate::{Any, Kind, Label, TypeCode};
 use isorb_cdr::{Decode, Decoder, Error, ErrorKind, LongDouble, Result};
 
-/// What a walk meets, in the order of the wire. Borrowed parts live as long as the call.
+/// An event of a walk, in the order of the wire. Borrowed parts live as long as the call.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -28,26 +28,27 @@ pub enum Event<'a> {
     Fixed(i128, i16),
     /// A `string` or `wstring`.
     Text(&'a str),
-    /// An enumerator: its name, which may be empty, and its place.
+    /// An enumerator: its name, which may be empty, and its index.
     Enumerator(&'a str, u32),
     /// A sequence or array of octets, or a principal.
     Octets(&'a [u8]),
-    /// A reference: type id and number of profiles; nil when there is none.
+    /// A reference: type id and number of profiles; nil if there are none.
     Reference(&'a str, usize),
     /// A type code.
     TypeCode(&'a TypeCode),
-    /// A structure or exception begins: its kind and name, which may be empty. A [`Event::Member`] comes before each member.
+    /// A structure or exception begins: its kind and name, which may be empty. A [`Event::Member`]
+    /// comes before each member.
     BeginStruct(Kind, &'a str),
     /// A member of a structure, by name (which may be empty) and index.
     Member(&'a str, usize),
     /// A structure ends.
     EndStruct,
-    /// A union begins: its name, the discriminator as a label value, and its enumerator's name where it is one. After it
-    /// comes at most one [`Event::Member`] with its value.
+    /// A union begins: its name, the discriminator as a label value, and the name of its enumerator
+    /// if it is one. At most one [`Event::Member`] with its value follows.
     BeginUnion(&'a str, Label, &'a str),
     /// A union ends.
     EndUnion,
-    /// A sequence or array of that many elements begins, which follow without further ado.
+    /// A sequence or array of that many elements begins; its elements follow.
     BeginList(usize),
     /// A sequence or array ends.
     EndList,
@@ -57,16 +58,16 @@ pub enum Event<'a> {
     EndAny,
 }
 
-/// Who is told of the events of a walk.
+/// Receives the events of a walk.
 pub trait Visitor {
-    /// Takes an event.
+    /// Receives an event.
     ///
     /// # Errors
     /// [`Stopped`] ends the walk.
     fn event(&mut self, event: Event<'_>) -> Result<(), Stopped>;
 }
 
-/// The visitor has seen enough.
+/// The visitor stopped the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
@@ -76,12 +77,12 @@ impl From<core::fmt::Error> for Stopped {
     }
 }
 
-/// Why a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkError {
-    /// The bytes are no value of the type.
+    /// The bytes are not a value of the type.
     Value(Error),
-    /// The visitor wished it.
+    /// The visitor stopped it.
     Stopped,
 }
 
@@ -108,10 +109,10 @@ impl core::fmt::Display for WalkError {
 
 impl core::error::Error for WalkError {}
 
-/// Reads a value of type `tc` and tells `visitor` what it meets.
+/// Reads a value of type `tc` and passes its events to `visitor`.
 ///
 /// # Errors
-/// As [`copy_value`](crate::copy_value), and what the visitor wishes.
+/// As [`copy_value`](crate::copy_value); [`WalkError::Stopped`] when the visitor stops it.
 ///
 /// # Real-time
 /// Allocates for text and type codes; the number of events is proportional to the octets read.
@@ -120,10 +121,10 @@ pub fn walk(tc: &TypeCode, d: &mut Decoder<'_>, visitor: &mut dyn Visitor) -> Re
 }
 
 impl Any {
-    /// Tells `visitor` what is in the value.
+    /// Passes the events of the value to `visitor`.
     ///
     /// # Errors
-    /// [`WalkError::Stopped`] when the visitor wishes it.
+    /// [`WalkError::Stopped`] when the visitor stops it.
     pub fn walk(&self, visitor: &mut dyn Visitor) -> Result<(), WalkError> {
         self.reading(|d| walk(self.type_code(), d, visitor))
     }
@@ -203,7 +204,7 @@ fn value(tc: TcRef<'_>, d: &mut Decoder<'_>, v: &mut dyn Visitor, level: u16) ->
     Ok(())
 }
 
-/// The element type, behind aliases.
+/// The element type without aliases.
 fn content<'a>(tc: TcRef<'a>, d: &Decoder<'_>) -> Result<TcRef<'a>> {
     tc.content().map(TcRef::strip).ok_or(d.error(ErrorKind::TypeCode))
 }

@@ -6,13 +6,15 @@ use crate::{Kind, TypeCode};
 use alloc::collections::BTreeMap;
 use isorb_cdr::{Encoder, ErrorKind, MAX_DEPTH};
 
-/// Octets of one type code after which a type that was written before is written as an indirection. Until then it is
-/// written out, which every peer can read; omniORB's Python side, for one, cannot follow an indirection to a type that is
-/// complete. Types that are made of each other over and over would otherwise grow without bound.
+/// Length in octets of one type code after which a repeated type is written as an indirection. Up
+/// to it a repeated type is written out, which every peer can read: omniORB's Python side, for one,
+/// cannot follow an indirection to a complete type. Beyond it the code would otherwise grow without
+/// bound.
 const WRITE_OUT: usize = 256 * 1024;
 
 impl TypeCode {
-    /// Writes the type code. What it lacks sticks in the encoder: [`ErrorKind::TypeCode`] when it is not complete.
+    /// Writes the type code. An incomplete one is a sticky error of the encoder:
+    /// [`ErrorKind::TypeCode`].
     ///
     /// # Real-time
     /// Allocates a table unless the type is primitive.
@@ -24,7 +26,7 @@ impl TypeCode {
 
 struct Writer {
     start: usize,
-    /// Where types were written, and whether that goes on.
+    /// The positions of written types, and whether more are recorded.
     written: BTreeMap<Key, (usize, bool)>,
     depth: u8,
 }
@@ -63,7 +65,7 @@ impl Writer {
             && (open || graph.repeats || at - self.start > WRITE_OUT || self.depth + 1 >= MAX_DEPTH)
         {
             e.put(NO_KIND);
-            // Both positions lie in one message, the target first.
+            // Both positions are in one message, the target first.
             return match i32::try_from(e.position() - target) {
                 Ok(distance) => e.put(-distance),
                 Err(_) => e.fail(ErrorKind::TooLarge),

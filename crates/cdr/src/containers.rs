@@ -77,8 +77,8 @@ impl<T: Idl, const N: usize> Idl for [T; N] {
 }
 impl<'v, T: Arg<'v, M> + Encode<'v>, M, const N: usize> Arg<'v, [M; N]> for [T; N] {}
 
-// References that may be nil. The owned `Option<R>` is not written itself (an impl for `&Option<R>` would overlap with the one for
-// references to views): generated code writes `owned.as_ref()`.
+// References that may be nil. The owned `Option<R>` is not written itself (an impl for `&Option<R>`
+// would overlap with the one for references to views): generated code writes `owned.as_ref()`.
 impl<'v, R: Handle> Encode<'v> for Option<&'v R> {
     fn encode(self, e: &mut Encoder<'v>) {
         R::encode_handle(self, e);

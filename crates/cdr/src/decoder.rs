@@ -1,19 +1,19 @@
-//! Reading values in CDR, where they lie.
+//! Reading values in CDR, in place.
 
-use crate::seams::Beyond;
+use crate::fragment_boundaries::FragmentTail;
 use crate::{Decode, Error, ErrorKind, Narrow, Order, Plain, Result, Text, Version, Wide};
 use alloc::string::String;
 use core::any::Any;
 use isorb_scope::Scope;
 use zerocopy::FromBytes;
 
-/// How deep values may be nested in one another: sequences, recursive structures, encapsulations, type codes.
+/// The nesting limit of values: sequences, recursive structures, encapsulations, type codes.
 pub const MAX_DEPTH: u8 = 64;
 
 /// Reads one message or encapsulation from private memory.
 ///
-/// It owns the bytes mutably: a foreign byte order is corrected in place, once, where a sequence lies. What cannot be
-/// read in place goes to the scope.
+/// It owns the bytes mutably: it corrects a foreign byte order in place, once, when it reads a
+/// sequence. Values that cannot be read in place go to the scope.
 pub struct Decoder<'m> {
     pub(crate) rest: &'m mut [u8],
     pub(crate) position: usize,
@@ -22,7 +22,7 @@ pub struct Decoder<'m> {
     text: Text,
     pub(crate) scope: &'m Scope<'m>,
     context: Option<&'m dyn Any>,
-    pub(crate) beyond: Beyond<'m>,
+    pub(crate) tail: FragmentTail<'m>,
 }
 
 impl<'m> Decoder<'m> {
@@ -37,11 +37,11 @@ impl<'m> Decoder<'m> {
             text,
             scope,
             context: None,
-            beyond: Beyond::nothing(),
+            tail: FragmentTail::nothing(),
         }
     }
 
-    /// A decoder that goes on behind the first `position` octets of a message, which were read in another way.
+    /// A decoder behind the first `position` octets of a message, which were read otherwise.
     #[inline(always)]
     pub fn behind(
         position: usize,
@@ -53,7 +53,7 @@ impl<'m> Decoder<'m> {
         Decoder { position, ..Decoder::new(rest, order, text, scope) }
     }
 
-    /// Hands something through to [`Handle`](crate::Handle)s that are read, such as the ORB that they belong to.
+    /// Sets a context for [`Handle`](crate::Handle)s, such as the ORB that they belong to.
     #[inline]
     pub fn with_context(mut self, context: &'m dyn Any) -> Decoder<'m> {
         self.context = Some(context);
@@ -72,12 +72,12 @@ impl<'m> Decoder<'m> {
         self.context = Some(context);
     }
 
-    /// What was handed through.
+    /// The context.
     pub fn context(&self) -> Option<&'m dyn Any> {
         self.context
     }
 
-    /// Where values go that cannot be read in place.
+    /// The scope for values that cannot be read in place.
     pub fn scope(&self) -> &'m Scope<'m> {
         self.scope
     }
@@ -98,17 +98,18 @@ impl<'m> Decoder<'m> {
         if native != self.foreign { Order::Little } else { Order::Big }
     }
 
-    /// Bytes read so far, or, behind the first seam, the offset from which alignment counts.
+    /// Bytes read so far. Behind the first fragment boundary: the offset from which alignment
+    /// counts.
     pub fn position(&self) -> usize {
         self.position
     }
 
     /// Bytes left.
     pub fn remaining(&self) -> usize {
-        self.rest.len() + self.beyond.bytes.len()
+        self.rest.len() + self.tail.bytes.len()
     }
 
-    /// The bytes left, to look ahead; up to the next seam where there are some.
+    /// The bytes left, to look ahead; up to the next fragment boundary if there is one.
     #[inline]
     pub fn rest(&self) -> &[u8] {
         self.rest
@@ -120,14 +121,14 @@ impl<'m> Decoder<'m> {
         Error::new(kind, self.position)
     }
 
-    /// Takes `n` octets as they are.
+    /// Takes `n` octets unchanged.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`].
     #[inline]
     pub fn take(&mut self, n: usize) -> Result<&'m mut [u8]> {
         if n > self.rest.len() {
-            return self.take_beyond(n);
+            return self.take_across_fragments(n);
         }
         let (taken, rest) = core::mem::take(&mut self.rest).split_at_mut(n);
         self.rest = rest;
@@ -135,7 +136,7 @@ impl<'m> Decoder<'m> {
         Ok(taken)
     }
 
-    /// Passes over `n` octets, or over what lies before the next seam if that is less.
+    /// Skips `n` octets, or those before the next fragment boundary if they are fewer.
     #[inline]
     pub fn skip(&mut self, n: usize) {
         let n = n.min(self.rest.len());
@@ -153,7 +154,7 @@ impl<'m> Decoder<'m> {
         let gap = self.position.wrapping_neg() & (alignment - 1);
         if gap != 0 {
             if gap > self.rest.len() {
-                return self.align_beyond(alignment, 0);
+                return self.align_across_fragments(alignment, 0);
             }
             self.take(gap)?;
         }
@@ -183,12 +184,16 @@ impl<'m> Decoder<'m> {
         self.value(&bytes[gap..])
     }
 
-    /// A plain value that may not lie before the next seam.
+    /// A plain value that may lie behind the next fragment boundary.
     #[cold]
     fn get_across<T: Plain>(&mut self) -> Result<T> {
         self.align(T::ALIGN)?;
         let size = size_of::<T>();
-        let bytes = if size <= self.rest.len() { self.take(size)? } else { self.get_beyond(T::ALIGN, size)? };
+        let bytes = if size <= self.rest.len() {
+            self.take(size)?
+        } else {
+            self.get_across_fragments(T::ALIGN, size)?
+        };
         self.value(bytes)
     }
 
@@ -216,7 +221,7 @@ impl<'m> Decoder<'m> {
     /// Reads a count of elements that take at least `min_wire` octets each.
     ///
     /// # Errors
-    /// [`ErrorKind::Length`] when the octets that are left cannot hold so many.
+    /// [`ErrorKind::Length`] when the remaining octets cannot hold so many.
     #[inline(always)]
     pub fn count(&mut self, min_wire: usize) -> Result<usize> {
         let n = self.get::<u32>()? as usize;
@@ -226,8 +231,8 @@ impl<'m> Decoder<'m> {
         Ok(n)
     }
 
-    /// Reads a sequence of plain values where it lies, or from the scope when it is not aligned in memory, as inside an
-    /// encapsulation.
+    /// Reads a sequence of plain values in place, or from the scope when it is not aligned in
+    /// memory, as inside an encapsulation.
     ///
     /// # Errors
     /// [`ErrorKind::Length`], [`ErrorKind::Full`].
@@ -247,7 +252,7 @@ impl<'m> Decoder<'m> {
         self.align(T::ALIGN)?;
         let Some(length) = n.checked_mul(size_of::<T>()) else { return Err(self.error(ErrorKind::Length)) };
         if length > self.rest.len() && T::ALIGN == 8 {
-            return self.plain_array_beyond(n);
+            return self.plain_array_across_fragments(n);
         }
         let bytes = self.take(length)?;
         if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
@@ -270,10 +275,10 @@ impl<'m> Decoder<'m> {
         Ok(items)
     }
 
-    /// Reads a sequence of anything else: one pass, an array of views in the scope.
+    /// Reads a sequence of any other type in one pass, into an array of views in the scope.
     ///
     /// # Errors
-    /// What `read` gives; [`ErrorKind::Length`], [`ErrorKind::Full`], [`ErrorKind::Depth`].
+    /// The errors of `read`; [`ErrorKind::Length`], [`ErrorKind::Full`], [`ErrorKind::Depth`].
     pub fn views<T: Copy>(
         &mut self,
         min_wire: usize,
@@ -286,10 +291,10 @@ impl<'m> Decoder<'m> {
         })
     }
 
-    /// Reads something one level deeper.
+    /// Reads one nesting level deeper.
     ///
     /// # Errors
-    /// What `read` gives; [`ErrorKind::Depth`].
+    /// The errors of `read`; [`ErrorKind::Depth`].
     #[inline]
     pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(depth) = self.depth.checked_sub(1) else { return Err(self.error(ErrorKind::Depth)) };
@@ -331,7 +336,7 @@ impl<'m> Decoder<'m> {
     /// Reads a `char`.
     ///
     /// # Errors
-    /// [`ErrorKind::Text`] for an octet that is no character by itself.
+    /// [`ErrorKind::Text`] for an octet that is not a character by itself.
     pub fn char(&mut self) -> Result<char> {
         let octet = self.get::<u8>()?;
         if octet >= 0x80 && self.text.narrow == Narrow::Utf8 {
@@ -369,7 +374,8 @@ impl<'m> Decoder<'m> {
     /// Reads a `wstring` into the scope.
     ///
     /// # Errors
-    /// [`ErrorKind::NoWideCodeSet`], [`ErrorKind::Text`], [`ErrorKind::Terminator`], [`ErrorKind::Full`].
+    /// [`ErrorKind::NoWideCodeSet`], [`ErrorKind::Text`], [`ErrorKind::Terminator`],
+    /// [`ErrorKind::Full`].
     pub fn wstring(&mut self) -> Result<&'m str> {
         if self.text.wide == Wide::None {
             return Err(self.error(ErrorKind::NoWideCodeSet));
@@ -395,7 +401,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Reads a `string` into the heap: for values of any size that are not to burden the scope.
+    /// Reads a `string` onto the heap: for large values, which would burden the scope.
     ///
     /// # Errors
     /// As [`Decoder::string`], but never [`ErrorKind::Full`].
@@ -415,7 +421,7 @@ impl<'m> Decoder<'m> {
         Ok(text.iter().copied().map(char::from).collect())
     }
 
-    /// Reads a `wstring` into the heap, as [`Decoder::string_owned`] does.
+    /// Reads a `wstring` onto the heap, as [`Decoder::string_owned`] does.
     ///
     /// # Errors
     /// As [`Decoder::wstring`], but never [`ErrorKind::Full`].
@@ -460,10 +466,12 @@ impl<'m> Decoder<'m> {
         })
     }
 
-    /// Reads an encapsulation: a decoder with a byte order and alignment of its own, one level deeper.
+    /// Reads an encapsulation: a decoder with a byte order and alignment of its own, one level
+    /// deeper.
     ///
     /// # Errors
-    /// [`ErrorKind::Length`] (an encapsulation has at least its byte-order octet), [`ErrorKind::Depth`].
+    /// [`ErrorKind::Length`] (an encapsulation has at least its byte-order octet),
+    /// [`ErrorKind::Depth`].
     pub fn encapsulation(&mut self) -> Result<Decoder<'m>> {
         let n = self.count(1)?;
         let Some(depth) = self.depth.checked_sub(1) else { return Err(self.error(ErrorKind::Depth)) };
@@ -480,7 +488,7 @@ impl<'m> Decoder<'m> {
             text: self.text,
             scope: self.scope,
             context: self.context,
-            beyond: Beyond::nothing(),
+            tail: FragmentTail::nothing(),
         })
     }
 
@@ -501,7 +509,8 @@ impl core::fmt::Debug for Decoder<'_> {
     }
 }
 
-/// UTF-16 code units of GIOP 1.2 text: big endian unless a byte order mark says otherwise (clause 9.3.1.6).
+/// UTF-16 code units of GIOP 1.2 text: big endian unless a byte order mark says otherwise (clause
+/// 9.3.1.6).
 fn units(bytes: &[u8]) -> impl Iterator<Item = u16> {
     let (little, bytes) = match bytes {
         [0xfe, 0xff, rest @ ..] => (false, rest),

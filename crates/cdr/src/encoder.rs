@@ -7,13 +7,15 @@ use zerocopy::IntoBytes;
 /// Plain slices of at least this many bytes are lent to the message instead of copied into it.
 pub const LEND_FROM: usize = 4096;
 
-/// How many slices a message may lend; further ones are copied.
+/// The number of slices that a message may lend; further ones are copied.
 const LENT_SLICES: usize = 4;
 
-/// Writes a message: a buffer that is kept from call to call, plus slices lent by the caller for as long as `'v`.
+/// Writes a message: a buffer that is reused from call to call, and slices lent by the caller for
+/// as long as `'v`.
 ///
-/// Alignment counts from the first byte of the buffer, or of the innermost encapsulation. Errors stick: the first one is
-/// kept, writing goes on harmlessly, and [`Encoder::finish`] reports it.
+/// Alignment counts from the first byte of the buffer, or of the innermost encapsulation. Errors
+/// are sticky: the encoder keeps the first one, ignores further writes, and reports it in
+/// [`Encoder::finish`].
 #[derive(Debug)]
 pub struct Encoder<'v> {
     message: Message<'v>,
@@ -21,13 +23,14 @@ pub struct Encoder<'v> {
     origin: usize,
     text: Text,
     limit: usize,
-    /// Where writing ends: the limit, or the start once there was an error.
+    /// The end of the writable space: the limit, or the start after an error.
     end: usize,
     error: Option<Error>,
 }
 
 impl<'v> Encoder<'v> {
-    /// As [`new`](Self::new), but the first `octets` octets of `buffer` stay: what the message begins with.
+    /// As [`new`](Self::new), but the first `octets` octets of `buffer` stay as the beginning of
+    /// the message.
     #[inline(always)]
     pub fn resume(mut buffer: Vec<u8>, octets: usize, text: Text) -> Encoder<'v> {
         buffer.truncate(octets);
@@ -70,14 +73,14 @@ impl<'v> Encoder<'v> {
         self.message.len()
     }
 
-    /// Bytes written since the point from which alignment counts: the start of the message or of the innermost
+    /// Bytes written since the origin of alignment: the start of the message or of the innermost
     /// encapsulation.
     #[inline]
     pub fn offset(&self) -> usize {
         self.position() - self.origin
     }
 
-    /// Remembers an error, unless there is one already.
+    /// Records an error, unless there is one already.
     #[cold]
     pub fn fail(&mut self, kind: ErrorKind) {
         let at = self.position();
@@ -95,7 +98,8 @@ impl<'v> Encoder<'v> {
     pub fn align(&mut self, alignment: usize) {
         let gap = (self.position() - self.origin).wrapping_neg() & (alignment - 1);
         if gap != 0 {
-            // Eight octets of which some are taken back: one store, where a few octets would be a call.
+            // Eight octets, of which some are taken back: one store, where a few octets would need
+            // a call.
             let padded = self.message.buffer.len() + (gap & 7);
             self.message.buffer.extend_from_slice(&[0; 8]);
             self.message.buffer.truncate(padded);
@@ -111,7 +115,7 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Writes octets as they are, without a count.
+    /// Writes octets unchanged, without a count.
     #[inline(always)]
     pub fn raw(&mut self, bytes: &[u8]) {
         if self.room(bytes.len()) {
@@ -119,7 +123,7 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Writes octets as they are, without a count; long ones are lent instead of copied.
+    /// Writes octets unchanged, without a count; long slices are lent instead of copied.
     pub fn raw_lent(&mut self, bytes: &'v [u8]) {
         if bytes.len() < LEND_FROM || self.message.lent_count == LENT_SLICES {
             return self.raw(bytes);
@@ -173,7 +177,7 @@ impl<'v> Encoder<'v> {
         self.terminated(bytes);
     }
 
-    /// Writes octets, none of them zero, as a string is written: their count, the terminator included, the octets, zero.
+    /// Writes octets without a zero as a string: their count with the terminator, the octets, zero.
     #[inline]
     pub fn terminated(&mut self, octets: &[u8]) {
         let Ok(count) = u32::try_from(octets.len() + 1) else { return self.fail(ErrorKind::TooLarge) };
@@ -188,7 +192,7 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// As [`terminated`](Self::terminated), and the count of an empty sequence behind it.
+    /// As [`terminated`](Self::terminated), followed by the count of an empty sequence.
     #[inline(always)]
     pub fn terminated_before_none(&mut self, octets: &[u8]) {
         let Ok(count) = u32::try_from(octets.len() + 1) else { return self.fail(ErrorKind::TooLarge) };
@@ -202,7 +206,7 @@ impl<'v> Encoder<'v> {
             buffer.reserve(size_of::<u32>() + octets.len() + 8);
             buffer.extend_from_slice(count.as_bytes());
             buffer.extend_from_slice(octets);
-            // More than are needed, and taken back: one store.
+            // More than needed, then taken back: one store.
             buffer.extend_from_slice(&[0; 8]);
             buffer.truncate(written);
         }
@@ -227,7 +231,8 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Writes a `wchar` (clause 9.3.1.6); one outside the basic plane is two code units, which only GIOP 1.2 can carry.
+    /// Writes a `wchar` (clause 9.3.1.6). A character outside the basic plane is two code units,
+    /// which only GIOP 1.2 can carry.
     pub fn wchar(&mut self, c: char) {
         if self.text.wide == Wide::None {
             return self.fail(ErrorKind::NoWideCodeSet);
@@ -251,8 +256,9 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Writes a `wstring` (clause 9.3.2.7): in GIOP 1.2 counted octets of big-endian UTF-16, with a byte order mark only
-    /// where the text begins with what would be taken for one, in GIOP 1.1 counted and terminated code units in the message's byte order.
+    /// Writes a `wstring` (clause 9.3.2.7). In GIOP 1.2: counted octets of big-endian UTF-16, with
+    /// a byte order mark only if the text begins with a unit that looks like one. In GIOP 1.1:
+    /// counted and terminated code units in the message's byte order.
     pub fn wstring(&mut self, s: &str) {
         if self.text.wide == Wide::None {
             return self.fail(ErrorKind::NoWideCodeSet);
@@ -274,8 +280,8 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Writes an encapsulation (clause 9.3.3): counted octets that begin with their own byte order, in which alignment
-    /// counts anew.
+    /// Writes an encapsulation (clause 9.3.3): counted octets that begin with their byte order and
+    /// restart alignment.
     pub fn encapsulation(&mut self, write: impl FnOnce(&mut Self)) {
         let count_at = self.begin_counted();
         let start = self.position();
@@ -286,7 +292,7 @@ impl<'v> Encoder<'v> {
         self.end_counted(count_at);
     }
 
-    /// Writes a count to be patched; the value for [`Encoder::end_counted`].
+    /// Writes a count that is patched later; the value is for [`Encoder::end_counted`].
     pub fn begin_counted(&mut self) -> Counted {
         self.put(0u32);
         Counted { at: self.message.buffer.len().saturating_sub(4), from: self.position() }
@@ -301,7 +307,8 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Overwrites an aligned `unsigned long` that was written before anything was lent, by its offset in the message.
+    /// Overwrites an aligned `unsigned long` at this offset of the message, written before any
+    /// slice was lent.
     #[inline]
     pub fn patch(&mut self, at: usize, value: u32) {
         if let Some(place) = self.message.buffer.get_mut(at..at + 4) {
@@ -309,7 +316,8 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Forgets everything after `position` octets, errors too; only what was copied can be forgotten.
+    /// Drops everything after `position` octets, errors included; only copied octets can be
+    /// dropped.
     #[inline]
     pub fn truncate(&mut self, position: usize) {
         self.message.lent_bytes = 0;
@@ -331,7 +339,8 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// The message where it lies, which saves moving it; [`into_buffer`](Self::into_buffer) comes after it was sent.
+    /// The message in place, which saves moving it; call [`into_buffer`](Self::into_buffer) after
+    /// sending.
     ///
     /// # Errors
     /// The first error of any write.
@@ -363,7 +372,7 @@ impl<'v> Encoder<'v> {
         Ok(bytes)
     }
 
-    /// Whether so many bytes may be written: there is room, and no error so far.
+    /// Whether so many bytes can be written: there is room, and no error so far.
     #[inline(always)]
     fn room(&mut self, bytes: usize) -> bool {
         let room = self.position().saturating_add(bytes) <= self.end;
@@ -374,12 +383,13 @@ impl<'v> Encoder<'v> {
     }
 }
 
-/// What must stand before text that begins with `c`, lest its first unit be taken for a byte order mark.
+/// The byte order mark that must precede text beginning with `c`, so that its first unit is not
+/// taken for one.
 fn byte_order_mark(c: char) -> &'static [u8] {
     if matches!(c, '\u{feff}' | '\u{fffe}') { &[0xfe, 0xff] } else { &[] }
 }
 
-/// A count to be patched when its octets are written.
+/// A count that is patched when its octets are written.
 #[derive(Debug)]
 #[must_use]
 pub struct Counted {
@@ -391,7 +401,8 @@ pub struct Counted {
 #[derive(Debug)]
 pub struct Message<'v> {
     buffer: Vec<u8>,
-    /// Where in the buffer, and what. Options, since an array of those is made with fewer stores in each message.
+    /// The offset in the buffer, and the slice. Options, because an array of them takes fewer
+    /// stores for each message.
     lent: [Option<(usize, &'v [u8])>; LENT_SLICES],
     lent_count: usize,
     lent_bytes: usize,

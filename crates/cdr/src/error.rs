@@ -1,15 +1,15 @@
-//! What can be wrong with a value on the wire.
+//! Errors in values on the wire.
 
 use core::fmt;
 use isorb_scope::Full;
 
-/// Why bytes are not the value they should be, or a value cannot become bytes. The ORB maps each kind to a standard
-/// system exception.
+/// The reason why bytes are not a valid value, or a value cannot become bytes. The ORB maps each
+/// kind to a standard system exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// The error.
     pub kind: ErrorKind,
-    /// Offset in the message (or encapsulation) at which it was noticed, in bytes.
+    /// The error's offset in the message (or encapsulation), in bytes.
     pub at: u32,
 }
 
@@ -19,11 +19,12 @@ pub struct Error {
 pub enum ErrorKind {
     /// The message ends inside a value.
     Truncated,
-    /// A length or count is larger than what is left, or zero where that is not allowed.
+    /// A length or count is larger than the rest of the message, or an illegal zero.
     Length,
     /// A string does not end in its zero octet, or has one inside.
     Terminator,
-    /// A boolean that is neither 0 nor 1, an unknown enumerator, or a union without a member for its discriminator.
+    /// A boolean that is neither 0 nor 1, an unknown enumerator, or a union without a member for
+    /// its discriminator.
     Value,
     /// More elements or characters than the IDL bound allows.
     Bound,
@@ -37,9 +38,10 @@ pub enum ErrorKind {
     Full,
     /// The message would pass the size limit.
     TooLarge,
-    /// A value of this type cannot be sent: a local object, a native, an abstract value without run-time.
+    /// Values of this type cannot be sent: a local object, a native, an abstract value without
+    /// run-time support.
     NotRemotable,
-    /// A type code that is malformed, or whose indirection points nowhere.
+    /// A malformed type code, or one with an indirection to no type.
     TypeCode,
 }
 

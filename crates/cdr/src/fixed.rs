@@ -4,7 +4,8 @@ use crate::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Idl, Item, Result}
 use core::fmt;
 use core::str::FromStr;
 
-/// IDL `fixed<DIGITS, SCALE>`: a decimal of at most 31 significant digits, `SCALE` of them after the point.
+/// IDL `fixed<DIGITS, SCALE>`: a decimal of at most 31 significant digits, `SCALE` of them after
+/// the point.
 // Packed, since a scope aligns to 8 octets and an i128 to 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(Rust, packed(8))]
@@ -13,7 +14,8 @@ pub struct Fixed<const DIGITS: u16, const SCALE: i16>(i128);
 impl<const DIGITS: u16, const SCALE: i16> Fixed<DIGITS, SCALE> {
     const LIMIT: i128 = 10i128.pow(DIGITS as u32);
 
-    /// From the number without its point: `Fixed::<5, 2>::from_unscaled(12345)` is 123.45. `None` when it has too many digits.
+    /// From the number without its point: `Fixed::<5, 2>::from_unscaled(12345)` is 123.45. `None`
+    /// for too many digits.
     pub const fn from_unscaled(unscaled: i128) -> Option<Self> {
         if unscaled > -Self::LIMIT && unscaled < Self::LIMIT { Some(Fixed(unscaled)) } else { None }
     }
@@ -41,7 +43,7 @@ impl<const DIGITS: u16, const SCALE: i16> fmt::Display for Fixed<DIGITS, SCALE> 
 impl<const DIGITS: u16, const SCALE: i16> FromStr for Fixed<DIGITS, SCALE> {
     type Err = ErrorKind;
 
-    /// Reads `[-]digits[.digits][d]`; digits beyond the scale must be zero.
+    /// Reads `[-]digits[.digits][d]`; digits tail the scale must be zero.
     fn from_str(s: &str) -> Result<Self, ErrorKind> {
         let s = s.strip_suffix(['d', 'D']).unwrap_or(s);
         let (negative, s) = s.strip_prefix('-').map_or((false, s), |rest| (true, rest));
@@ -65,8 +67,8 @@ impl<const DIGITS: u16, const SCALE: i16> FromStr for Fixed<DIGITS, SCALE> {
     }
 }
 
-/// Two digits an octet, most significant first, the last half octet the sign; one leading zero when the number of digits
-/// is even (clause 9.3.2.8).
+/// Two digits an octet, most significant first, the last half octet the sign; one leading zero when
+/// the number of digits is even (clause 9.3.2.8).
 impl<'v, const DIGITS: u16, const SCALE: i16> Encode<'v> for Fixed<DIGITS, SCALE> {
     fn encode(self, e: &mut Encoder<'v>) {
         let octets = DIGITS as usize / 2 + 1;
@@ -121,8 +123,8 @@ impl<const DIGITS: u16, const SCALE: i16> Idl for Fixed<DIGITS, SCALE> {
     }
 }
 
-/// IDL `long double`: IEEE 754 quadruple precision, as its 128 bits. Rust has no stable arithmetic on it; conversion from
-/// `f64` is exact, conversion to `f64` rounds towards zero.
+/// IDL `long double`: IEEE 754 quadruple precision, as its 128 bits. Rust has no stable arithmetic
+/// on it; conversion from `f64` is exact, conversion to `f64` rounds towards zero.
 // Packed, since a scope aligns to 8 octets and a u128 to 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(Rust, packed(8))]

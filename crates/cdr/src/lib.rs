@@ -1,8 +1,9 @@
 //! Common Data Representation (CORBA 3.3 part 2, clause 9.3): values to bytes and back.
 //!
-//! This crate knows alignment, byte order and code sets; it knows no message, no socket and no clock. Decoded values
-//! are *views*: they borrow from the message, or from a [`Scope`](isorb_scope::Scope) where bytes had to be swapped,
-//! moved or transcoded, so that decoding allocates nothing.
+//! This crate knows alignment, byte order and code sets; it knows no message, no socket and no
+//! clock. Decoded values are *views*: they borrow from the message, or from a
+//! [`Scope`](isorb_scope::Scope) if bytes had to be swapped, moved or transcoded. Decoding
+//! allocates nothing.
 //!
 //! ```text
 //!  owned value ──&──┐                                    ┌──► view (Copy, borrows) ──Idl::from_view──► owned
@@ -30,9 +31,9 @@ mod decoder;
 mod encoder;
 mod error;
 mod fixed;
+mod fragment_boundaries;
 mod plain;
 mod primitives;
-mod seams;
 mod text;
 mod traits;
 mod wide;
@@ -47,5 +48,5 @@ pub use traits::{Arg, Decode, Encode, Handle, Idl, Item};
 pub use wide::{WChar, WStr};
 pub use zerocopy;
 
-/// What decoding gives.
+/// The result of decoding.
 pub type Result<T, E = Error> = core::result::Result<T, E>;

@@ -1,13 +1,14 @@
-//! Types whose bytes on the wire are their bytes in memory.
+//! Types with equal bytes on the wire and in memory.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A type whose wire form equals its Rust form up to byte order: integers, floats, octets, and structures of them that
-/// have no padding and whose alignment on the wire is that of their Rust form.
+/// A type with a wire form that equals its Rust form up to byte order: integers, floats, octets,
+/// and structures of them without padding that have the same alignment in both forms.
 ///
-/// Sequences of such types are read where they lie in the message; a foreign byte order is corrected there, once.
+/// Sequences of such types are read in place; a foreign byte order is corrected there, once.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + 'static {
-    /// CDR alignment of the first member, in bytes; also `align_of::<Self>()` on this machine or more.
+    /// CDR alignment of the first member, in bytes; also `align_of::<Self>()` on this machine or
+    /// more.
     const ALIGN: usize;
     /// Reverses the byte order of each member.
     fn swap(&mut self);

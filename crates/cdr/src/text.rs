@@ -1,4 +1,4 @@
-//! Byte order, GIOP version and code sets: what the form of a value on the wire depends on.
+//! Byte order, GIOP version and code sets, on which the wire form of values depends.
 
 use alloc::string::String;
 
@@ -12,7 +12,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// This machine's order, in which everything is sent.
+    /// This machine's order; everything is sent in it.
     pub const NATIVE: Order = if cfg!(target_endian = "big") { Order::Big } else { Order::Little };
 
     /// From the low bit of a flags or byte-order octet.
@@ -47,20 +47,20 @@ pub enum Version {
 pub enum Narrow {
     /// ISO 8859-1 (0x00010001), the code set when none was negotiated.
     Latin1,
-    /// UTF-8 (0x05010001), which text here has in memory: no conversion.
+    /// UTF-8 (0x05010001), the form of text in memory: no conversion.
     Utf8,
 }
 
 /// Transmission code set of `wchar` and `wstring`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wide {
-    /// None negotiated: wide text is refused.
+    /// None negotiated: wide text is rejected.
     None,
     /// UTF-16 (0x00010109).
     Utf16,
 }
 
-/// All that the form of text depends on.
+/// Everything that the form of text depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
     /// Version of the message.
@@ -72,16 +72,17 @@ pub struct Text {
 }
 
 impl Text {
-    /// GIOP 1.2 with UTF-8 and UTF-16: what two peers of this ORB agree on.
+    /// GIOP 1.2 with UTF-8 and UTF-16: the agreement of two peers of this ORB.
     pub const DEFAULT: Text = Text { version: Version::V1_2, narrow: Narrow::Utf8, wide: Wide::Utf16 };
 
-    /// What holds on a connection of `version` before code sets were negotiated (clause 7.10.2.6: ISO 8859-1, no wide text).
+    /// The text of a connection of `version` before code sets are negotiated (clause 7.10.2.6: ISO
+    /// 8859-1, no wide text).
     pub const fn fallback(version: Version) -> Text {
         Text { version, narrow: Narrow::Latin1, wide: Wide::None }
     }
 }
 
-/// IDL `wstring` as a value of its own where its type must differ from `string`, as in an `Any`. In structures and
-/// operations a `wstring` is a plain `&str` or `String`.
+/// IDL `wstring` as a value of its own, where its type must differ from `string`, as in an `Any`.
+/// In structures and operations a `wstring` is a plain `&str` or `String`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct WString(pub String);

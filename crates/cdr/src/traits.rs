@@ -1,18 +1,19 @@
-//! What a type must do to travel: the traits that generated code implements.
+//! The traits of types on the wire, which generated code implements.
 
 use crate::{Decoder, Encoder, Result};
 
-/// A value that can be written to a message. Implemented by views and plain values themselves, and by `&T` of owned
-/// types; `'v` is how long lent slices must live.
+/// A value that can be written to a message. Views and plain values implement it themselves, owned
+/// types by `&T`; `'v` is the lifetime of lent slices.
 pub trait Encode<'v>: Copy {
-    /// Writes the value. What goes wrong is kept in the encoder and reported once, when the message is finished.
+    /// Writes the value. The encoder keeps an error and reports it once, when the message is
+    /// finished.
     ///
     /// # Real-time
-    /// Grows the encoder's buffer when it is too small; nothing else allocates.
+    /// Grows the encoder's buffer when it is too small; allocates nothing else.
     fn encode(self, e: &mut Encoder<'v>);
 }
 
-/// A type that may be the element of a sequence on the sending side.
+/// A type of sequence elements on the sending side.
 pub trait Item<'v>: Sized + 'v
 where
     &'v Self: Encode<'v>,
@@ -25,7 +26,7 @@ where
         }
     }
 
-    /// Writes the elements alone, as an array has them.
+    /// Writes the elements alone, as in an array.
     fn encode_array(items: &'v [Self], e: &mut Encoder<'v>) {
         for item in items {
             item.encode(e);
@@ -35,18 +36,18 @@ where
 
 /// A view that can be read from a message.
 pub trait Decode<'m>: Copy {
-    /// The least number of bytes that a value takes on the wire, at least 1 unless the type is empty; counts are checked
-    /// against it before anything is reserved.
+    /// The least number of bytes of a value on the wire, at least 1 unless the type is empty.
+    /// Counts are checked against it before any memory is reserved.
     const MIN_WIRE: usize;
 
     /// Reads a value.
     ///
     /// # Errors
-    /// [`Error`](crate::Error) for bytes that are no such value.
+    /// [`Error`](crate::Error) for bytes that are not a valid value.
     ///
     /// # Real-time
-    /// Bounded by the bytes of the message; places views in the decoder's scope, allocates nothing unless the type is
-    /// among those that may (object references, type codes, `Any`, value types).
+    /// Bounded by the bytes of the message; places views in the decoder's scope. Allocates only for
+    /// object references, type codes, `Any` and value types.
     fn decode(d: &mut Decoder<'m>) -> Result<Self>;
 
     /// Reads a sequence of such values.
@@ -60,7 +61,7 @@ pub trait Decode<'m>: Copy {
 
 /// A type of IDL, by its owned Rust form.
 pub trait Idl: Sized + 'static {
-    /// The borrowed form, `Copy`; the type itself where nothing in it needs a heap.
+    /// The borrowed form, `Copy`; the type itself if nothing in it needs a heap.
     type View<'a>: Decode<'a> + Encode<'a>;
 
     /// Copies a view into an owned value.
@@ -70,11 +71,12 @@ pub trait Idl: Sized + 'static {
     fn from_view(view: Self::View<'_>) -> Self;
 }
 
-/// An argument for a parameter of the IDL type `T` (named by its owned form): `&T`, its view, slices of either.
+/// An argument for a parameter of the IDL type `T` (named by its owned form): `&T`, its view,
+/// slices of either.
 pub trait Arg<'v, T: ?Sized>: Encode<'v> {}
 
-/// A reference that may be nil on the wire and owns a resource, such as an object reference. Travels as
-/// `Option<&Self>`, owned as `Option<Self>`.
+/// A reference that may be nil on the wire and owns a resource, such as an object reference. It
+/// travels as `Option<&Self>`; the owned form is `Option<Self>`.
 pub trait Handle: Clone + 'static {
     /// See [`Decode::MIN_WIRE`].
     const MIN_WIRE: usize;

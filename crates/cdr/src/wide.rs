@@ -1,9 +1,9 @@
-//! `wchar` and `wstring` as types of their own, for places where the Rust type alone tells the IDL type.
+//! `wchar` and `wstring` as types of their own, where the Rust type alone determines the IDL type.
 
 use crate::{Arg, Decode, Decoder, Encode, Encoder, Idl, Item, Result, WString};
 
-/// IDL `wchar` where its type must differ from `char`, as in an `Any`. In structures and operations a `wchar` is a
-/// plain `char`.
+/// IDL `wchar` where its type must differ from `char`, as in an `Any`. In structures and operations
+/// a `wchar` is a plain `char`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct WChar(pub char);
 

@@ -1,4 +1,5 @@
-//! Every type against octets derived by hand from CORBA 3.3 part 2, clause 9.3, in both byte orders.
+//! Every type against octets derived by hand from CORBA 3.3 part 2, clause 9.3, in both byte
+//! orders.
 
 use isorb_cdr::{
     Decode, Decoder, Encode, Encoder, Error, ErrorKind, Fixed, LEND_FROM, LongDouble, Narrow, Order, Text,
@@ -10,9 +11,9 @@ use std::fmt::Debug;
 const LATIN: Text = Text { version: Version::V1_2, narrow: Narrow::Latin1, wide: Wide::Utf16 };
 const GIOP_1_1: Text = Text { version: Version::V1_1, narrow: Narrow::Latin1, wide: Wide::Utf16 };
 
-/// Decodes bytes that begin at offset 0, and passes the value to `check`; nothing may be left.
+/// Decodes bytes that begin at offset 0, and passes the value to `check`; no octet may be left.
 fn decode<T: for<'m> Decode<'m>>(bytes: &[u8], order: Order, text: Text) -> Result<T, Error> {
-    // Vectors of u64 lie at 8-aligned addresses, as messages do.
+    // Vectors of u64 are at 8-aligned addresses, as messages are.
     let mut words = vec![0u64; bytes.len().div_ceil(8)];
     let memory = zerocopy::IntoBytes::as_mut_bytes(&mut words[..]);
     memory[..bytes.len()].copy_from_slice(bytes);
@@ -103,7 +104,7 @@ fn long_doubles_and_doubles() {
         assert_eq!(f64::from(LongDouble::from(value)).to_bits(), value.to_bits(), "{value:e}");
     }
     assert!(f64::from(LongDouble::from(f64::NAN)).is_nan());
-    // Beyond what a double holds: the largest exponent, and the smallest.
+    // Outside the range of a double: the largest exponent, and the smallest.
     assert_eq!(f64::from(LongDouble(0x7ffe << 112)), f64::INFINITY);
     assert_eq!(f64::from(LongDouble(0x8001 << 112)), -0.0);
     assert!(f64::from(LongDouble(0x7fff << 112 | 1)).is_nan());
@@ -165,15 +166,16 @@ fn wide(text: Text, order: Order, bytes: &[u8]) -> Result<String, ErrorKind> {
         assert_eq!(other.remaining(), 0);
     }
     if d.is_err() && value.is_err() {
-        // Which of several errors is met first may differ.
+        // The first of several errors may differ.
         d = value.clone();
     }
     assert_eq!(d, value, "into the heap as into the scope");
     value
 }
 
-/// Clause 9.3.2.7: in 1.2 a count of octets, no terminator, big endian unless a byte order mark says otherwise (9.3.1.6);
-/// in 1.1 a count of characters with the terminator, in the byte order of the message.
+/// Clause 9.3.2.7: in 1.2 a count of octets, no terminator, big endian unless a byte order mark
+/// says otherwise (9.3.1.6); in 1.1 a count of characters with the terminator, in the byte order of
+/// the message.
 #[test]
 fn wide_strings() {
     let v12 = Text::DEFAULT;
@@ -218,7 +220,7 @@ fn wide_characters() {
     assert_eq!(encode(GIOP_1_1, |e| e.wchar('\u{1f600}')).unwrap_err().kind, ErrorKind::Text);
 }
 
-/// Text that begins with what looks like a byte order mark keeps its first character.
+/// Text that begins with a unit that looks like a byte order mark keeps its first character.
 #[test]
 fn marks_are_text_too() {
     for s in ["\u{feff}", "\u{feff}a", "\u{fffe}a", "a\u{feff}"] {
@@ -231,7 +233,8 @@ fn marks_are_text_too() {
     }
 }
 
-/// Clause 9.3.2.8: digits two an octet, a leading zero when their number is even, the sign c or d last.
+/// Clause 9.3.2.8: digits two an octet, a leading zero when their number is even, the sign c or d
+/// last.
 #[test]
 fn fixed_point() {
     type Odd = Fixed<5, 2>;
@@ -261,14 +264,15 @@ fn fixed_point() {
     for bad in ["", ".", "-", "1e3", "+1", "--1"] {
         assert_eq!(bad.parse::<Odd>(), Err(ErrorKind::Value), "{bad:?}");
     }
-    // The last digit alone passes the range of the integer that holds them.
+    // Only the last digit exceeds the range of the integer.
     assert_eq!("170141183460469231731687303715884105729".parse::<Fixed<31, 0>>(), Err(ErrorKind::Bound));
     let largest = Fixed::<31, 0>::from_unscaled(10i128.pow(31) - 1).unwrap();
     let bytes = encode(LATIN, |e| largest.encode(e)).unwrap();
     assert_eq!((bytes.len(), bytes[15], decode(&bytes, Order::Big, LATIN)), (16, 0x9c, Ok(largest)));
 }
 
-/// Clauses 9.3.2.4 and 9.3.2.5: arrays have no count; a count is padded before its elements, unless there are none.
+/// Clauses 9.3.2.4 and 9.3.2.5: arrays have no count; a count is padded before its elements, unless
+/// there are none.
 #[test]
 fn arrays_and_sequences() {
     assert_eq!(decode([0, 1, 0, 2].as_slice(), Order::Big, LATIN), Ok([1u16, 2]));
@@ -297,11 +301,12 @@ fn arrays_and_sequences() {
     assert_eq!(d.read::<&[&str]>(), Ok(&["a", "bc"][..]));
 }
 
-/// Clause 9.3.3: an encapsulation has a byte order of its own, and alignment counts from its first octet.
+/// Clause 9.3.3: an encapsulation has a byte order of its own, and alignment counts from its first
+/// octet.
 #[test]
 fn encapsulations() {
-    // At offset 1: padding, the count 12 at 4, then little endian: order, padding, a long at 4 of the encapsulation, an octet,
-    // padding; and inside it nothing knows that the outside is big endian.
+    // At offset 1: padding, the count 12 at 4, then little endian: order, padding, a long at 4 of
+    // the encapsulation, an octet, padding. The outside is big endian.
     let mut bytes = b"\x01\0\0\0\0\0\0\x0c\x01\0\0\0\x02\0\0\0\x03\0\x04\0\0\0\0\x06".to_vec();
     let mut region = Region::new(256);
     let scope = region.enter();
@@ -312,8 +317,9 @@ fn encapsulations() {
     assert_eq!((inner.get(), inner.get(), inner.remaining()), (Ok(3u8), Ok(4u16), 0));
     assert_eq!((d.get(), d.remaining()), (Ok(6u32), 0));
 
-    // Written and read again, with a double at offset 8 of an encapsulation that begins at offset 12 of the message, in an
-    // encapsulation that begins at 8: what is aligned on the wire is not in memory, and must be moved.
+    // Written and read again, with a double at offset 8 of an encapsulation at offset 12 of the
+    // message, inside an encapsulation at 8. The value is aligned on the wire but not in memory, so
+    // it must be moved.
     let values = [1.5f64, -2.5];
     let written = encode(LATIN, |e| {
         e.put(7u32);
@@ -339,7 +345,8 @@ fn encapsulations() {
     assert_eq!((d.get(), d.remaining()), (Ok(10u64), 0));
 }
 
-/// Slices that are lent lie between pieces of the buffer, and what follows is aligned as if they had been copied.
+/// Lent slices lie between pieces of the buffer; the data behind them is aligned as if they had
+/// been copied.
 #[test]
 fn lent_slices() {
     let large: Vec<u8> = (0..LEND_FROM + 3).map(|i| i as u8).collect();

@@ -1,4 +1,4 @@
-//! Octets of an enemy: counts that promise more than there is, nesting without end, anything at all.
+//! Hostile octets: counts larger than the message, endless nesting, random octets.
 
 use isorb_cdr::{
     Decode, Decoder, Encoder, ErrorKind, Fixed, LongDouble, MAX_DEPTH, Narrow, Order, Result, Text, Version,
@@ -28,7 +28,7 @@ macro_rules! seq_kind {
 #[test]
 fn counts_are_checked_before_anything_is_reserved() {
     let huge = b"\xff\xff\xff\xff\0\0\0\0";
-    // No region at all: an attempt to reserve would be Full.
+    // No region at all: an attempt to reserve would give Full.
     assert_eq!(seq_kind!(&[u8], huge, 0), Err(ErrorKind::Length));
     assert_eq!(seq_kind!(&[f64], huge, 0), Err(ErrorKind::Length));
     assert_eq!(seq_kind!(&[&str], huge, 0), Err(ErrorKind::Length));
@@ -36,7 +36,7 @@ fn counts_are_checked_before_anything_is_reserved() {
     assert_eq!(seq_kind!(&[[f64; 4]], huge, 0), Err(ErrorKind::Length));
     assert_eq!(seq_kind!(&str, huge, 0), Err(ErrorKind::Length));
     assert_eq!(seq_kind!(WStr<'_>, huge, 0), Err(ErrorKind::Length));
-    // Types that take nothing on the wire cannot be counted without end either.
+    // Types of no octets on the wire cannot be counted without end either.
     assert_eq!(seq_kind!(&[()], huge, 1 << 20), Err(ErrorKind::Length));
 }
 
@@ -156,7 +156,8 @@ proptest! {
         }
     }
 
-    /// What is written is read again, in this machine's byte order and, with every item turned over, in the other.
+    /// Every written value is read again in this machine's byte order and, with every item
+    /// reversed, in the other.
     #[test]
     fn round_trips(a: u8, s in "[^\0]{0,20}", b: i64, w: String, words: Vec<u32>, c: char, doubles: Vec<u64>) {
         let mut e = Encoder::new(Vec::new(), Text::DEFAULT);

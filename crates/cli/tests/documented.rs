@@ -1,7 +1,7 @@
-//! Follows events.md and scheduling.md of the documents as a reader does: writes their files and
-//! runs their commands in order.
+//! The pages on events and scheduling, followed by hand: their files are written and their commands run
+//! in order, in a folder of their own.
 //!
-//! Only the ports differ, and files that other programs would have written.
+//! Only ports, and the files that other programs would leave behind, differ.
 
 mod common;
 
@@ -73,61 +73,77 @@ fn write(folder: &Path, name: &str, content: &[u8]) {
     std::fs::write(folder.join(name), content).unwrap();
 }
 
-#[test]
-fn the_page_on_scheduling_does_what_it_says() {
-    let folder = TempFolder::new();
-    let page = document("scheduling.md");
-    let schedule = blocks(&page, "toml")[0];
-    write(folder.path(), "flight.toml", schedule.as_bytes());
-    let mut reader = Reader { folder: &folder, services: Vec::new(), instead: Vec::new() };
-    // What the text says of its file.
-    for line in [
-        "isorb sched check flight.toml",
-        "isorb sched check --policy edf flight.toml",
-        "isorb sched check --margins flight.toml",
-        "isorb sched plot flight.toml",
-    ] {
+/// Follows all commands of a page, of which there must be `least` or more.
+fn follow(reader: &mut Reader<'_>, page: &str, least: usize) {
+    let commands = commands(page);
+    assert!(commands.len() >= least, "{commands:?}");
+    for line in &commands {
         reader.follow(line);
     }
+}
+
+fn reader(folder: &TempFolder) -> Reader<'_> {
+    Reader { folder, services: Vec::new(), instead: Vec::new() }
+}
+
+#[test]
+fn the_tutorial_on_scheduling_does_what_it_says() {
+    let page = document("tutorials/scheduling.md");
+    let folder = TempFolder::new();
+    let schedule = blocks(&page, "toml")[0];
+    write(folder.path(), "flight.toml", schedule.as_bytes());
+    let mut reader = reader(&folder);
+    follow(&mut reader, &page, 4);
     assert!(folder.path().join("flight.html").exists());
     let dearer = schedule.replace("cost = \"20 ms\"", "cost = \"120 ms\"");
     assert_ne!(dearer, schedule);
     write(folder.path(), "dear.toml", dearer.as_bytes());
     assert_eq!(ended(&mut reader.command("isorb sched check dear.toml")).0, Some(2));
-    let later = schedule.replace("deadline = \"150 ms\"", "deadline = \"80 ms\"");
-    write(folder.path(), "late.toml", later.as_bytes());
+    let late = schedule.replace("deadline = \"150 ms\"", "deadline = \"20 ms\"");
+    assert_ne!(late, schedule);
+    write(folder.path(), "late.toml", late.as_bytes());
     assert_eq!(ended(&mut reader.command("isorb sched check late.toml")).0, Some(1));
+}
 
+#[test]
+fn the_guide_to_the_scheduling_service_does_what_it_says() {
+    let folder = TempFolder::new();
+    write(folder.path(), "flight.toml", blocks(&document("reference/scheduling.md"), "toml")[0].as_bytes());
     let naming = Service::start(&["naming", "--port", "0", "--memory"]);
+    let mut reader = reader(&folder);
     reader.instead.push(("corbaloc::127.0.0.1/NameService".into(), naming.url.clone()));
-    let commands = commands(&page);
-    assert!(commands.len() >= 5, "{commands:?}");
-    for line in &commands {
-        // The file that a recorded run leaves is the one above.
-        reader.follow(line);
-    }
+    // The file that a recorded run leaves is the one above.
+    follow(&mut reader, &document("guides/scheduling-service.md"), 5);
     assert_eq!(reader.services.len(), 4, "two schedulers and two channels");
 }
 
 #[test]
-fn the_page_on_events_does_what_it_says() {
+fn the_tour_of_the_mission_computer_does_what_it_says() {
     let folder = TempFolder::new();
-    let mut reader = Reader { folder: &folder, services: Vec::new(), instead: Vec::new() };
-    let commands = commands(&document("events.md"));
-    assert!(commands.len() >= 9, "{commands:?}");
-    for line in &commands {
-        reader.follow(line);
-        if line.starts_with("isorb demo avionics") {
-            let flight = folder.path().join("flight");
-            assert!(flight.join("timeline.html").exists() && flight.join("perfetto.json").exists());
-            // What a program of the reader's would have recorded.
-            for (name, recorded) in [("cockpit.trace", "mission.trace"), ("tail.trace", "pod.trace")] {
-                std::fs::copy(flight.join(recorded), folder.path().join(name)).unwrap();
-            }
-        }
-    }
-    for made in ["flight.html", "flight.json"] {
+    let mut reader = reader(&folder);
+    follow(&mut reader, &document("tutorials/mission-computer.md"), 2);
+    for made in ["flight/timeline.html", "flight/perfetto.json", "flight.html", "flight.json"] {
         assert!(folder.path().join(made).exists(), "{made}");
     }
-    assert!(reader.services.len() >= 5);
+}
+
+#[test]
+fn the_pages_on_event_channels_do_what_they_say() {
+    let folder = TempFolder::new();
+    write(folder.path(), "flight.toml", blocks(&document("reference/scheduling.md"), "toml")[0].as_bytes());
+    let mut reader = reader(&folder);
+    follow(&mut reader, &document("tutorials/events.md"), 1);
+    follow(&mut reader, &document("guides/event-channel.md"), 6);
+    follow(&mut reader, &document("guides/federation.md"), 2);
+    follow(&mut reader, &document("guides/admission.md"), 1);
+    assert!(folder.path().join("flight.html").exists());
+    assert!(reader.services.len() >= 7);
+}
+
+#[test]
+fn the_guide_to_naming_does_what_it_says() {
+    let folder = TempFolder::new();
+    let mut reader = reader(&folder);
+    follow(&mut reader, &document("guides/naming.md"), 1);
+    assert!(folder.path().join("naming.redb").exists());
 }

@@ -6,7 +6,7 @@ mod page;
 use common::events::{consume, event, orb, supply};
 use common::{Service, run};
 use isorb::Orb;
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_testkit::wait_until;
 use page::state;
 use std::process::Command;

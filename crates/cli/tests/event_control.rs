@@ -6,7 +6,7 @@ mod common;
 use common::events::{Consumer, consume, event, orb, supply};
 use common::{Service, run};
 use isorb::Orb;
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_testkit::{Browser, TempFolder, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -74,7 +74,7 @@ fn modules_are_exchanged_while_events_flow_and_the_trace_is_drawn() {
     let (code, said, error) = control(&service.url, &["--trace", &trace]);
     assert_eq!((code, said.trim()), (Some(0), trace.as_str()), "{error}");
     assert_eq!(run(&["timeline", &trace, "--out", &page]).0, Some(0));
-    let recording = isorb_timeline::decode(&std::fs::read(&trace).unwrap()).unwrap();
+    let recording = isorb_trace::decode(&std::fs::read(&trace).unwrap()).unwrap();
     let timeline = isorb_timeline::Timeline::of("flight", &[recording]);
     let row = timeline.rows.iter().find(|row| row.consumer).expect("the consumer has a row");
     // A thread's part of the trace has places for about 2,000 runs, and then the oldest give way.

@@ -4,7 +4,7 @@ mod common;
 
 use common::Service;
 use common::events::{Consumer, consume, event, orb, supply};
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
 use isorb_testkit::wait_until;
 use std::process::Command;
 use std::time::Duration;

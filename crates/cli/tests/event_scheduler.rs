@@ -7,7 +7,7 @@ mod page;
 use common::events::Consumer;
 use common::{Service, run};
 use isorb::{Config, Kind, Orb};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_sched_service::rtec_scheduler::{
     Criticality_t, Dependency_Type_t, Importance_t, Info_Type_t, SchedulerRef,
 };

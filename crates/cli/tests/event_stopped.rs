@@ -7,7 +7,7 @@ mod page;
 use common::Service;
 use common::events::{consume, event, orb, supply};
 use isorb::{Orb, Upcall};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use isorb_testkit::{Process, wait_until};
 use page::state;
 use std::process::Command;

@@ -63,10 +63,10 @@ fn names_from_the_command_line() {
 fn many_bindings_are_listed_whole() {
     let naming = Naming::start(&["--memory"]);
     let orb = isorb::Orb::with_config(isorb::Config::default()).unwrap();
-    let root: isorb::cos_naming::NamingContextRef = orb.resolve(&naming.0.url).unwrap();
+    let root: isorb_naming::cos_naming::NamingContextRef = orb.resolve(&naming.0.url).unwrap();
     let object = orb.string_to_object(OBJECT).unwrap();
     for i in 0..450 {
-        let step = isorb::cos_naming::NameComponent { id: format!("n{i:03}"), kind: String::new() };
+        let step = isorb_naming::cos_naming::NameComponent { id: format!("n{i:03}"), kind: String::new() };
         root.bind(&vec![step], &object).unwrap();
     }
     let listed = naming.good(&["ls"]);

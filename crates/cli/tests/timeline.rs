@@ -3,10 +3,9 @@
 mod common;
 
 use common::ISORB;
-use isorb_event::trace::{Record, Track, What};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Quality};
 use isorb_testkit::{Browser, TempFolder};
-use isorb_timeline::{Party, Recording, Role, encode};
+use isorb_trace::{Participant, Record, RecordKind, Recording, Role, Track, encode};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -20,14 +19,14 @@ fn timeline(arguments: &[&Path]) -> Output {
 fn recorded(name: &str) -> Vec<u8> {
     let channel = Channel::new(Config { trace: true, ..Config::default() }).unwrap();
     let quality = Quality { deadline: Some(Duration::from_nanos(1)), ..Quality::default() };
-    let qos = ConsumerQos::of("display", Filter::of_type(16)).quality(quality);
+    let qos = ConsumerQos::new("display", Filter::of_type(16)).quality(quality);
     let slow = |_: &[Event<'_>]| std::thread::sleep(Duration::from_millis(1));
     let _display = channel.for_consumers().connect(Arc::new(slow), qos).unwrap();
     let gps = channel.for_suppliers().connect().unwrap();
     for _ in 0..5 {
         gps.push(&Event::new(16, 1));
     }
-    encode(&Recording::of(name, &channel, &[(gps.id(), "gps")]))
+    encode(&channel.recording(name, &[(gps.id(), "gps")]))
 }
 
 #[test]
@@ -63,25 +62,25 @@ fn trace_files_become_a_page_and_a_perfetto_trace() {
 /// A slow consumer that loses the processor to a fast one, then returns too late, and once more in
 /// time.
 fn late_and_in_time() -> Recording {
-    let r = |at_us: u64, what, level, who, a: u64, b| Record { at: at_us * 1_000, what, level, who, a, b };
+    let r = |at_us: u64, kind, level, id, a: u64, b| Record { at: at_us * 1_000, kind, level, id, a, b };
     let slow = vec![
-        r(1_000, What::Begin, 0, 1, 20_000, 0),
-        r(5_000, What::End, 0, 1, 4_000_000, 0),
-        r(5_000, What::Miss, 0, 1, 750_000, 4_250_000),
-        r(7_000, What::Begin, 0, 1, 10_000, 0),
-        r(8_000, What::End, 0, 1, 1_000_000, 0),
+        r(1_000, RecordKind::Begin, 0, 1, 20_000, 0),
+        r(5_000, RecordKind::End, 0, 1, 4_000_000, 0),
+        r(5_000, RecordKind::Miss, 0, 1, 750_000, 4_250_000),
+        r(7_000, RecordKind::Begin, 0, 1, 10_000, 0),
+        r(8_000, RecordKind::End, 0, 1, 1_000_000, 0),
     ];
     let fast = vec![
-        r(2_000, What::Preempt, 0, 1, 3, 2),
-        r(2_000, What::Begin, 3, 2, 5_000, 0),
-        r(3_500, What::End, 3, 2, 1_500_000, 0),
-        r(3_500, What::Resume, 0, 1, 1_500_000, 2),
+        r(2_000, RecordKind::Preempt, 0, 1, 3, 2),
+        r(2_000, RecordKind::Begin, 3, 2, 5_000, 0),
+        r(3_500, RecordKind::End, 3, 2, 1_500_000, 0),
+        r(3_500, RecordKind::Resume, 0, 1, 1_500_000, 2),
     ];
     let track = |thread: &str, records| Track { thread: thread.into(), overwritten: 0, records };
-    let party = |id, name: &str| Party { role: Role::Consumer, id, name: name.into() };
+    let participant = |id, name: &str| Participant { role: Role::Consumer, id, name: name.into() };
     Recording {
         name: "cockpit".into(),
-        parties: vec![party(1, "slow"), party(2, "fast")],
+        participants: vec![participant(1, "slow"), participant(2, "fast")],
         tracks: vec![track("low-thread", slow), track("high-thread", fast)],
         ..Recording::default()
     }

@@ -8,7 +8,7 @@ use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
 use crate::event::Event;
 use crate::filter::Filter;
-use crate::modules::{Rack, Replaceable};
+use crate::modules::{ModuleSet, Replaceable};
 use crate::placement::Quality;
 use crate::supplier::{Published, SupplierQos};
 use isorb_rt::priority::Priority;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 /// Where consumers connect.
 #[derive(Clone)]
-pub struct ConsumerAdmin<R: Rack = Replaceable> {
-    pub(crate) core: Arc<Core<R>>,
+pub struct ConsumerAdmin<M: ModuleSet = Replaceable> {
+    pub(crate) core: Arc<Core<M>>,
 }
 
 /// What a consumer asks for (`ConsumerQOS`).
@@ -50,13 +50,13 @@ impl fmt::Debug for ConsumerQos {
 
 impl ConsumerQos {
     /// A consumer with one registration.
-    pub fn of(name: impl Into<String>, filter: Filter) -> ConsumerQos {
+    pub fn new(name: impl Into<String>, filter: Filter) -> ConsumerQos {
         ConsumerQos { name: name.into(), filters: vec![filter], ..ConsumerQos::default() }
     }
 
     /// With another registration.
     #[must_use]
-    pub fn and(mut self, filter: Filter) -> ConsumerQos {
+    pub fn filter(mut self, filter: Filter) -> ConsumerQos {
         self.filters.push(filter);
         self
     }
@@ -69,7 +69,7 @@ impl ConsumerQos {
     }
 }
 
-impl<R: Rack> ConsumerAdmin<R> {
+impl<M: ModuleSet> ConsumerAdmin<M> {
     /// Connects a consumer. It is disconnected when the proxy is dropped.
     ///
     /// # Errors
@@ -81,20 +81,20 @@ impl<R: Rack> ConsumerAdmin<R> {
         &self,
         consumer: Arc<dyn PushConsumer>,
         qos: ConsumerQos,
-    ) -> Result<ProxyPushSupplier<R>, ConnectError> {
+    ) -> Result<ProxyPushSupplier<M>, ConnectError> {
         let id = self.core.connect(consumer, qos)?;
         Ok(ProxyPushSupplier { core: self.core.clone(), id, keep: false })
     }
 }
 
 /// The channel's end of a consumer's connection: to the consumer, the supplier. Dropping it disconnects the consumer.
-pub struct ProxyPushSupplier<R: Rack = Replaceable> {
-    core: Arc<Core<R>>,
+pub struct ProxyPushSupplier<M: ModuleSet = Replaceable> {
+    core: Arc<Core<M>>,
     id: u32,
     keep: bool,
 }
 
-impl<R: Rack> ProxyPushSupplier<R> {
+impl<M: ModuleSet> ProxyPushSupplier<M> {
     /// The consumer's number, which the trace uses.
     pub fn id(&self) -> u32 {
         self.id
@@ -136,7 +136,7 @@ impl<R: Rack> ProxyPushSupplier<R> {
         self.core.waiting(self.id)
     }
 
-    pub(crate) fn core(&self) -> Arc<Core<R>> {
+    pub(crate) fn core(&self) -> Arc<Core<M>> {
         self.core.clone()
     }
 
@@ -165,7 +165,7 @@ impl<R: Rack> ProxyPushSupplier<R> {
     }
 }
 
-impl<R: Rack> Drop for ProxyPushSupplier<R> {
+impl<M: ModuleSet> Drop for ProxyPushSupplier<M> {
     fn drop(&mut self) {
         if !self.keep {
             self.core.disconnect(self.id, false);
@@ -173,7 +173,7 @@ impl<R: Rack> Drop for ProxyPushSupplier<R> {
     }
 }
 
-impl<R: Rack> fmt::Debug for ProxyPushSupplier<R> {
+impl<M: ModuleSet> fmt::Debug for ProxyPushSupplier<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ProxyPushSupplier").field(&self.id).finish()
     }
@@ -181,16 +181,16 @@ impl<R: Rack> fmt::Debug for ProxyPushSupplier<R> {
 
 /// Where suppliers connect.
 #[derive(Clone)]
-pub struct SupplierAdmin<R: Rack = Replaceable> {
-    pub(crate) core: Arc<Core<R>>,
+pub struct SupplierAdmin<M: ModuleSet = Replaceable> {
+    pub(crate) core: Arc<Core<M>>,
 }
 
-impl<R: Rack> SupplierAdmin<R> {
+impl<M: ModuleSet> SupplierAdmin<M> {
     /// Connects a supplier that does not say what it will push: the tables know the consumers.
     ///
     /// # Errors
     /// [`ConnectError::TooMany`], [`ConnectError::Destroyed`].
-    pub fn connect(&self) -> Result<ProxyPushConsumer<R>, ConnectError> {
+    pub fn connect(&self) -> Result<ProxyPushConsumer<M>, ConnectError> {
         self.connect_with(SupplierQos::default())
     }
 
@@ -200,7 +200,7 @@ impl<R: Rack> SupplierAdmin<R> {
     ///
     /// # Errors
     /// [`ConnectError::TooMany`], [`ConnectError::TooManyPublications`], [`ConnectError::Destroyed`].
-    pub fn connect_with(&self, qos: SupplierQos) -> Result<ProxyPushConsumer<R>, ConnectError> {
+    pub fn connect_with(&self, qos: SupplierQos) -> Result<ProxyPushConsumer<M>, ConnectError> {
         let published = Published::new(&qos);
         let id = self.core.connect_supplier(qos)?;
         Ok(ProxyPushConsumer { core: self.core.clone(), id, published })
@@ -208,8 +208,8 @@ impl<R: Rack> SupplierAdmin<R> {
 }
 
 /// The channel's end of a supplier's connection: to the supplier, the consumer.
-pub struct ProxyPushConsumer<R: Rack = Replaceable> {
-    core: Arc<Core<R>>,
+pub struct ProxyPushConsumer<M: ModuleSet = Replaceable> {
+    core: Arc<Core<M>>,
     id: u32,
     published: Option<Published>,
 }
@@ -230,7 +230,7 @@ pub struct Pushed {
     pub undeclared: u32,
 }
 
-impl<R: Rack> ProxyPushConsumer<R> {
+impl<M: ModuleSet> ProxyPushConsumer<M> {
     /// The supplier's number, which the trace uses.
     pub fn id(&self) -> u32 {
         self.id
@@ -254,7 +254,7 @@ impl<R: Rack> ProxyPushConsumer<R> {
 
     /// Sends an event to those who want it among some of the consumers.
     pub(crate) fn push_among(&self, event: &Event<'_>, among: impl Fn(&Connection) -> bool) -> Pushed {
-        self.core.pass(self.id, event, Some(&among))
+        self.core.deliver(self.id, event, Some(&among))
     }
 
     /// [`push`](Self::push)es one after the other.
@@ -275,25 +275,25 @@ impl<R: Rack> ProxyPushConsumer<R> {
     pub fn disconnect(self) {}
 }
 
-impl<R: Rack> Drop for ProxyPushConsumer<R> {
+impl<M: ModuleSet> Drop for ProxyPushConsumer<M> {
     fn drop(&mut self) {
         self.core.disconnect_supplier(self.id);
     }
 }
 
-impl<R: Rack> fmt::Debug for ProxyPushConsumer<R> {
+impl<M: ModuleSet> fmt::Debug for ProxyPushConsumer<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ProxyPushConsumer").field(&self.id).finish()
     }
 }
 
-impl<R: Rack> fmt::Debug for ConsumerAdmin<R> {
+impl<M: ModuleSet> fmt::Debug for ConsumerAdmin<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConsumerAdmin").finish_non_exhaustive()
     }
 }
 
-impl<R: Rack> fmt::Debug for SupplierAdmin<R> {
+impl<M: ModuleSet> fmt::Debug for SupplierAdmin<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SupplierAdmin").finish_non_exhaustive()
     }

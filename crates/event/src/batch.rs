@@ -1,104 +1,104 @@
 //! The events of one push.
 
-use crate::event::{Current, Event, Header, Kept, NoCopy};
+use crate::event::{CurrentEvent, Event, EventCopy, Header, NoCopy};
 use crate::filter::MAX_TERMS;
 use isorb_rt::counted::{CountedPool, Unique};
 
 /// An event that outlives the push that brought it.
 #[derive(Clone)]
-pub(crate) enum Item {
-    Kept(Kept),
+pub(crate) enum StoredEvent {
+    Copy(EventCopy),
     Timer(Header),
 }
 
-impl Item {
+impl StoredEvent {
     fn event(&self) -> Event<'_> {
         match self {
-            Item::Kept(kept) => kept.event(),
-            Item::Timer(header) => Event { header: *header, ..Event::default() },
+            StoredEvent::Copy(kept) => kept.event(),
+            StoredEvent::Timer(header) => Event { header: *header, ..Event::default() },
         }
     }
 
-    pub(crate) fn is(&self, other: &Item) -> bool {
-        matches!((self, other), (Item::Kept(a), Item::Kept(b)) if Kept::same(a, b))
+    pub(crate) fn is(&self, other: &StoredEvent) -> bool {
+        matches!((self, other), (StoredEvent::Copy(a), StoredEvent::Copy(b)) if EventCopy::same(a, b))
     }
 }
 
 /// The event that came last, and completed the push.
 #[derive(Clone, Copy)]
-pub(crate) enum Last<'c, 'e> {
-    Event(&'c Current<'e>),
+pub(crate) enum LastEvent<'c, 'e> {
+    Event(&'c CurrentEvent<'e>),
     Timer(Header),
 }
 
 /// The events that satisfied a registration, in order of arrival.
 pub(crate) struct Batch<'c, 'e> {
     /// Those that came before the last; filled from the front.
-    pub held: [Option<Item>; MAX_TERMS],
-    pub last: Option<Last<'c, 'e>>,
+    pub held: [Option<StoredEvent>; MAX_TERMS],
+    pub last: Option<LastEvent<'c, 'e>>,
 }
 
 impl<'c, 'e> Batch<'c, 'e> {
-    pub(crate) fn of(last: Last<'c, 'e>) -> Self {
+    pub(crate) fn of(last: LastEvent<'c, 'e>) -> Self {
         Batch { held: [const { None }; MAX_TERMS], last: Some(last) }
     }
 
     /// Lends the events, in a slice on the stack.
     pub(crate) fn with_events<R>(&self, f: impl FnOnce(&[Event<'_>]) -> R) -> R {
-        let held = self.held.iter().map_while(Option::as_ref).map(Item::event);
+        let held = self.held.iter().map_while(Option::as_ref).map(StoredEvent::event);
         let last = self.last.iter().map(|last| match last {
-            Last::Event(current) => *current.event,
-            Last::Timer(header) => Event { header: *header, ..Event::default() },
+            LastEvent::Event(current) => *current.event,
+            LastEvent::Timer(header) => Event { header: *header, ..Event::default() },
         });
         lend(held.chain(last), f)
     }
 
     /// For a queue: a copy of the last event, and a list where there are several.
-    pub(crate) fn into_queued(self, sets: &Sets) -> Result<Queued, NoCopy> {
+    pub(crate) fn into_queued(self, event_lists: &EventListPool) -> Result<QueuedEvents, NoCopy> {
         let last = match self.last {
             None => None,
-            Some(Last::Event(current)) => Some(Item::Kept(current.keep()?)),
-            Some(Last::Timer(header)) => Some(Item::Timer(header)),
+            Some(LastEvent::Event(current)) => Some(StoredEvent::Copy(current.keep()?)),
+            Some(LastEvent::Timer(header)) => Some(StoredEvent::Timer(header)),
         };
         let mut items = self.held.into_iter().flatten().chain(last);
         let (Some(first), second) = (items.next(), items.next()) else {
             return Err(NoCopy::Exhausted);
         };
         let Some(second) = second else {
-            return Ok(Queued::One(first));
+            return Ok(QueuedEvents::One(first));
         };
-        let mut set = Set(sets.take().ok_or(NoCopy::Exhausted)?);
+        let mut set = EventList(event_lists.take().ok_or(NoCopy::Exhausted)?);
         set.0.extend([first, second].into_iter().chain(items));
-        Ok(Queued::Many(set))
+        Ok(QueuedEvents::Many(set))
     }
 }
 
 /// A push that waits.
-pub(crate) enum Queued {
-    One(Item),
-    Many(Set),
+pub(crate) enum QueuedEvents {
+    One(StoredEvent),
+    Many(EventList),
 }
 
-impl Queued {
+impl QueuedEvents {
     pub(crate) fn with_events<R>(&self, f: impl FnOnce(&[Event<'_>]) -> R) -> R {
         match self {
-            Queued::One(item) => f(&[item.event()]),
-            Queued::Many(set) => lend(set.0.iter().map(Item::event), f),
+            QueuedEvents::One(item) => f(&[item.event()]),
+            QueuedEvents::Many(set) => lend(set.0.iter().map(StoredEvent::event), f),
         }
     }
 }
 
 /// Lists for pushes of several events, made beforehand with room for the most that there can be.
-pub(crate) type Sets = CountedPool<Vec<Item>>;
+pub(crate) type EventListPool = CountedPool<Vec<StoredEvent>>;
 
-pub(crate) fn sets(count: usize) -> Sets {
+pub(crate) fn event_lists(count: usize) -> EventListPool {
     CountedPool::new(count, |_| Vec::with_capacity(MAX_TERMS + 1))
 }
 
 /// One of them; it goes back empty, so that it holds no events while nobody uses it.
-pub(crate) struct Set(Unique<Vec<Item>>);
+pub(crate) struct EventList(Unique<Vec<StoredEvent>>);
 
-impl Drop for Set {
+impl Drop for EventList {
     fn drop(&mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! Consumers that push on what they were pushed, promised their places as a whole.
+//! Consumers that push on what they were pushed, promised their slots as a whole.
 
 use crate::placement::{NotAdmitted, Placement, Quality, SubPriority};
 use crate::scheduled::{priority, sub_priority};
@@ -13,12 +13,12 @@ pub struct ChainId(pub(crate) u64);
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     tasks: BTreeMap<ChainId, Vec<TaskId>>,
-    places: BTreeMap<String, Place>,
+    slots: BTreeMap<String, ChainSlot>,
 }
 
-/// A place in a chain.
+/// A slot in a chain.
 #[derive(Debug)]
-struct Place {
+struct ChainSlot {
     chain: ChainId,
     priority: isorb_rt::priority::Priority,
     sub_priority: SubPriority,
@@ -32,7 +32,7 @@ struct Place {
     /// There is one stream of single events, so that its period and jitter are theirs.
     paced: bool,
     /// Under which number a consumer has it.
-    taken: Option<u64>,
+    occupant: Option<u64>,
 }
 
 impl Chains {
@@ -43,7 +43,7 @@ impl Chains {
         chain: ChainId,
     ) -> Result<ChainId, NotAdmitted> {
         let names = graph.operations().iter().map(|operation| &operation.name);
-        if let Some(twice) = names.clone().find(|name| self.places.contains_key(*name)) {
+        if let Some(twice) = names.clone().find(|name| self.slots.contains_key(*name)) {
             return Err(NotAdmitted(format!("{twice}: a chain with this name is admitted already")));
         }
         let refused = |error: &dyn std::fmt::Display| NotAdmitted(error.to_string());
@@ -54,13 +54,13 @@ impl Chains {
             let cost = Duration::from_nanos(costs[stage.operation].ns());
             let period = streams[stage.operation].iter().map(|stream| stream.period).min();
             let period = Duration::from_nanos(period.unwrap_or_default().ns());
-            let place = place(stage, chain, cost, period);
+            let slot = slot(stage, chain, cost, period);
             let paced = matches!(&streams[stage.operation][..], [only] if only.times == 1);
-            let place = Place { paced, ..place };
+            let slot = ChainSlot { paced, ..slot };
             let name = graph.operations()[stage.operation].name.clone();
             // One that several release has to be done with each in time.
-            let deadline = place.deadline;
-            let known = self.places.entry(name).or_insert(place);
+            let deadline = slot.deadline;
+            let known = self.slots.entry(name).or_insert(slot);
             known.deadline = known.deadline.min(deadline);
         }
         self.tasks.insert(chain, stages.iter().map(|stage| stage.connected.id).collect());
@@ -68,7 +68,7 @@ impl Chains {
     }
 
     pub(crate) fn withdraw(&mut self, scheduler: &mut RuntimeScheduler, chain: ChainId) -> bool {
-        if self.places.values().any(|place| place.chain == chain && place.taken.is_some()) {
+        if self.slots.values().any(|slot| slot.chain == chain && slot.occupant.is_some()) {
             return false;
         }
         let Some(tasks) = self.tasks.remove(&chain) else {
@@ -77,44 +77,44 @@ impl Chains {
         for task in tasks {
             scheduler.disconnect(task);
         }
-        self.places.retain(|_, place| place.chain != chain);
+        self.slots.retain(|_, slot| slot.chain != chain);
         true
     }
 
-    /// The place that is promised under this name, if one is, for the consumer of this number.
+    /// The slot that is promised under this name, if one is, for the consumer of this number.
     pub(crate) fn take(
         &mut self,
         name: &str,
         asks: &Quality,
         number: u64,
     ) -> Option<Result<Placement, NotAdmitted>> {
-        let place = self.places.get_mut(name)?;
-        if let Some(why) = place.refuses(asks) {
+        let slot = self.slots.get_mut(name)?;
+        if let Some(why) = slot.refuses(asks) {
             return Some(Err(NotAdmitted(format!("{name}: {why}"))));
         }
-        place.taken = Some(number);
+        slot.occupant = Some(number);
         Some(Ok(Placement {
-            priority: place.priority,
-            sub_priority: place.sub_priority,
-            deadline: Some(place.deadline),
-            worst_case: Some(place.cost),
-            period: place.paced.then_some(place.period),
-            jitter: place.jitter,
+            priority: slot.priority,
+            sub_priority: slot.sub_priority,
+            deadline: Some(slot.deadline),
+            worst_case: Some(slot.cost),
+            period: slot.paced.then_some(slot.period),
+            jitter: slot.jitter,
         }))
     }
 
-    /// The consumer of this number is gone; its place is still promised.
+    /// The consumer of this number is gone; its slot is still promised.
     pub(crate) fn leave(&mut self, number: u64) {
-        if let Some(place) = self.places.values_mut().find(|place| place.taken == Some(number)) {
-            place.taken = None;
+        if let Some(slot) = self.slots.values_mut().find(|slot| slot.occupant == Some(number)) {
+            slot.occupant = None;
         }
     }
 }
 
-impl Place {
+impl ChainSlot {
     fn refuses(&self, asks: &Quality) -> Option<String> {
-        if self.taken.is_some() {
-            return Some("a consumer has its place in the chain already".into());
+        if self.occupant.is_some() {
+            return Some("a consumer has its slot in the chain already".into());
         }
         if let Some(worst) = asks.worst_case.filter(|worst| *worst > self.cost) {
             return Some(format!(
@@ -136,9 +136,9 @@ impl Place {
     }
 }
 
-fn place(stage: &Stage, chain: ChainId, cost: Duration, period: Duration) -> Place {
+fn slot(stage: &Stage, chain: ChainId, cost: Duration, period: Duration) -> ChainSlot {
     let dispatch = stage.connected.dispatch;
-    Place {
+    ChainSlot {
         chain,
         priority: priority(dispatch.thread_priority),
         sub_priority: sub_priority(&dispatch),
@@ -147,6 +147,6 @@ fn place(stage: &Stage, chain: ChainId, cost: Duration, period: Duration) -> Pla
         period,
         jitter: Duration::from_nanos(dispatch.released.ns()),
         paced: false,
-        taken: None,
+        occupant: None,
     }
 }

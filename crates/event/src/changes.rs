@@ -8,8 +8,8 @@ use crate::correlation::Registration;
 use crate::counters::Counts;
 use crate::error::{ConnectError, SwapError};
 use crate::filter::{Compiled, Filter};
-use crate::kernel::Leaving;
-use crate::modules::{Rack, Row};
+use crate::kernel::PendingDisconnect;
+use crate::modules::{ModuleSet, Pipeline};
 use crate::placement::Placement;
 use crate::registry::{Entry, Registry};
 use crate::supplier::{MAX_PUBLICATIONS, SupplierQos};
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// How long a change waits for a free version of the view.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-impl<R: Rack> Core<R> {
+impl<M: ModuleSet> Core<M> {
     pub(crate) fn connect(
         self: &Arc<Self>,
         consumer: Arc<dyn PushConsumer>,
@@ -42,7 +42,7 @@ impl<R: Rack> Core<R> {
             registry.next = registry.next.wrapping_add(1).max(1);
             let id = registry.next;
             let kernel = self.kernel.clone();
-            consumer.placed(placement.priority);
+            consumer.priority_changed(placement.priority);
             let connection = Arc::new(Connection::new(
                 id,
                 qos.name,
@@ -78,13 +78,13 @@ impl<R: Rack> Core<R> {
                 }
                 return Err(error);
             }
-            self.put_where_scheduled(registry);
+            self.apply_placements(registry);
             Ok(id)
         });
         match connected {
             Ok(id) => {
                 if !gateway {
-                    self.tell_observers();
+                    self.notify_observers();
                 }
                 Ok(id)
             }
@@ -96,11 +96,11 @@ impl<R: Rack> Core<R> {
     }
 
     /// Who comes in may move those who are there.
-    fn put_where_scheduled(&self, registry: &Registry) {
+    fn apply_placements(&self, registry: &Registry) {
         let places: BTreeMap<u64, Placement> = self.scheduler.placements().into_iter().collect();
         for entry in registry.consumers.values() {
             if let Some(placement) = places.get(&entry.admitted) {
-                entry.connection.put_at(placement);
+                entry.connection.set_placement(placement);
             }
         }
     }
@@ -171,9 +171,9 @@ impl<R: Rack> Core<R> {
         setup.spawn("event-sweep".into(), Priority::MIN, body).map(drop)
     }
 
-    /// Makes the registry's tables and row what events see.
+    /// Makes the registry's tables and pipeline what events see.
     fn publish(&self, registry: &Registry) -> Result<(), ConnectError> {
-        let mut view = View { tables: registry.tables.clone(), row: registry.row.clone() };
+        let mut view = View { tables: registry.tables.clone(), pipeline: registry.pipeline.clone() };
         let until = Deadline::after(PATIENCE);
         while let Err(Busy(back)) = self.view.replace(view) {
             if until.is_past() {
@@ -206,7 +206,7 @@ impl<R: Rack> Core<R> {
             }
             self.publish(registry)
         })?;
-        self.tell_observers();
+        self.notify_observers();
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl<R: Rack> Core<R> {
         // What was there before.
         registrations.iter().for_each(|registration| registration.clear());
         if !gateway {
-            self.tell_observers();
+            self.notify_observers();
         }
         Ok(())
     }
@@ -282,7 +282,7 @@ impl<R: Rack> Core<R> {
             return;
         };
         if tell {
-            gone.tell_disconnected();
+            gone.notify_disconnected();
         }
     }
 
@@ -302,7 +302,7 @@ impl<R: Rack> Core<R> {
         entry.registrations.iter().for_each(|registration| registration.clear());
         self.scheduler.leave(entry.admitted);
         if !entry.gateway {
-            self.tell_observers();
+            self.notify_observers();
         }
         Some(entry.connection)
     }
@@ -311,7 +311,7 @@ impl<R: Rack> Core<R> {
     /// Says how many consumers.
     pub(crate) fn sweep(&self) -> usize {
         let swept = self.clear();
-        self.tell_untold();
+        self.notify_evicted();
         swept
     }
 
@@ -320,28 +320,28 @@ impl<R: Rack> Core<R> {
         if self.clear() == 0 {
             return;
         }
-        if self.own_threads { self.kernel.sweeper.unpark() } else { self.tell_untold() }
+        if self.own_threads { self.kernel.sweeper.unpark() } else { self.notify_evicted() }
     }
 
     fn clear(&self) -> usize {
         let mut swept = 0;
-        while let Some(leaving) = self.kernel.next_to_leave() {
+        while let Some(leaving) = self.kernel.next_pending_disconnect() {
             match leaving {
-                Leaving::Consumer(id) => {
+                PendingDisconnect::Consumer(id) => {
                     if let Some(gone) = self.remove_consumer(id) {
-                        self.kernel.tell_later(gone);
+                        self.kernel.notify_later(gone);
                     }
                     swept += 1;
                 }
-                Leaving::Supplier(id) => self.remove_supplier(self.registry.lock(), id),
+                PendingDisconnect::Supplier(id) => self.remove_supplier(self.registry.lock(), id),
             }
         }
         swept
     }
 
-    fn tell_untold(&self) {
-        while let Some(gone) = self.kernel.next_to_tell() {
-            gone.tell_disconnected();
+    fn notify_evicted(&self) {
+        while let Some(gone) = self.kernel.next_to_notify() {
+            gone.notify_disconnected();
         }
     }
 
@@ -368,7 +368,7 @@ impl<R: Rack> Core<R> {
             Ok((registry.next, before != registry.published()))
         })?;
         if news {
-            self.tell_observers();
+            self.notify_observers();
         }
         Ok(id)
     }
@@ -377,7 +377,7 @@ impl<R: Rack> Core<R> {
         match self.registry.lock_until(Deadline::NONE) {
             Ok(registry) => self.remove_supplier(registry, id),
             // It belongs to a consumer that is dropped together with old tables, by this thread and under this lock.
-            Err(_) => self.kernel.ask_to_leave(Leaving::Supplier(id)),
+            Err(_) => self.kernel.request_disconnect(PendingDisconnect::Supplier(id)),
         }
     }
 
@@ -387,20 +387,20 @@ impl<R: Rack> Core<R> {
         let news = before != registry.published();
         drop(registry);
         if news {
-            self.tell_observers();
+            self.notify_observers();
         }
     }
 
-    /// Puts a row in the old one's place, then ends the old one.
-    pub(crate) fn install(&self, row: Row, within: Deadline) -> Result<(), SwapError> {
+    /// Puts a pipeline in the old one's place, then ends the old one.
+    pub(crate) fn install(&self, pipeline: Pipeline, within: Deadline) -> Result<(), SwapError> {
         let mut registry = self.registry.lock();
         if registry.destroyed {
             return Err(SwapError::Destroyed);
         }
-        row.dispatch.reserve(registry.consumers.len());
-        let old = std::mem::replace(&mut registry.row, row);
+        pipeline.dispatch.reserve(registry.consumers.len());
+        let old = std::mem::replace(&mut registry.pipeline, pipeline);
         if self.publish(&registry).is_err() {
-            registry.row = old;
+            registry.pipeline = old;
             return Err(SwapError::Busy);
         }
         drop(registry);
@@ -428,7 +428,7 @@ impl<R: Rack> Core<R> {
         let ids: Vec<u32> = registry.consumers.keys().copied().collect();
         drop(registry);
         ids.into_iter().for_each(|id| self.disconnect(id, true));
-        self.tell_untold();
+        self.notify_evicted();
         self.timers.stop();
         self.kernel.sweeper.unpark();
         self.close_dispatch();

@@ -4,17 +4,17 @@ use crate::admin::{ConsumerAdmin, SupplierAdmin};
 use crate::config::Config;
 use crate::core::Core;
 use crate::counters::{Counts, Totals};
-use crate::dispatch::{Direct, Dispatch, Queued, Route, Strategy};
+use crate::dispatch::{Direct, Dispatch, Queued, Redispatch, Strategy};
 use crate::error::{ConnectError, OtherPreemption, StartError, SwapError};
 use crate::latency::Latencies;
-use crate::modules::{Configuration, Rack, Replaceable, Row};
+use crate::modules::{Configuration, ModuleSet, Pipeline, Replaceable};
 use crate::observer::Observer;
 use crate::placement::RunTimeScheduler;
-use crate::trace::Trace;
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::time::Deadline;
 use isorb_sched::Preemption;
+use isorb_trace::{Participant, Recorder, Recording, Role};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -23,8 +23,8 @@ use std::time::Duration;
 ///
 /// `R` says how it comes by its modules: [`Replaceable`] ones, or [`Fixed`](crate::Fixed) by type. Clones are handles of one
 /// channel; it ends with [`destroy`](Channel::destroy), or with its last handle, supplier and consumer.
-pub struct Channel<R: Rack = Replaceable> {
-    core: Arc<Core<R>>,
+pub struct Channel<M: ModuleSet = Replaceable> {
+    core: Arc<Core<M>>,
 }
 
 impl Channel {
@@ -40,8 +40,8 @@ impl Channel {
         agree(&*config.scheduler, dispatched(configuration, strategy).preemption())?;
         let core = Core::start(config, Replaceable::default())?;
         let channel = Channel { core };
-        let row = channel.row(configuration, strategy, &setup)?;
-        channel.core.install(row, Deadline::NONE).map_err(|_| StartError::Levels { count })?;
+        let pipeline = channel.pipeline(configuration, strategy, &setup)?;
+        channel.core.install(pipeline, Deadline::NONE).map_err(|_| StartError::Levels { count })?;
         Ok(channel)
     }
 
@@ -63,8 +63,8 @@ impl Channel {
     ) -> Result<(), SwapError> {
         agree(&*self.core.scheduler, dispatched(configuration, strategy).preemption())?;
         let setup = self.core.setup.clone();
-        let row = self.row(configuration, strategy, &setup).map_err(SwapError::Thread)?;
-        self.core.install(row, Deadline::after(within))
+        let pipeline = self.pipeline(configuration, strategy, &setup).map_err(SwapError::Thread)?;
+        self.core.install(pipeline, Deadline::after(within))
     }
 
     /// As [`reconfigure`](Self::reconfigure), with a dispatcher of the caller's.
@@ -78,28 +78,28 @@ impl Channel {
         within: Duration,
     ) -> Result<(), SwapError> {
         agree(&*self.core.scheduler, dispatch.preemption())?;
-        self.core.install(Row { configuration, dispatch }, Deadline::after(within))
+        self.core.install(Pipeline { configuration, dispatch }, Deadline::after(within))
     }
 
     /// What it is configured as.
     pub fn configuration(&self) -> Configuration {
-        self.core.view.read().row.configuration
+        self.core.view.read().pipeline.configuration
     }
 
-    fn row(
+    fn pipeline(
         &self,
         configuration: Configuration,
         strategy: Strategy,
         setup: &crate::dispatch::ThreadSetup,
-    ) -> Result<Row, SpawnError> {
-        let route: Weak<dyn Route> = Arc::downgrade(&(self.core.clone() as Arc<dyn Route>));
+    ) -> Result<Pipeline, SpawnError> {
+        let route: Weak<dyn Redispatch> = Arc::downgrade(&(self.core.clone() as Arc<dyn Redispatch>));
         let queued =
             Queued::start(dispatched(configuration, strategy), &self.core.kernel.levels, setup, route)?;
         let dispatch: Arc<dyn Dispatch> = match queued {
             Some(queued) => Arc::new(queued),
             None => Arc::new(Direct),
         };
-        Ok(Row { configuration, dispatch })
+        Ok(Pipeline { configuration, dispatch })
     }
 }
 
@@ -116,12 +116,12 @@ fn agree(scheduler: &dyn RunTimeScheduler, dispatching: Option<Preemption>) -> R
     }
 }
 
-impl<R: Rack> Channel<R> {
+impl<M: ModuleSet> Channel<M> {
     /// A channel with modules that are chosen by type; `config.configuration` and `config.strategy` do not matter.
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn fixed(config: Config, modules: R) -> Result<Channel<R>, StartError> {
+    pub fn fixed(config: Config, modules: M) -> Result<Channel<M>, StartError> {
         let core = Core::start(config, modules)?;
         agree(&*core.scheduler, core.preemption())?;
         Ok(Channel { core })
@@ -133,12 +133,12 @@ impl<R: Rack> Channel<R> {
     }
 
     /// Where consumers connect.
-    pub fn for_consumers(&self) -> ConsumerAdmin<R> {
+    pub fn for_consumers(&self) -> ConsumerAdmin<M> {
         ConsumerAdmin { core: self.core.clone() }
     }
 
     /// Where suppliers connect.
-    pub fn for_suppliers(&self) -> SupplierAdmin<R> {
+    pub fn for_suppliers(&self) -> SupplierAdmin<M> {
         SupplierAdmin { core: self.core.clone() }
     }
 
@@ -161,9 +161,21 @@ impl<R: Rack> Channel<R> {
         self.core.remove_observer(handle)
     }
 
-    /// What was recorded. See [`Trace::snapshot`].
-    pub fn trace(&self) -> &Trace {
-        &self.core.kernel.trace
+    /// The recorder of this channel's trace.
+    pub fn recorder(&self) -> &Recorder {
+        &self.core.kernel.recorder
+    }
+
+    /// A copy of the trace so far, with names. The channel knows the names of connected consumers; those of
+    /// suppliers are given with their proxies' numbers.
+    pub fn recording(&self, name: impl Into<String>, suppliers: &[(u32, &str)]) -> Recording {
+        let participant = |role, id, name: &str| Participant { role, id, name: name.to_owned() };
+        let mut participants: Vec<Participant> =
+            suppliers.iter().map(|(id, name)| participant(Role::Supplier, *id, name)).collect();
+        let consumers = self.consumers();
+        participants.extend(consumers.iter().map(|c| participant(Role::Consumer, c.id, &c.name)));
+        let recorder = self.recorder();
+        Recording { name: name.into(), lost: recorder.lost(), participants, tracks: recorder.snapshot() }
     }
 
     /// What the consumers are and what happened to them, for tools.
@@ -227,14 +239,14 @@ impl<R: Rack> Channel<R> {
     }
 }
 
-impl<R: Rack> Clone for Channel<R> {
+impl<M: ModuleSet> Clone for Channel<M> {
     /// Another handle of the same channel.
     fn clone(&self) -> Self {
         Channel { core: self.core.clone() }
     }
 }
 
-impl<R: Rack> fmt::Debug for Channel<R> {
+impl<M: ModuleSet> fmt::Debug for Channel<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Channel").field("id", &self.core.id).finish_non_exhaustive()
     }

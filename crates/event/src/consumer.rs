@@ -20,12 +20,12 @@ pub trait PushConsumer: Send + Sync {
     /// Asked after each failure: how long the consumer is left alone, since it would fail again. What comes meanwhile waits in its queue
     /// as its policy has it; where no queue stands between it and the supplier, it is lost and counted. Zero, unless implemented, is not
     /// at all.
-    fn rest(&self) -> Duration {
+    fn backoff(&self) -> Duration {
         Duration::ZERO
     }
 
     /// Where the scheduler has put it: as it connects, and again whenever that changes. Those who connect wait until it returns.
-    fn placed(&self, _priority: Priority) {}
+    fn priority_changed(&self, _priority: Priority) {}
 
     /// The channel has disconnected it, and will not call again.
     fn disconnected(&self) {}

@@ -1,36 +1,36 @@
-//! The channel behind its handles: the way of an event.
+//! The channel behind its handles: the delivery of an event.
 
 use crate::admin::Pushed;
-use crate::batch::{Batch, Last, sets};
+use crate::batch::{Batch, LastEvent, event_lists};
 use crate::config::Config;
-use crate::connection::{Connection, Fate};
+use crate::connection::{Connection, PushOutcome};
 use crate::correlation::Registration;
-use crate::counters::{Me, count, me};
+use crate::counters::{ThreadNumber, count, thread_number};
 use crate::designator;
-use crate::dispatch::{Dispatch, MAX_LEVELS, Route, ThreadSetup, Work};
+use crate::dispatch::{Dispatch, MAX_LEVELS, ReadyConsumer, Redispatch, ThreadSetup};
 use crate::error::StartError;
-use crate::event::{Current, Event, EventPool, Header, Stamp};
+use crate::event::{CurrentEvent, Event, EventPool, Header, Stamp};
 use crate::kernel::Kernel;
-use crate::modules::{Modules, Rack};
+use crate::modules::ModuleSet;
 use crate::placement::RunTimeScheduler;
 use crate::registry::Registry;
 use crate::supplier::Undeclared;
-use crate::table::Hit;
-use crate::timer::{Due, Timers};
-use crate::trace::{Record, Trace, What};
+use crate::table::TableEntry;
+use crate::timer::{ExpiredTimer, Timers};
 use crate::view::View;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::{PiMutex, Snapshot, Turn};
 use isorb_sched::Preemption;
+use isorb_trace::{Record, RecordKind, Recorder, RecorderLimits};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many versions of the view there can be while readers hold old ones.
+/// The most versions of the view while readers hold old ones.
 const VERSIONS: usize = 16;
 
-pub(crate) struct Core<R: Rack> {
+pub(crate) struct Core<M: ModuleSet> {
     pub kernel: Arc<Kernel>,
     pub view: Snapshot<View>,
     pub registry: PiMutex<Registry>,
@@ -41,13 +41,14 @@ pub(crate) struct Core<R: Rack> {
     pub own_threads: bool,
     pub undeclared: Undeclared,
     pub id: u64,
-    /// Whose turn it is to tell observers. They may cause changes themselves, so nobody waits for them.
-    pub telling: Turn,
+    /// The thread that holds this turn notifies observers. Others do not wait, since observers may cause
+    /// changes themselves.
+    pub notifying: Turn,
     sequence: AtomicU64,
-    rack: R,
+    modules: M,
 }
 
-/// How many processors a trace that so many threads write to must know; a model has none.
+/// The number of processors that the trace distinguishes. A loom model has one.
 fn processors(trace_threads: usize) -> usize {
     #[cfg(not(loom))]
     return if trace_threads > 0 { isorb_rt::sched::possible_cpus() } else { 0 };
@@ -55,8 +56,8 @@ fn processors(trace_threads: usize) -> usize {
     return trace_threads.min(1);
 }
 
-impl<R: Rack> Core<R> {
-    pub(crate) fn start(config: Config, rack: R) -> Result<Arc<Core<R>>, StartError> {
+impl<M: ModuleSet> Core<M> {
+    pub(crate) fn start(config: Config, modules: M) -> Result<Arc<Core<M>>, StartError> {
         let levels = config.levels;
         let ascend = levels.windows(2).all(|pair| pair[0] < pair[1]);
         if levels.is_empty() || levels.len() > MAX_LEVELS || !ascend {
@@ -69,15 +70,17 @@ impl<R: Rack> Core<R> {
         }
         let kernel = Arc::new(Kernel::new(
             config.clock,
-            Trace::new(
-                limits.trace_threads,
-                limits.trace_records,
-                processors(limits.trace_threads),
-                levels.len(),
+            Recorder::new(
+                RecorderLimits {
+                    threads: limits.trace_threads,
+                    records: limits.trace_records,
+                    processors: processors(limits.trace_threads),
+                    levels: levels.len(),
+                },
                 config.trace,
             ),
             EventPool::new(limits.events, limits.payload),
-            sets(limits.sets),
+            event_lists(limits.sets),
             levels.into(),
             config.block,
             config.counting,
@@ -95,9 +98,9 @@ impl<R: Rack> Core<R> {
             own_threads: config.own_threads,
             undeclared: config.undeclared,
             id: config.id,
-            telling: Turn::new(),
+            notifying: Turn::new(),
             sequence: AtomicU64::new(0),
-            rack,
+            modules,
             kernel,
         });
         if core.own_threads {
@@ -106,7 +109,7 @@ impl<R: Rack> Core<R> {
         Ok(core)
     }
 
-    /// An event that its supplier had not declared.
+    /// Handles an event that its supplier had not declared.
     #[cold]
     pub(crate) fn push_undeclared(&self, supplier: u32, event: &Event<'_>) -> Pushed {
         count(&self.kernel.totals.undeclared);
@@ -117,182 +120,148 @@ impl<R: Rack> Core<R> {
         Pushed { undeclared: 1, ..pushed }
     }
 
-    /// An event on its way from a supplier to all who want it.
+    /// Pushes a supplier's event to all consumers that subscribed to it.
     #[inline]
     pub(crate) fn push(&self, supplier: u32, event: &Event<'_>) -> Pushed {
         if self.id != 0 && event.stamp == Stamp::default() {
-            // Federated: copies of it will be recognised by this number, whichever way they take.
+            // In a federation, copies of the event are recognised by this number, whatever route they take.
             let sequence = self.sequence.fetch_add(1, Relaxed) + 1;
             let stamp = Stamp { channel: self.id, sequence, link: 0 };
-            return self.pass(supplier, &Event { stamp, ..*event }, None);
+            return self.deliver(supplier, &Event { stamp, ..*event }, None);
         }
-        self.pass(supplier, event, None)
+        self.deliver(supplier, event, None)
     }
 
-    /// To all who want it `among` the consumers. (There is one of this function, since the ways of two of them would not be inlined into them.)
+    /// Delivers an event to the subscribed consumers, or to those `among` them.
+    ///
+    /// There is one function for both cases: with two, the compiler would not inline the delivery.
     #[inline]
-    pub(crate) fn pass(
+    pub(crate) fn deliver(
         &self,
         supplier: u32,
         event: &Event<'_>,
         among: Option<&dyn Fn(&Connection) -> bool>,
     ) -> Pushed {
         let view = self.view.read();
-        let modules = self.rack.modules(&view);
-        let mut way = Way {
-            core: self,
-            dispatch: modules.dispatch(),
-            inline: modules.dispatch().runs_inline(),
-            correlates: modules.correlates(),
-            traced: self.kernel.trace.is_on(),
-            counted: self.kernel.counting.then(me),
-            current: Current::new(event, &self.kernel.events),
-            now: 0,
-            pushed: Pushed::default(),
-        };
-        if way.traced {
-            way.now = self.kernel.clock.now_ns();
+        let mut delivery = self.delivery(&view, event, 0);
+        if delivery.traced {
+            delivery.now = self.kernel.clock.now_ns();
             let h = &event.header;
             let a = u64::from(h.event_type as u32) << 32 | u64::from(h.source as u32);
-            self.kernel.trace.record(Record {
-                at: way.now,
-                what: What::Push,
-                level: 0,
-                who: supplier,
-                a,
-                b: 0,
-            });
+            let (at, kind) = (delivery.now, RecordKind::Push);
+            self.kernel.recorder.record(Record { at, kind, level: 0, id: supplier, a, b: 0 });
         }
         match among {
-            None if modules.filters() => {
-                view.tables.find(&event.header, |hits| way.each(hits, Way::hit, |hit| &hit.connection));
+            None if self.modules.filters(&view) => view.tables.find(&event.header, |entries| {
+                delivery.each(entries, Delivery::entry, |entry| &entry.connection);
+            }),
+            None => {
+                view.tables.everyone(|all| delivery.each(all, Delivery::single, |connection| connection));
             }
-            None => view.tables.everyone(|all| way.each(all, Way::single, |connection| connection)),
-            Some(among) if modules.filters() => view.tables.find(&event.header, |hits| {
-                let one = |way: &mut Way<'_, R, _>, hit: &Hit| {
-                    if among(&hit.connection) {
-                        way.hit_among(hit);
+            Some(among) if self.modules.filters(&view) => view.tables.find(&event.header, |entries| {
+                let one = |delivery: &mut Delivery<'_, M, _>, entry: &TableEntry| {
+                    if among(&entry.connection) {
+                        delivery.entry_among(entry);
                     }
                 };
-                way.each(hits, one, |hit| &hit.connection);
+                delivery.each(entries, one, |entry| &entry.connection);
             }),
             Some(among) => view.tables.everyone(|all| {
-                let one = |way: &mut Way<'_, R, _>, connection: &Arc<Connection>| {
+                let one = |delivery: &mut Delivery<'_, M, _>, connection: &Arc<Connection>| {
                     if among(connection) {
-                        way.single_among(connection);
+                        delivery.single_among(connection);
                     }
                 };
-                way.each(all, one, |connection| connection);
+                delivery.each(all, one, |connection| connection);
             }),
         }
-        way.pushed
+        delivery.pushed
     }
 
-    /// A time-out on its way to its consumer.
-    pub(crate) fn timeout(&self, due: &Due) {
-        let registration = &due.registration;
-        let Some(timer) = registration.timer(due.leaf) else {
-            return;
-        };
-        let view = self.view.read();
-        let modules = self.rack.modules(&view);
-        let event_type =
-            if timer.deadline { designator::DEADLINE_TIMEOUT } else { designator::INTERVAL_TIMEOUT };
-        // As in the filter: the period travels in the creation time.
-        let header = Header { event_type, source: 0, ttl: 0, creation_time: timer.period_ns / 100 };
-        let event = Event { header, ..Event::default() };
-        let mut now = self.kernel.clock.now_ns();
-        let connection = registration.connection();
-        connection.record(What::Timeout, now, now.saturating_sub(due.at), u64::from(timer.deadline));
-        let last = Last::Timer(header);
-        let batch = if registration.is_plain() || !modules.correlates() {
-            Some(Batch::of(last))
-        } else {
-            // Timers need no copy, so nothing can be lacking for them.
-            registration.offer(last, Some(due.leaf)).unwrap_or_default()
-        };
-        let Some(batch) = batch else {
-            return;
-        };
-        let mut way = Way {
+    #[inline(always)]
+    fn delivery<'a>(
+        &'a self,
+        view: &'a View,
+        event: &'a Event<'a>,
+        now: u64,
+    ) -> Delivery<'a, M, M::Dispatch> {
+        let dispatch = self.modules.dispatch(view);
+        Delivery {
             core: self,
-            dispatch: modules.dispatch(),
-            inline: modules.dispatch().runs_inline(),
-            correlates: modules.correlates(),
-            traced: self.kernel.trace.is_on(),
-            counted: self.kernel.counting.then(me),
-            current: Current::new(&event, &self.kernel.events),
+            dispatch,
+            inline: dispatch.runs_inline(),
+            correlates: self.modules.correlates(view),
+            traced: self.kernel.recorder.is_on(),
+            counted: self.kernel.counting.then(thread_number),
+            current: CurrentEvent::new(event, &self.kernel.events),
             now,
             pushed: Pushed::default(),
-        };
-        let fate = if connection.is_direct(way.inline) {
-            connection.run_batch_now(batch, &mut now)
-        } else {
-            connection.enqueue(batch, &mut now)
-        };
-        way.settle(connection, fate);
+        }
     }
 
-    /// Has a consumer called by its own dispatching, with no more than a header. Says whether it is.
+    /// Delivers a time-out to its consumer.
+    pub(crate) fn timeout(&self, expired: &ExpiredTimer) {
+        let registration = &expired.registration;
+        let Some(timer) = registration.timer(expired.leaf) else {
+            return;
+        };
+        let event_type =
+            if timer.deadline { designator::DEADLINE_TIMEOUT } else { designator::INTERVAL_TIMEOUT };
+        // As in the filter, the creation time has the period.
+        let header = Header { event_type, source: 0, ttl: 0, creation_time: timer.period_ns / 100 };
+        let now = self.kernel.clock.now_ns();
+        let (late, deadline) = (now.saturating_sub(expired.at), u64::from(timer.deadline));
+        registration.connection().record(RecordKind::Timeout, now, late, deadline);
+        let view = self.view.read();
+        let last = LastEvent::Timer(header);
+        let batch = if registration.is_plain() || !self.modules.correlates(&view) {
+            Some(Batch::of(last))
+        } else {
+            // A time-out needs no copy, so this cannot fail.
+            registration.offer(last, Some(expired.leaf)).unwrap_or_default()
+        };
+        if let Some(batch) = batch {
+            let event = Event { header, ..Event::default() };
+            self.delivery(&view, &event, now).batch(registration.connection(), batch);
+        }
+    }
+
+    /// Calls a consumer through its own dispatcher with only a header. Returns true if it will run.
     pub(crate) fn poke(&self, connection: &Arc<Connection>, header: Header) -> bool {
         let view = self.view.read();
-        let modules = self.rack.modules(&view);
         let event = Event { header, ..Event::default() };
-        let mut way = Way {
-            core: self,
-            dispatch: modules.dispatch(),
-            inline: modules.dispatch().runs_inline(),
-            correlates: false,
-            traced: self.kernel.trace.is_on(),
-            counted: self.kernel.counting.then(me),
-            current: Current::new(&event, &self.kernel.events),
-            now: 0,
-            pushed: Pushed::default(),
-        };
-        // As a time-out: it needs no copy, so nothing can be lacking for it.
-        let batch = Batch::of(Last::Timer(header));
-        let mut now = 0;
-        let fate = if connection.is_direct(way.inline) {
-            connection.run_batch_now(batch, &mut now)
-        } else {
-            connection.enqueue(batch, &mut now)
-        };
-        way.settle(connection, fate);
-        way.pushed.taken != 0
+        let mut delivery = self.delivery(&view, &event, 0);
+        // Like a time-out, it needs no copy, so this cannot fail.
+        delivery.batch(connection, Batch::of(LastEvent::Timer(header)));
+        delivery.pushed.taken != 0
     }
 
     pub(crate) fn step(&self) -> bool {
-        let view = self.view.read();
-        self.rack.modules(&view).dispatch().step()
+        self.modules.dispatch(&self.view.read()).step()
     }
 
+    /// Fires all timers that are due, the most urgent first.
     pub(crate) fn expire(&self) -> usize {
         let mut fired = 0;
-        // The most urgent first.
         for band in (0..self.timers.bands()).rev() {
-            while let Some(due) = self.timers.next_due(band, self.kernel.clock.now_ns()) {
-                self.timeout(&due);
+            while let Some(expired) = self.timers.next_due(band, self.kernel.clock.now_ns()) {
+                self.timeout(&expired);
                 fired += 1;
             }
         }
         fired
     }
 
-    /// Closes the dispatching of a row that is by type.
     pub(crate) fn close_dispatch(&self) {
-        let view = self.view.read();
-        self.rack.modules(&view).dispatch().close();
+        self.modules.dispatch(&self.view.read()).close();
     }
 
-    /// How its dispatching hands the processor over.
     pub(crate) fn preemption(&self) -> Option<Preemption> {
-        let view = self.view.read();
-        self.rack.modules(&view).dispatch().preemption()
+        self.modules.dispatch(&self.view.read()).preemption()
     }
 
     pub(crate) fn reserve(&self, consumers: usize) {
-        let view = self.view.read();
-        self.rack.modules(&view).dispatch().reserve(consumers);
+        self.modules.dispatch(&self.view.read()).reserve(consumers);
     }
 
     pub(crate) fn priority_of(&self, consumer: u32) -> Option<Priority> {
@@ -300,75 +269,75 @@ impl<R: Rack> Core<R> {
     }
 }
 
-impl<R: Rack> Route for Core<R> {
-    fn route(&self, work: Work) {
-        let mut work = work;
+impl<M: ModuleSet> Redispatch for Core<M> {
+    fn redispatch(&self, consumer: ReadyConsumer) {
+        let mut consumer = consumer;
         loop {
-            let view = self.view.read();
-            match self.rack.modules(&view).dispatch().ready(work) {
+            match self.modules.dispatch(&self.view.read()).ready(consumer) {
                 Ok(()) => return,
-                // Closed: it has been replaced since, or the channel is at its end.
-                Err(back) if !self.registry.lock().destroyed => work = back,
+                // This dispatcher is closed: either it has been replaced, or the channel is destroyed.
+                Err(back) if !self.registry.lock().destroyed => consumer = back,
                 Err(_) => return,
             }
         }
     }
 }
 
-impl<R: Rack> Drop for Core<R> {
+impl<M: ModuleSet> Drop for Core<M> {
     fn drop(&mut self) {
         self.timers.stop();
         self.kernel.sweeper.unpark();
     }
 }
 
-/// One event on its way.
-struct Way<'a, R: Rack, D: Dispatch + ?Sized> {
-    core: &'a Core<R>,
+/// The delivery of one event to its consumers.
+struct Delivery<'a, M: ModuleSet, D: Dispatch + ?Sized> {
+    core: &'a Core<M>,
     dispatch: &'a D,
     inline: bool,
     correlates: bool,
     traced: bool,
-    counted: Option<Me>,
-    current: Current<'a>,
-    /// The time that was last looked at; 0 is none.
+    counted: Option<ThreadNumber>,
+    current: CurrentEvent<'a>,
+    /// The time of the last look at the clock; 0 before the first.
     now: u64,
     pushed: Pushed,
 }
 
-impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
-    /// To each of them, also behind one that panics. (One guard for all of them: one each would cost as much as the call.)
+impl<M: ModuleSet, D: Dispatch + ?Sized> Delivery<'_, M, D> {
+    /// Calls `one` for each target, also after one that panics. One guard serves all of them: a guard each
+    /// would cost as much as the call.
     #[inline]
     fn each<T>(
         &mut self,
-        them: &[T],
+        targets: &[T],
         one: impl Fn(&mut Self, &T),
         connection: impl Fn(&T) -> &Arc<Connection>,
     ) {
         let mut at = 0;
-        while at < them.len() {
+        while at < targets.len() {
             let guarded = AssertUnwindSafe(|| {
-                while let Some(it) = them.get(at) {
-                    one(self, it);
+                while let Some(target) = targets.get(at) {
+                    one(self, target);
                     at += 1;
                 }
             });
             if catch_unwind(guarded).is_err() {
-                connection(&them[at]).failed();
+                connection(&targets[at]).failed();
                 self.pushed.taken += 1;
                 at += 1;
             }
         }
     }
 
-    /// A registration may want it.
+    /// Delivers to a registration whose pattern matches.
     #[inline]
-    fn hit(&mut self, hit: &Hit) {
-        if hit.simple {
-            return self.single(&hit.connection);
+    fn entry(&mut self, entry: &TableEntry) {
+        if entry.simple {
+            return self.single(&entry.connection);
         }
-        let registration = &hit.registration;
-        if hit.ask && !registration.is_first(hit.leaf as usize, &self.current.event.header) {
+        let registration = &entry.registration;
+        if entry.ask && !registration.is_first(entry.leaf as usize, &self.current.event.header) {
             return;
         }
         if registration.is_plain() || !self.correlates {
@@ -381,25 +350,25 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
         }
     }
 
-    /// To one consumer, by itself.
+    /// Delivers the event alone to one consumer.
     #[inline]
     fn single(&mut self, connection: &Arc<Connection>) {
-        let fate = if connection.is_direct(self.inline) {
-            connection.run_now(&self.current, &mut self.now, self.traced, self.counted)
+        let outcome = if connection.is_direct(self.inline) {
+            connection.push_now(&self.current, &mut self.now, self.traced, self.counted)
         } else {
             connection.enqueue_one(&self.current, &mut self.now)
         };
-        if fate == Fate::Taken {
+        if outcome == PushOutcome::Accepted {
             self.pushed.taken += 1;
         } else {
-            self.settle(connection, fate);
+            self.record_outcome(connection, outcome);
         }
     }
 
-    /// [`hit`](Self::hit) from the longer way of links between channels, which must not cost the other its inlining.
+    /// [`entry`](Self::entry) for events of a federation. Not inlined, so that local pushes still are.
     #[inline(never)]
-    fn hit_among(&mut self, hit: &Hit) {
-        self.hit(hit);
+    fn entry_among(&mut self, entry: &TableEntry) {
+        self.entry(entry);
     }
 
     #[inline(never)]
@@ -409,41 +378,55 @@ impl<R: Rack, D: Dispatch + ?Sized> Way<'_, R, D> {
 
     fn correlate(&mut self, registration: &Arc<Registration>) {
         let connection = registration.connection();
-        let fate = match registration.offer(Last::Event(&self.current), None) {
-            Ok(None) => Fate::Taken,
+        match registration.offer(LastEvent::Event(&self.current), None) {
+            Ok(None) => self.pushed.taken += 1,
             Ok(Some(batch)) => {
                 if registration.has_deadline() {
                     registration.set_satisfied(self.core.kernel.clock.now_ns());
                 }
-                if connection.is_direct(self.inline) {
-                    connection.run_batch_now(batch, &mut self.now)
+                // The batch refers to the current event, so the two are passed apart.
+                let outcome = if connection.is_direct(self.inline) {
+                    connection.push_batch_now(batch, &mut self.now)
                 } else {
                     connection.enqueue(batch, &mut self.now)
-                }
+                };
+                self.record_outcome(connection, outcome);
             }
-            Err(cause) => connection.not_kept(cause, self.now),
-        };
-        self.settle(connection, fate);
+            Err(cause) => {
+                let outcome = connection.copy_failed(cause, self.now);
+                self.record_outcome(connection, outcome);
+            }
+        }
     }
 
-    fn settle(&mut self, connection: &Arc<Connection>, fate: Fate) {
-        match fate {
-            Fate::Taken => self.pushed.taken += 1,
-            Fate::Ready => {
+    /// Delivers the events that satisfied a registration.
+    fn batch(&mut self, connection: &Arc<Connection>, batch: Batch<'_, '_>) {
+        let outcome = if connection.is_direct(self.inline) {
+            connection.push_batch_now(batch, &mut self.now)
+        } else {
+            connection.enqueue(batch, &mut self.now)
+        };
+        self.record_outcome(connection, outcome);
+    }
+
+    fn record_outcome(&mut self, connection: &Arc<Connection>, outcome: PushOutcome) {
+        match outcome {
+            PushOutcome::Accepted => self.pushed.taken += 1,
+            PushOutcome::ConsumerReady => {
                 self.pushed.taken += 1;
-                let work = Work(connection.clone());
+                let consumer = ReadyConsumer(connection.clone());
                 let ready = match connection.own_dispatch() {
-                    Some(dispatch) => dispatch.ready(work),
-                    None => self.dispatch.ready(work),
+                    Some(dispatch) => dispatch.ready(consumer),
+                    None => self.dispatch.ready(consumer),
                 };
-                if let Err(work) = ready {
-                    self.core.route(work);
+                if let Err(consumer) = ready {
+                    self.core.redispatch(consumer);
                 }
             }
-            Fate::Dropped => self.pushed.dropped += 1,
-            Fate::Refused => self.pushed.refused += 1,
-            Fate::TooLarge => self.pushed.too_large += 1,
-            Fate::Gone => {}
+            PushOutcome::Dropped => self.pushed.dropped += 1,
+            PushOutcome::Refused => self.pushed.refused += 1,
+            PushOutcome::TooLarge => self.pushed.too_large += 1,
+            PushOutcome::Disconnected => {}
         }
     }
 }

@@ -4,7 +4,7 @@
 //! registration, their events are pushed at once and the terms are empty again. Terms of a disjunction that had no part in it
 //! keep what they hold, and registrations know nothing of each other: a push never clears what another waits for.
 
-use crate::batch::{Batch, Item, Last};
+use crate::batch::{Batch, LastEvent, StoredEvent};
 use crate::connection::Connection;
 use crate::event::{Header, NoCopy};
 use crate::filter::{Compiled, Pattern, TimerLeaf};
@@ -27,7 +27,7 @@ pub(crate) struct Registration {
 
 struct State {
     /// What each term holds, and in which order it came.
-    held: Box<[Option<(u64, Item)>]>,
+    held: Box<[Option<(u64, StoredEvent)>]>,
     /// A bit for each that holds something.
     bits: u32,
     order: u64,
@@ -103,18 +103,18 @@ impl Registration {
     /// Does not allocate. Takes the registration's lock; O(terms).
     pub(crate) fn offer<'c, 'e>(
         &self,
-        last: Last<'c, 'e>,
+        last: LastEvent<'c, 'e>,
         term: Option<usize>,
     ) -> Result<Option<Batch<'c, 'e>>, NoCopy> {
         let mut state = self.state.lock();
         let state = &mut *state;
         let fresh = match (last, term) {
-            (Last::Event(current), _) => {
+            (LastEvent::Event(current), _) => {
                 let leaves = self.compiled.leaves.iter().enumerate();
                 let matching = leaves.filter(|(_, leaf)| leaf.test.matches(&current.event.header));
                 matching.fold(0, |bits, (i, _)| bits | bit(i))
             }
-            (Last::Timer(_), term) => term.map_or(0, bit),
+            (LastEvent::Timer(_), term) => term.map_or(0, bit),
         };
         let bits = state.bits | fresh;
         let held = |leaf: usize| bits & bit(leaf) != 0;
@@ -125,8 +125,8 @@ impl Registration {
         let stays = fresh & !taken;
         if stays != 0 {
             let item = match last {
-                Last::Event(current) => Item::Kept(current.keep()?),
-                Last::Timer(header) => Item::Timer(header),
+                LastEvent::Event(current) => StoredEvent::Copy(current.keep()?),
+                LastEvent::Timer(header) => StoredEvent::Timer(header),
             };
             state.order += 1;
             for leaf in leaves(stays) {

@@ -59,7 +59,7 @@ counters! {
 
 counters! {
     /// What happened in a channel since it was made, whoever is connected now.
-    Totals of Total:
+    Totals of TotalCounters:
     /// Pushes to consumers, gateways included, that were lost since the event's data are larger than a copy may be.
     too_large,
     /// Events that their supplier had not declared.
@@ -76,16 +76,16 @@ pub(crate) fn count(counter: &AtomicU64) {
 /// A count that one thread raises most of the time: the first to do so owns a part of it, which it need not lock the bus for. An
 /// event to twenty consumers would cost twenty such locks, more than the calls themselves.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct OwnedCounter {
     owner: AtomicU32,
     own: AtomicU64,
     others: AtomicU64,
 }
 
-impl Tally {
+impl OwnedCounter {
     /// One more, by the calling thread.
     #[inline]
-    pub(crate) fn add(&self, me: Me) {
+    pub(crate) fn add(&self, me: ThreadNumber) {
         if self.owner.load(Relaxed) == me.0.get() {
             // Nobody else writes it.
             self.own.store(self.own.load(Relaxed) + 1, Relaxed);
@@ -94,8 +94,9 @@ impl Tally {
         }
     }
 
-    fn add_shared(&self, me: Me) {
-        let owns = me != Me::NOBODY && self.owner.compare_exchange(0, me.0.get(), Relaxed, Relaxed).is_ok();
+    fn add_shared(&self, me: ThreadNumber) {
+        let owns = me != ThreadNumber::NOBODY
+            && self.owner.compare_exchange(0, me.0.get(), Relaxed, Relaxed).is_ok();
         if owns { self.own.store(1, Relaxed) } else { count(&self.others) }
     }
 
@@ -106,18 +107,18 @@ impl Tally {
 
 /// A thread's number in this process, which no other has, nor had; but for `NOBODY`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Me(NonZeroU32);
+pub(crate) struct ThreadNumber(NonZeroU32);
 
-impl Me {
+impl ThreadNumber {
     /// The number of all threads for which there was none any more. They own nothing.
-    const NOBODY: Me = Me(NonZeroU32::MAX);
+    const NOBODY: ThreadNumber = ThreadNumber(NonZeroU32::MAX);
 }
 
 /// The calling thread's.
 #[inline]
-pub(crate) fn me() -> Me {
+pub(crate) fn thread_number() -> ThreadNumber {
     thread_local! {
-        static ME: Cell<Option<Me>> = const { Cell::new(None) };
+        static ME: Cell<Option<ThreadNumber>> = const { Cell::new(None) };
     }
     match ME.get() {
         Some(me) => me,
@@ -130,10 +131,10 @@ pub(crate) fn me() -> Me {
 }
 
 #[cold]
-fn next() -> Me {
+fn next() -> ThreadNumber {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_update(Relaxed, Relaxed, |number| number.checked_add(1)).ok();
-    number.and_then(NonZeroU32::new).map_or(Me::NOBODY, Me)
+    number.and_then(NonZeroU32::new).map_or(ThreadNumber::NOBODY, ThreadNumber)
 }
 
 #[cfg(test)]
@@ -143,23 +144,23 @@ mod tests {
     #[test]
     fn a_tally_counts_for_all_threads() {
         const EACH: u64 = 10_000;
-        let tally = Tally::default();
+        let tally = OwnedCounter::default();
         std::thread::scope(|s| {
             for _ in 0..4 {
-                s.spawn(|| (0..EACH).for_each(|_| tally.add(me())));
+                s.spawn(|| (0..EACH).for_each(|_| tally.add(thread_number())));
             }
         });
         assert_eq!(tally.read(), 4 * EACH);
         assert!(tally.own.load(Relaxed) >= EACH, "the first one owns its part");
-        tally.add(me());
+        tally.add(thread_number());
         assert_eq!(tally.read(), 4 * EACH + 1);
     }
 
     #[test]
     fn threads_have_numbers_of_their_own() {
-        let mine = me();
-        assert_eq!(mine, me());
-        let theirs = std::thread::spawn(me).join().unwrap();
+        let mine = thread_number();
+        assert_eq!(mine, thread_number());
+        let theirs = std::thread::spawn(thread_number).join().unwrap();
         assert_ne!(mine, theirs);
     }
 }

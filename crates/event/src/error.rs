@@ -62,7 +62,7 @@ pub enum ConnectError {
     Destroyed,
 }
 
-/// Modules were not replaced, or not to the end.
+/// ModuleSet were not replaced, or not to the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SwapError {

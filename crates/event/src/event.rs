@@ -100,7 +100,7 @@ impl Slot {
 }
 
 /// A share of such a copy.
-pub(crate) type Kept = Counted<Slot>;
+pub(crate) type EventCopy = Counted<Slot>;
 
 /// The memory for copies: so many events of so many octets each.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl EventPool {
         self.slots.available()
     }
 
-    fn copy(&self, event: &Event<'_>) -> Result<Kept, NoCopy> {
+    fn copy(&self, event: &Event<'_>) -> Result<EventCopy, NoCopy> {
         let (octets, any) = (event.data.octets, event.data.any);
         if octets.len() + any.len() > self.payload {
             return Err(NoCopy::TooLarge);
@@ -159,20 +159,20 @@ impl EventPool {
 }
 
 /// An event on its way through the channel. It is copied when somebody wants to keep it, and once however many do.
-pub(crate) struct Current<'a> {
+pub(crate) struct CurrentEvent<'a> {
     pub event: &'a Event<'a>,
     /// Its place in the order in which events came to the channel; known when somebody asked.
-    kept: RefCell<Option<Kept>>,
+    kept: RefCell<Option<EventCopy>>,
     pool: &'a EventPool,
 }
 
-impl<'a> Current<'a> {
+impl<'a> CurrentEvent<'a> {
     pub(crate) fn new(event: &'a Event<'a>, pool: &'a EventPool) -> Self {
-        Current { event, kept: RefCell::new(None), pool }
+        CurrentEvent { event, kept: RefCell::new(None), pool }
     }
 
     /// A share of the copy.
-    pub(crate) fn keep(&self) -> Result<Kept, NoCopy> {
+    pub(crate) fn keep(&self) -> Result<EventCopy, NoCopy> {
         let mut kept = self.kept.borrow_mut();
         if let Some(kept) = &*kept {
             return Ok(kept.clone());
@@ -191,9 +191,9 @@ mod tests {
     fn a_copy_is_made_once_and_is_the_event() {
         let pool = EventPool::new(2, 8);
         let event = Event { data: Data { pad1: 3, octets: b"abc", any: b"12345" }, ..Event::new(20, 7) };
-        let current = Current::new(&event, &pool);
+        let current = CurrentEvent::new(&event, &pool);
         let (a, b) = (current.keep().unwrap(), current.keep().unwrap());
-        assert!(Kept::same(&a, &b));
+        assert!(EventCopy::same(&a, &b));
         assert_eq!((a.event(), pool.available()), (event, 1));
         drop(current);
         drop((a, b));
@@ -204,9 +204,9 @@ mod tests {
     fn what_does_not_fit_is_not_kept() {
         let pool = EventPool::new(1, 4);
         let large = Event::new(16, 0).octets(b"12345");
-        assert_eq!(Current::new(&large, &pool).keep().unwrap_err(), NoCopy::TooLarge);
+        assert_eq!(CurrentEvent::new(&large, &pool).keep().unwrap_err(), NoCopy::TooLarge);
         let small = Event::new(16, 0).octets(b"1234");
-        let _held = Current::new(&small, &pool).keep().unwrap();
-        assert_eq!(Current::new(&small, &pool).keep().unwrap_err(), NoCopy::Exhausted);
+        let _held = CurrentEvent::new(&small, &pool).keep().unwrap();
+        assert_eq!(CurrentEvent::new(&small, &pool).keep().unwrap_err(), NoCopy::Exhausted);
     }
 }

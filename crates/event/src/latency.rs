@@ -54,7 +54,7 @@ pub struct Latencies {
 
 /// What is counted into.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct LatencyCounters {
     waited: Buckets,
     response: Buckets,
     laxity: Buckets,
@@ -80,9 +80,9 @@ impl Buckets {
     }
 }
 
-impl Counted {
-    pub(crate) fn new() -> Counted {
-        Counted {
+impl LatencyCounters {
+    pub(crate) fn new() -> LatencyCounters {
+        LatencyCounters {
             waited: Buckets::new(),
             response: Buckets::new(),
             laxity: Buckets::new(),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn laxity_is_what_is_left_and_the_least_is_kept() {
-        let counted = Counted::new();
+        let counted = LatencyCounters::new();
         assert_eq!(counted.read().least_laxity, None);
         counted.count(100, 150, 300, None);
         assert_eq!(counted.read().least_laxity, None);
@@ -192,7 +192,7 @@ mod tests {
         let channel = Channel::new(config(true)).unwrap();
         let quality = Quality { deadline: Some(Duration::from_nanos(500)), ..Quality::default() };
         let consumer = Arc::new(Slow(clock.clone(), 300));
-        let qos = ConsumerQos::of("slow", Filter::of(20, 1)).quality(quality);
+        let qos = ConsumerQos::new("slow", Filter::of(20, 1)).quality(quality);
         let _proxy = channel.for_consumers().connect(consumer, qos).unwrap();
         let supplier = channel.for_suppliers().connect().unwrap();
         let id = channel.consumers()[0].id;
@@ -201,12 +201,12 @@ mod tests {
         let latencies = read[0].unwrap();
         assert_eq!((latencies.response.quantile(0.5), latencies.least_laxity), (Some(512), Some(200)));
         assert_eq!((latencies.waited.0[0], read[1]), (1, None));
-        channel.trace().switch(false);
+        channel.recorder().switch(false);
         supplier.push(&Event::new(20, 1));
         assert_eq!(channel.latencies(&[id]), [Some(latencies)], "nothing is counted any more");
 
         let without = Channel::new(config(false)).unwrap();
-        let qos = ConsumerQos::of("slow", Filter::of(20, 1));
+        let qos = ConsumerQos::new("slow", Filter::of(20, 1));
         let _proxy = without.for_consumers().connect(Arc::new(Slow(clock.clone(), 1)), qos).unwrap();
         assert_eq!(without.latencies(&[without.consumers()[0].id]), [None]);
     }

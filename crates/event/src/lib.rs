@@ -25,7 +25,7 @@
 //! let display = move |events: &[Event<'_>]| {
 //!     count.fetch_add(events.len() as u32, Ordering::Relaxed);
 //! };
-//! let wants = ConsumerQos::of("display", Filter::of(POSITION, GPS));
+//! let wants = ConsumerQos::new("display", Filter::of(POSITION, GPS));
 //! let _connected = channel.for_consumers().connect(Arc::new(display), wants)?;
 //!
 //! let gps = channel.for_suppliers().connect()?;
@@ -54,8 +54,6 @@ pub mod designator;
 pub mod dispatch;
 mod error;
 mod event;
-#[cfg(not(loom))]
-pub mod face;
 pub mod federation;
 mod filter;
 mod kernel;
@@ -67,10 +65,11 @@ mod observer;
 mod placement;
 mod registry;
 mod scheduled;
+#[cfg(not(loom))]
+pub mod servants;
 mod supplier;
 mod table;
 mod timer;
-pub mod trace;
 mod view;
 
 pub use admin::{ConsumerAdmin, ConsumerQos, ProxyPushConsumer, ProxyPushSupplier, Pushed, SupplierAdmin};
@@ -88,8 +87,7 @@ pub use isorb_rt::priority::Priority;
 pub use isorb_rt::queue::Overflow;
 pub use latency::{Histogram, Latencies};
 pub use modules::{
-    Choice, Configuration, Fixed, FixedBroadcaster, FixedDiscriminator, FixedFiltering, Modules, Rack,
-    Replaceable, Row, With, Without,
+    Configuration, Fixed, FixedBroadcaster, FixedDiscriminator, FixedFiltering, ModuleSet, Replaceable,
 };
 pub use observer::Observer;
 pub use placement::{

@@ -56,7 +56,7 @@ impl Got {
         let consumer = move |events: &[Event<'_>]| {
             events.iter().for_each(|e| log.0.lock().push((e.header.source, e.header.creation_time)));
         };
-        let qos = ConsumerQos::of("model", Filter::Everything).quality(quality);
+        let qos = ConsumerQos::new("model", Filter::Everything).quality(quality);
         let proxy = channel.for_consumers().connect(Arc::new(consumer), qos).unwrap();
         (got, proxy)
     }

@@ -1,188 +1,128 @@
-//! The row of modules that an event passes, chosen by type or replaced while events flow (paper 001, section 4.4).
+//! The modules that an event passes: chosen by type, or replaced while events flow (TAO event service
+//! paper, section 4.4).
 
 use crate::dispatch::{Direct, Dispatch};
 use crate::view::View;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Which modules a channel has. Dispatching is chosen beside it, but for the two that leave it out by definition.
+/// Which modules a channel has. The dispatching module is chosen beside it ([`Strategy`](crate::Strategy));
+/// all configurations but the full one do without.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Configuration {
-    /// Filtering, correlation, dispatching.
+    /// Filtering, correlation and dispatching.
     #[default]
     Full,
-    /// Filtering and correlation; consumers run on the supplier's thread.
+    /// Filtering and correlation. Consumers run on the supplier's thread.
     ForwardingDiscriminator,
-    /// Filtering; a conjunction is served as a disjunction, event by event.
+    /// Filtering only. A conjunction is served as a disjunction, event by event.
     SubscriptionAndFiltering,
-    /// Neither: every consumer gets every event, on the supplier's thread.
+    /// No modules: every consumer gets every event, on the supplier's thread.
     Broadcaster,
 }
 
 impl Configuration {
-    pub(crate) fn filters(self) -> bool {
-        self != Configuration::Broadcaster
-    }
-
-    pub(crate) fn correlates(self) -> bool {
-        matches!(self, Configuration::Full | Configuration::ForwardingDiscriminator)
-    }
-
-    /// Does it leave the dispatching out?
+    /// Returns true if consumers run on the supplier's thread.
     pub(crate) fn is_direct(self) -> bool {
         self != Configuration::Full
     }
 }
 
-/// The modules as an event meets them.
-pub trait Modules: Send + Sync + 'static {
+/// A composition of modules, as an event meets it: [`Replaceable`] or [`Fixed`].
+pub trait ModuleSet: Send + Sync + 'static {
     /// The dispatching module.
     type Dispatch: Dispatch + ?Sized;
 
-    /// Do consumers get only what they subscribed to?
-    fn filters(&self) -> bool;
+    /// Returns true if consumers get only the events that they subscribed to.
+    #[doc(hidden)]
+    fn filters(&self, view: &View) -> bool;
 
-    /// Are conjunctions waited for?
-    fn correlates(&self) -> bool;
+    /// Returns true if conjunctions wait for all their events.
+    #[doc(hidden)]
+    fn correlates(&self, view: &View) -> bool;
 
     /// The dispatching module.
-    fn dispatch(&self) -> &Self::Dispatch;
-}
-
-/// How a channel comes by its modules.
-pub trait Rack: Send + Sync + 'static {
-    /// Their type.
-    type Modules: Modules;
-
-    /// Those that an event meets which came under this view.
     #[doc(hidden)]
-    fn modules<'a>(&'a self, view: &'a View) -> &'a Self::Modules;
+    fn dispatch<'a>(&'a self, view: &'a View) -> &'a Self::Dispatch;
 }
 
-/// A yes or no that is a type.
-pub trait Choice: Send + Sync + 'static {
-    /// Which.
-    const YES: bool;
-}
-
-/// The module is there.
-#[derive(Clone, Copy, Debug)]
-pub enum With {}
-
-/// It is not.
-#[derive(Clone, Copy, Debug)]
-pub enum Without {}
-
-impl Choice for With {
-    const YES: bool = true;
-}
-
-impl Choice for Without {
-    const YES: bool = false;
-}
-
-/// Modules that are chosen by type, so that what is left out costs nothing, not even a question.
-pub struct Fixed<Filtering, Correlation, D> {
+/// Modules that are chosen by type, so that a module that is left out costs not even a branch.
+#[derive(Debug)]
+pub struct Fixed<const FILTERING: bool, const CORRELATION: bool, D> {
     dispatch: D,
-    chosen: PhantomData<fn() -> (Filtering, Correlation)>,
 }
 
 /// Filtering and correlation on the supplier's thread, by type.
-pub type FixedDiscriminator = Fixed<With, With, Direct>;
+pub type FixedDiscriminator = Fixed<true, true, Direct>;
 /// Filtering on the supplier's thread, by type.
-pub type FixedFiltering = Fixed<With, Without, Direct>;
-/// Everything to everybody on the supplier's thread, by type.
-pub type FixedBroadcaster = Fixed<Without, Without, Direct>;
+pub type FixedFiltering = Fixed<true, false, Direct>;
+/// Every event to every consumer on the supplier's thread, by type.
+pub type FixedBroadcaster = Fixed<false, false, Direct>;
 
-impl<F: Choice, C: Choice, D: Dispatch> Fixed<F, C, D> {
-    /// With this dispatching.
+impl<const F: bool, const C: bool, D: Dispatch> Fixed<F, C, D> {
+    /// Modules with this dispatcher.
     pub fn new(dispatch: D) -> Self {
-        Fixed { dispatch, chosen: PhantomData }
+        Fixed { dispatch }
     }
 }
 
-impl<F, C, D: fmt::Debug> fmt::Debug for Fixed<F, C, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fixed").field("dispatch", &self.dispatch).finish()
-    }
-}
-
-impl<F: Choice, C: Choice, D: Dispatch> Modules for Fixed<F, C, D> {
+impl<const F: bool, const C: bool, D: Dispatch> ModuleSet for Fixed<F, C, D> {
     type Dispatch = D;
 
     #[inline]
-    fn filters(&self) -> bool {
-        F::YES
+    fn filters(&self, _: &View) -> bool {
+        F
     }
 
     #[inline]
-    fn correlates(&self) -> bool {
-        C::YES
+    fn correlates(&self, _: &View) -> bool {
+        C
     }
 
     #[inline]
-    fn dispatch(&self) -> &D {
+    fn dispatch<'a>(&'a self, _: &'a View) -> &'a D {
         &self.dispatch
     }
 }
 
-impl<F: Choice, C: Choice, D: Dispatch> Rack for Fixed<F, C, D> {
-    type Modules = Self;
-
-    #[inline]
-    fn modules<'a>(&'a self, _: &'a View) -> &'a Self {
-        self
-    }
-}
-
-/// Modules that can be replaced: they are a part of the view that an event comes under.
+/// Modules that can be replaced: they are in the [`Pipeline`] of the view that an event reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replaceable(());
 
-/// The modules of a [`Replaceable`] row.
+/// The modules of a [`Replaceable`] set at one moment.
 #[derive(Clone)]
-pub struct Row {
+pub(crate) struct Pipeline {
     pub(crate) configuration: Configuration,
     pub(crate) dispatch: Arc<dyn Dispatch>,
 }
 
-impl fmt::Debug for Row {
+impl fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Row").field("configuration", &self.configuration).finish_non_exhaustive()
+        f.debug_struct("Pipeline").field("configuration", &self.configuration).finish_non_exhaustive()
     }
 }
 
-impl Default for Row {
+impl Default for Pipeline {
     fn default() -> Self {
-        Row { configuration: Configuration::Full, dispatch: Arc::new(Direct) }
+        Pipeline { configuration: Configuration::Full, dispatch: Arc::new(Direct) }
     }
 }
 
-impl Modules for Row {
+impl ModuleSet for Replaceable {
     type Dispatch = dyn Dispatch;
 
     #[inline]
-    fn filters(&self) -> bool {
-        self.configuration.filters()
+    fn filters(&self, view: &View) -> bool {
+        view.pipeline.configuration != Configuration::Broadcaster
     }
 
     #[inline]
-    fn correlates(&self) -> bool {
-        self.configuration.correlates()
+    fn correlates(&self, view: &View) -> bool {
+        matches!(view.pipeline.configuration, Configuration::Full | Configuration::ForwardingDiscriminator)
     }
 
     #[inline]
-    fn dispatch(&self) -> &dyn Dispatch {
-        &*self.dispatch
-    }
-}
-
-impl Rack for Replaceable {
-    type Modules = Row;
-
-    #[inline]
-    fn modules<'a>(&'a self, view: &'a View) -> &'a Row {
-        &view.row
+    fn dispatch<'a>(&'a self, view: &'a View) -> &'a dyn Dispatch {
+        &*view.pipeline.dispatch
     }
 }

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::error::ConnectError;
 use crate::filter::Filter;
-use crate::modules::Rack;
+use crate::modules::ModuleSet;
 use crate::supplier::Publication;
 use isorb_rt::priority::Priority;
 use std::collections::HashSet;
@@ -14,17 +14,17 @@ pub trait Observer: Send + Sync {
     /// The union of what consumers want that are not gateways, with conjunctions taken apart, since their events may come from
     /// several channels, and without time-outs. Called one after the other, with rising `version`, on the thread of whoever made
     /// a change; an observer may make changes itself, and is told of them afterwards.
-    fn wanted(&self, version: u64, wanted: &[Filter]);
+    fn update_consumers(&self, version: u64, wanted: &[Filter]);
 
     /// As [`wanted`](Self::wanted), for each priority at which there are consumers by itself, in ascending order. Called after it.
-    fn wanted_at(&self, _version: u64, _wanted: &[(Priority, Vec<Filter>)]) {}
+    fn update_consumers_by_priority(&self, _version: u64, _wanted: &[(Priority, Vec<Filter>)]) {}
 
     /// The union of what suppliers declare that are not gateways; `None` while there is one that does not say what it pushes, or none at
     /// all. Called as [`wanted`](Self::wanted) is.
-    fn published(&self, _version: u64, _published: Option<&[Publication]>) {}
+    fn update_suppliers(&self, _version: u64, _published: Option<&[Publication]>) {}
 }
 
-impl<R: Rack> Core<R> {
+impl<M: ModuleSet> Core<M> {
     pub(crate) fn append_observer(&self, observer: Arc<dyn Observer>) -> Result<u32, ConnectError> {
         let mut registry = self.registry.lock();
         if registry.destroyed {
@@ -37,7 +37,7 @@ impl<R: Rack> Core<R> {
         let handle = registry.next_observer;
         registry.observers.push((handle, observer));
         drop(registry);
-        self.tell_observers();
+        self.notify_observers();
         Ok(handle)
     }
 
@@ -49,9 +49,9 @@ impl<R: Rack> Core<R> {
     }
 
     /// Tells observers what is wanted and published now. Who is told may change that, here or by a call that waits for another thread; then
-    /// whoever is telling tells them once more.
-    pub(crate) fn tell_observers(&self) {
-        if !self.telling.take() {
+    /// whoever is notifying tells them once more.
+    pub(crate) fn notify_observers(&self) {
+        if !self.notifying.take() {
             return;
         }
         loop {
@@ -63,14 +63,14 @@ impl<R: Rack> Core<R> {
                 let (wanted_at, published) = (registry.wanted_at(), registry.published());
                 drop(registry);
                 for observer in &observers {
-                    observer.published(version, published.as_deref());
-                    observer.wanted(version, &wanted);
-                    observer.wanted_at(version, &wanted_at);
+                    observer.update_suppliers(version, published.as_deref());
+                    observer.update_consumers(version, &wanted);
+                    observer.update_consumers_by_priority(version, &wanted_at);
                 }
             } else {
                 drop(registry);
             }
-            if self.telling.pass() {
+            if self.notifying.pass() {
                 return;
             }
         }

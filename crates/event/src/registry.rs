@@ -5,10 +5,10 @@ use crate::connection::Connection;
 use crate::correlation::Registration;
 use crate::filter::{Filter, Pattern};
 use crate::latency::Latencies;
-use crate::modules::Row;
+use crate::modules::Pipeline;
 use crate::observer::{Observer, Union};
 use crate::supplier::{Publication, SupplierQos};
-use crate::table::{Hit, Tables};
+use crate::table::{TableEntry, Tables};
 use isorb_rt::priority::Priority;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Registry {
     pub suppliers: BTreeMap<u32, SupplierQos>,
     pub next: u32,
     pub tables: Tables,
-    pub row: Row,
+    pub pipeline: Pipeline,
     pub destroyed: bool,
     pub observers: Vec<(u32, Arc<dyn Observer>)>,
     pub next_observer: u32,
@@ -55,7 +55,7 @@ impl Registry {
         for registration in &entry.registrations {
             for (leaf, pattern) in registration.patterns() {
                 let ask = !registration.is_certain(leaf);
-                let hit = Hit {
+                let hit = TableEntry {
                     connection: registration.connection().clone(),
                     registration: registration.clone(),
                     leaf: leaf as u16,

@@ -36,7 +36,7 @@ use std::time::Duration;
 ///     ..Quality::default()
 /// };
 /// let connect = |name, cost, period| {
-///     let qos = ConsumerQos::of(name, Filter::Everything).quality(declared(cost, period));
+///     let qos = ConsumerQos::new(name, Filter::Everything).quality(declared(cost, period));
 ///     channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| ()), qos)
 /// };
 /// let _radar = connect("radar", 10, 25)?;

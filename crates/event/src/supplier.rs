@@ -18,7 +18,7 @@ pub struct Publication {
 
 impl Publication {
     /// Events of a type from a source.
-    pub fn of(event_type: i32, source: i32) -> Publication {
+    pub fn new(event_type: i32, source: i32) -> Publication {
         Publication { event_type, source }
     }
 
@@ -55,7 +55,7 @@ pub struct SupplierQos {
 
 impl SupplierQos {
     /// A supplier of these.
-    pub fn of(publications: impl IntoIterator<Item = Publication>) -> SupplierQos {
+    pub fn new(publications: impl IntoIterator<Item = Publication>) -> SupplierQos {
         SupplierQos { publications: publications.into_iter().collect(), gateway: false }
     }
 }
@@ -99,21 +99,21 @@ mod tests {
     fn what_is_open_in_a_publication_is_anything() {
         let header = |event_type, source| Header { event_type, source, ..Header::default() };
         let has = |publication, event_type, source| {
-            Published::new(&SupplierQos::of([Publication::of(99, 99), publication]))
+            Published::new(&SupplierQos::new([Publication::new(99, 99), publication]))
                 .unwrap()
                 .has(&header(event_type, source))
         };
-        assert!(has(Publication::of(20, 1), 20, 1));
-        assert!(!has(Publication::of(20, 1), 20, 2) && !has(Publication::of(20, 1), 21, 1));
-        assert!(has(Publication::of(20, 0), 20, 7) && !has(Publication::of(20, 0), 21, 7));
-        assert!(has(Publication::of(0, 1), 33, 1) && !has(Publication::of(0, 1), 33, 2));
-        assert!(has(Publication::of(0, 0), -5, 12));
+        assert!(has(Publication::new(20, 1), 20, 1));
+        assert!(!has(Publication::new(20, 1), 20, 2) && !has(Publication::new(20, 1), 21, 1));
+        assert!(has(Publication::new(20, 0), 20, 7) && !has(Publication::new(20, 0), 21, 7));
+        assert!(has(Publication::new(0, 1), 33, 1) && !has(Publication::new(0, 1), 33, 2));
+        assert!(has(Publication::new(0, 0), -5, 12));
         assert!(Published::new(&SupplierQos::default()).is_none());
     }
 
     #[test]
     fn a_filter_that_no_publication_passes_is_known() {
-        let exact = Publication::of(20, 1);
+        let exact = Publication::new(20, 1);
         let negated = Filter::Not(Box::new(Filter::of(20, 1)));
         for (filter, may) in [
             (Filter::of(20, 1), true),
@@ -128,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(exact.may_pass(&filter), may, "{filter:?}");
         }
-        assert!(Publication::of(20, 0).may_pass(&negated), "another source than 1");
-        assert!(Publication::of(0, 1).may_pass(&Filter::of(20, 1)));
+        assert!(Publication::new(20, 0).may_pass(&negated), "another source than 1");
+        assert!(Publication::new(0, 1).may_pass(&Filter::of(20, 1)));
     }
 }

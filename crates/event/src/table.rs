@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A registration that wants what matches a pattern.
 #[derive(Clone)]
-pub(crate) struct Hit {
+pub(crate) struct TableEntry {
     pub connection: Arc<Connection>,
     pub registration: Arc<Registration>,
     pub leaf: u16,
@@ -46,7 +46,7 @@ struct Shard {
 struct Slot {
     key: u64,
     /// Without hits: a free slot.
-    hits: Option<Arc<[Hit]>>,
+    hits: Option<Arc<[TableEntry]>>,
 }
 
 /// All consumers, in parts of which a change copies one.
@@ -63,7 +63,7 @@ impl Tables {
     /// # Real-time
     /// Neither allocates nor blocks; one look-up a class.
     #[inline]
-    pub(crate) fn find(&self, header: &Header, mut f: impl FnMut(&[Hit])) {
+    pub(crate) fn find(&self, header: &Header, mut f: impl FnMut(&[TableEntry])) {
         for class in &self.classes {
             if let Some(hits) = class.get(class.key(header.source as u32, header.event_type as u32)) {
                 f(hits);
@@ -95,7 +95,7 @@ impl Tables {
     }
 
     /// With one more hit. `shards` is how many parts a new class has.
-    pub(crate) fn insert(&mut self, pattern: Pattern, hit: Hit, shards: usize) {
+    pub(crate) fn insert(&mut self, pattern: Pattern, hit: TableEntry, shards: usize) {
         let masks = (pattern.source_mask, pattern.type_mask);
         let found = self.classes.iter().position(|c| (c.source_mask, c.type_mask) == masks);
         let place = found.unwrap_or_else(|| {
@@ -109,7 +109,7 @@ impl Tables {
         });
         let class = &mut self.classes[place];
         let key = class.key(pattern.source, pattern.event_type);
-        let mut hits: Vec<Hit> = class.get(key).map_or(Vec::new(), |hits| hits.to_vec());
+        let mut hits: Vec<TableEntry> = class.get(key).map_or(Vec::new(), |hits| hits.to_vec());
         class.keys += usize::from(hits.is_empty());
         hits.push(hit);
         // The most urgent first; among equals who came first.
@@ -128,7 +128,7 @@ impl Tables {
         let Some(hits) = class.get(key) else {
             return;
         };
-        let rest: Vec<Hit> =
+        let rest: Vec<TableEntry> =
             hits.iter().filter(|hit| !Arc::ptr_eq(&hit.registration, registration)).cloned().collect();
         if rest.is_empty() {
             class.set(key, None);
@@ -173,7 +173,7 @@ impl Class {
     }
 
     #[inline]
-    fn get(&self, key: u64) -> Option<&Arc<[Hit]>> {
+    fn get(&self, key: u64) -> Option<&Arc<[TableEntry]>> {
         #[cfg(test)]
         tests::looked_up();
         let hash = hash(key);
@@ -197,7 +197,7 @@ impl Class {
         (hash >> 40) as usize & (self.shards.len() - 1)
     }
 
-    fn set(&mut self, key: u64, hits: Option<Arc<[Hit]>>) {
+    fn set(&mut self, key: u64, hits: Option<Arc<[TableEntry]>>) {
         let number = self.shard(hash(key));
         let changed = Arc::new(self.shards[number].with(key, hits));
         let mut shards: Vec<_> = self.shards.iter().cloned().collect();
@@ -208,7 +208,7 @@ impl Class {
 
 impl Shard {
     /// A copy in which this key has these hits, or is not.
-    fn with(&self, key: u64, hits: Option<Arc<[Hit]>>) -> Shard {
+    fn with(&self, key: u64, hits: Option<Arc<[TableEntry]>>) -> Shard {
         let others = self.slots.iter().filter(|slot| slot.hits.is_some() && slot.key != key);
         let used = others.clone().count() + usize::from(hits.is_some());
         let size = if used == 0 { 0 } else { (2 * used).next_power_of_two() };
@@ -259,7 +259,7 @@ mod tests {
         let channel = Channel::new(Config { limits, own_threads: false, ..Config::default() }).unwrap();
         let connect = |filter| {
             let nothing = Arc::new(|_: &[Event<'_>]| ());
-            channel.for_consumers().connect(nothing, ConsumerQos::of("test", filter)).unwrap()
+            channel.for_consumers().connect(nothing, ConsumerQos::new("test", filter)).unwrap()
         };
         let all: Vec<ProxyPushSupplier> =
             filters.iter().flat_map(|of| (0..consumers).map(|n| connect(of(n)))).collect();

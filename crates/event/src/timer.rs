@@ -30,7 +30,7 @@ struct Entry {
 }
 
 /// A time-out that fell due.
-pub(crate) struct Due {
+pub(crate) struct ExpiredTimer {
     pub registration: Arc<Registration>,
     pub leaf: usize,
     /// When it should have been noticed.
@@ -55,7 +55,7 @@ impl Timers {
         (registration.connection().level() as usize).min(self.bands.len() - 1)
     }
 
-    /// Sets all timers of a registration, or none. Says in which band, and whether that has no thread yet.
+    /// EventListPool all timers of a registration, or none. Says in which band, and whether that has no thread yet.
     pub(crate) fn arm(
         &self,
         registration: &Arc<Registration>,
@@ -112,7 +112,7 @@ impl Timers {
     ///
     /// # Real-time
     /// Does not allocate. Takes the band's lock; O(log n).
-    pub(crate) fn next_due(&self, band: usize, now: u64) -> Option<Due> {
+    pub(crate) fn next_due(&self, band: usize, now: u64) -> Option<ExpiredTimer> {
         let mut heap = self.bands[band].heap.lock();
         loop {
             let (at, entry) = heap.pop_due(now)?;
@@ -144,13 +144,18 @@ impl Timers {
             drop(set);
             if fires {
                 count(&registration.connection().counters.timeouts);
-                return Some(Due { registration, leaf, at });
+                return Some(ExpiredTimer { registration, leaf, at });
             }
         }
     }
 
     /// A band's thread: calls `fire` for what falls due, until the channel stops. `now` tells the time.
-    pub(crate) fn drive(&self, band: usize, now: impl Fn() -> u64, mut fire: impl FnMut(Due) -> bool) {
+    pub(crate) fn drive(
+        &self,
+        band: usize,
+        now: impl Fn() -> u64,
+        mut fire: impl FnMut(ExpiredTimer) -> bool,
+    ) {
         while !self.stopped.load(Acquire) {
             let next = self.bands[band].heap.lock().next_at();
             let deadline = next.map_or(Deadline::NONE, Deadline::at_ns);

@@ -52,7 +52,7 @@ fn connect(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> [Arc<AtomicU
             ..Quality::default()
         };
         number += 1;
-        let qos = ConsumerQos::of("test", filter).quality(quality);
+        let qos = ConsumerQos::new("test", filter).quality(quality);
         channel.for_consumers().connect(Arc::new(consumer), qos).unwrap().detach();
         counted
     })

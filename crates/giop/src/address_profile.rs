@@ -1,6 +1,6 @@
-//! Profiles whose address is a text: TAO's unix sockets, and every transport that is not TCP.
+//! Profiles with a text as address: TAO's unix sockets, and every transport that is not TCP.
 
-use crate::component::{Component, TAG_CODE_SETS, TAG_ORB_TYPE, TAG_PLACE, TaggedComponent};
+use crate::component::{Component, TAG_CODE_SETS, TAG_LOCALITY, TAG_ORB_TYPE, TaggedComponent};
 use crate::cursor::Cursor;
 use crate::header::minor_version;
 use crate::octets::{encapsulated, put_name, put_octets};
@@ -9,8 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use isorb_cdr::{Result, Version};
 
-/// An object behind a transport whose addresses are texts. The layout is that of TAO's profile for unix sockets: version,
-/// rendezvous point, object key and, from 1.1 on, components.
+/// An object behind a transport with texts as addresses. The layout is that of TAO's profile for
+/// unix sockets: version, rendezvous point, object key and, from 1.1 on, components.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressProfile {
     /// The transport's profile tag.
@@ -26,7 +26,8 @@ pub struct AddressProfile {
 }
 
 impl AddressProfile {
-    /// Reads a profile that is known to have this layout. A later minor version is read as 1.2, which it extends.
+    /// Reads a profile that is known to have this layout. A later minor version is read as 1.2,
+    /// which it extends.
     ///
     /// # Errors
     /// [`isorb_cdr::Error`]; [`isorb_cdr::ErrorKind::Value`] for a major version other than 1.
@@ -55,10 +56,11 @@ impl AddressProfile {
         Ok(TaggedProfile { tag: self.tag, data })
     }
 
-    /// What the server says that the address means: the host, and the spot on it.
-    pub fn place(&self) -> Option<(String, String)> {
-        match self.known(TAG_PLACE)? {
-            Component::Place { host, spot } => Some((host, spot)),
+    /// The locality of the address, as the server published it: the host, and the address's
+    /// identity on it.
+    pub fn locality(&self) -> Option<(String, String)> {
+        match self.known(TAG_LOCALITY)? {
+            Component::Locality { host, identity } => Some((host, identity)),
             _ => None,
         }
     }
@@ -71,7 +73,7 @@ impl AddressProfile {
         }
     }
 
-    /// Which ORB wrote the profile, if it says so.
+    /// The ORB that wrote the profile, if the profile says so.
     pub fn orb_type(&self) -> Option<u32> {
         match self.known(TAG_ORB_TYPE)? {
             Component::OrbType(orb) => Some(orb),
@@ -93,27 +95,28 @@ mod tests {
 
     #[test]
     fn golden() {
-        // By hand, big endian: byte order, version 1.2, "/t" with its length, key "key" with its, one component (ORB type TAO).
+        // By hand, big endian: byte order, version 1.2, "/t" and its length, key "key" and its
+        // length, one component (ORB type TAO).
         let data = b"\0\x01\x02\0\0\0\0\x03/t\0\0\0\0\0\x03key\0\0\0\0\x01\0\0\0\0\0\0\0\x08\0\0\0\0TAO\0";
         let tagged = TaggedProfile { tag: TAG_TAO_UIOP, data: data.to_vec() };
         let profile = AddressProfile::parse(&tagged).unwrap();
         assert_eq!((&*profile.address, &*profile.key), ("/t", &b"key"[..]));
         assert_eq!((profile.version, profile.orb_type()), (Version::V1_2, Some(0x5441_4f00)));
-        assert_eq!(profile.place(), None);
+        assert_eq!(profile.locality(), None);
         assert_eq!(AddressProfile::parse(&profile.to_tagged().unwrap()), Ok(profile));
         let v2 = TaggedProfile { tag: TAG_TAO_UIOP, data: b"\0\x02\0\0\0\0\0\x01\0\0\0\0\0\0\0\0".to_vec() };
         assert!(AddressProfile::parse(&v2).is_err());
     }
 
     #[test]
-    fn a_place_comes_back() {
-        let place = Component::Place { host: "boot".into(), spot: "1:2".into() };
-        let components = vec![place.to_tagged().unwrap()];
+    fn a_locality_comes_back() {
+        let locality = Component::Locality { host: "boot".into(), identity: "1:2".into() };
+        let components = vec![locality.to_tagged().unwrap()];
         let profile =
             AddressProfile { tag: 7, version: Version::V1_2, address: "x".into(), key: vec![], components };
-        assert_eq!(profile.place(), Some(("boot".into(), "1:2".into())));
+        assert_eq!(profile.locality(), Some(("boot".into(), "1:2".into())));
         let old = AddressProfile { version: Version::V1_0, ..profile };
-        assert_eq!(AddressProfile::parse(&old.to_tagged().unwrap()).unwrap().place(), None);
+        assert_eq!(AddressProfile::parse(&old.to_tagged().unwrap()).unwrap().locality(), None);
     }
 
     proptest! {

@@ -53,9 +53,9 @@ pub fn name(id: u32) -> Option<&'static str> {
 /// The code sets of one kind of text that a side can process.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CodeSetComponent {
-    /// The one that it uses in memory; 0 when there is none.
+    /// The code set in memory; 0 for none.
     pub native: u32,
-    /// Those that it can convert to and from, preferred ones first.
+    /// The code sets that the side can convert to and from, preferred ones first.
     pub conversion: Vec<u32>,
 }
 
@@ -89,8 +89,8 @@ impl CodeSetComponentInfo {
         CodeSetComponentInfo::ours_preferring(Narrow::Utf8)
     }
 
-    /// The same with the narrow code set that negotiation prefers: peers take it where they can. A `char` beyond ASCII
-    /// travels in ISO 8859-1 only, most texts in UTF-8 only.
+    /// As [`ours`](Self::ours), with a preferred narrow code set, which peers use where they can. A
+    /// `char` beyond ASCII travels in ISO 8859-1 only, most texts in UTF-8 only.
     pub fn ours_preferring(narrow: Narrow) -> CodeSetComponentInfo {
         let (native, other) = match narrow {
             Narrow::Utf8 => (UTF_8, ISO_8859_1),
@@ -115,11 +115,12 @@ impl CodeSetComponentInfo {
     }
 }
 
-/// The code set in which one kind of text travels; `None` when there is none in common (clause 7.10.2.6).
+/// The code set in which one kind of text travels; `None` when there is none in common (clause
+/// 7.10.2.6).
 ///
-/// In this order: the native one of both, the server's native one (the client converts), the client's (the server
-/// converts), the first conversion set of the server that the client has too, and `fallback` when one side's text is
-/// Unicode, which covers any other.
+/// The order: the native set of both sides; the server's native set (the client converts); the
+/// client's (the server converts); the first conversion set of the server that the client also has.
+/// Last comes `fallback`, if the text of one side is Unicode, which covers any other.
 pub fn transmission(client: &CodeSetComponent, server: &CodeSetComponent, fallback: u32) -> Option<u32> {
     if client.native == server.native || client.conversion.contains(&server.native) {
         return Some(server.native);
@@ -138,7 +139,8 @@ fn is_unicode(id: u32) -> bool {
 
 /// The code sets of a connection, as the client chooses them from its own and the server's.
 ///
-/// A server that names no wide code set gets no wide text, which is no failure until some is sent.
+/// A server that names no wide code set receives no wide text. That fails only when a call sends
+/// some.
 ///
 /// # Errors
 /// CODESET_INCOMPATIBLE with the OMG's minor code 1.
@@ -156,10 +158,10 @@ pub fn negotiate(
     Ok((narrow.ok_or_else(incompatible)?, wide.ok_or_else(incompatible)?))
 }
 
-/// How a connection's text is read after a client said what it chose (service context 1).
+/// The text of a connection after the client announced its choice (service context 1).
 ///
 /// # Errors
-/// CODESET_INCOMPATIBLE with the OMG's minor code 2 when this side never offered that.
+/// CODESET_INCOMPATIBLE with the OMG's minor code 2 for a code set that this side did not offer.
 pub fn chosen(version: Version, char_data: u32, wchar_data: u32) -> Result<Text, SystemException> {
     let unsupported = || SystemException::from(Kind::CodesetIncompatible).minor(minor::CODESET_UNSUPPORTED);
     Ok(Text {
@@ -213,7 +215,7 @@ mod tests {
         assert_eq!(transmission(&ours, &set(ISO_8859_1, &[UTF_8]), UTF_8), Some(ISO_8859_1));
         // The server converts from ours.
         assert_eq!(transmission(&ours, &set(ISO_8859_15, &[ISO_8859_1, UTF_8]), UTF_8), Some(UTF_8));
-        // Something that both convert to.
+        // A code set that both convert to.
         assert_eq!(transmission(&ours, &set(ISO_8859_15, &[ISO_646, ISO_8859_1]), UTF_8), Some(ISO_8859_1));
         // Nothing but the fallback.
         assert_eq!(transmission(&ours, &set(ISO_8859_15, &[]), UTF_8), Some(UTF_8));

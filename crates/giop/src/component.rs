@@ -1,4 +1,4 @@
-//! Tagged components: what else a profile says (clause 7.6.6).
+//! Tagged components of a profile (clause 7.6.6).
 
 use crate::codeset::CodeSetComponentInfo;
 use crate::cursor::Cursor;
@@ -17,12 +17,12 @@ pub const TAG_POLICIES: u32 = 2;
 pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
 /// TAG_SSL_SEC_TRANS.
 pub const TAG_SSL_SEC_TRANS: u32 = 20;
-/// TAO's list of endpoints, one a lane.
+/// TAO's list of endpoints, one for each lane.
 pub const TAG_TAO_ENDPOINTS: u32 = 0x5441_4f02;
 /// omniORB's address over a unix socket: the name of the host, and the path.
 pub const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
-/// What an address of this host means: isorb's own ("ISO\x01").
-pub const TAG_PLACE: u32 = 0x4953_4f01;
+/// The locality of an address of one host: isorb's own component ("ISO\x01").
+pub const TAG_LOCALITY: u32 = 0x4953_4f01;
 
 /// TAG_ORB_TYPE of omniORB ("ATT").
 pub const ORB_TYPE_OMNIORB: u32 = 0x4154_5400;
@@ -54,7 +54,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         39 => "TAG_GROUP",
         40 => "TAG_GROUP_IIOP",
         TAG_TAO_ENDPOINTS => "TAO endpoint list",
-        TAG_PLACE => "isorb place",
+        TAG_LOCALITY => "isorb locality",
         0x4154_5401 => "omniORB bidirectional",
         0x4154_5402 => "omniORB unix transport",
         0x4154_5403 => "omniORB persistent server id",
@@ -64,10 +64,10 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// A component as it travels.
+/// A component with its data as octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggedComponent {
-    /// What it is.
+    /// The component's tag.
     pub tag: u32,
     /// Its octets, mostly an encapsulation.
     pub data: Vec<u8>,
@@ -129,7 +129,7 @@ pub struct TaoEndpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Component {
-    /// Which ORB made the reference.
+    /// The ORB that made the reference.
     OrbType(u32),
     /// Code sets of the server.
     CodeSets(CodeSetComponentInfo),
@@ -158,16 +158,17 @@ pub enum Component {
         /// The socket.
         path: String,
     },
-    /// What the profile's address means: it is good for who finds the same two texts for it.
-    Place {
-        /// The host, as it runs now.
+    /// The locality of the profile's address. A client may use the address if it finds the same two
+    /// texts for it.
+    Locality {
+        /// The host, identified by its boot.
         host: String,
-        /// The spot on it.
-        spot: String,
+        /// The address's identity on the host.
+        identity: String,
     },
     /// TAO's endpoints; the first is the profile's own address.
     TaoEndpoints(Vec<TaoEndpoint>),
-    /// Any other, kept as it is.
+    /// Any other component, unchanged.
     Unknown(TaggedComponent),
 }
 
@@ -185,7 +186,7 @@ impl Component {
                 | TAG_ALTERNATE_IIOP_ADDRESS
                 | TAG_SSL_SEC_TRANS
                 | TAG_TAO_ENDPOINTS
-                | TAG_PLACE
+                | TAG_LOCALITY
                 | TAG_OMNIORB_UNIX_TRANS
         ) {
             return Ok(Component::Unknown(tagged.clone()));
@@ -198,7 +199,7 @@ impl Component {
             TAG_ALTERNATE_IIOP_ADDRESS => {
                 Component::AlternateAddress { host: c.str()?.into(), port: c.u16()? }
             }
-            TAG_PLACE => Component::Place { host: c.str()?.into(), spot: c.str()?.into() },
+            TAG_LOCALITY => Component::Locality { host: c.str()?.into(), identity: c.str()?.into() },
             TAG_OMNIORB_UNIX_TRANS => Component::OmniUnix { host: c.str()?.into(), path: c.str()?.into() },
             TAG_SSL_SEC_TRANS => Component::Ssl { supports: c.u16()?, requires: c.u16()?, port: c.u16()? },
             _ => Component::TaoEndpoints(tao_endpoints(c)?),
@@ -234,11 +235,11 @@ impl Component {
                     put_name(e, path);
                 }),
             ),
-            Component::Place { host, spot } => (
-                TAG_PLACE,
+            Component::Locality { host, identity } => (
+                TAG_LOCALITY,
                 encapsulated(|e| {
                     put_name(e, host);
-                    put_name(e, spot);
+                    put_name(e, identity);
                 }),
             ),
             Component::TaoEndpoints(endpoints) => (
@@ -280,7 +281,8 @@ mod tests {
         // Clause 7.6.6.1, big endian: byte order, padding, ulong.
         let orb = tagged(TAG_ORB_TYPE, b"\0\0\0\0TAO\0");
         assert_eq!(Component::parse(&orb), Ok(Component::OrbType(0x5441_4f00)));
-        // Clause 7.10.2.4, little endian: native, conversions of char; native, conversions of wchar.
+        // Clause 7.10.2.4, little endian: native, conversions of char; native, conversions of
+        // wchar.
         let sets =
             tagged(TAG_CODE_SETS, b"\x01\0\0\0\x01\0\x01\0\x01\0\0\0\x01\0\x01\x05\x09\x01\x01\0\0\0\0\0");
         let Ok(Component::CodeSets(info)) = Component::parse(&sets) else { panic!() };
@@ -326,7 +328,7 @@ mod tests {
             ]),
             Component::AlternateAddress { host: "fe80::1".into(), port: 1 },
             Component::Ssl { supports: 1, requires: 2, port: 3 },
-            Component::Place { host: "boot".into(), spot: "fe00:1".into() },
+            Component::Locality { host: "boot".into(), identity: "fe00:1".into() },
             Component::OmniUnix { host: "lab".into(), path: "/run/x".into() },
             Component::TaoEndpoints(vec![TaoEndpoint { host: "a".into(), port: 65535, priority: -1 }]),
             Component::Unknown(tagged(77, &[1, 2])),
@@ -337,7 +339,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS), Just(TAG_PLACE)], data: Vec<u8>) {
+        fn any_bytes(tag in prop_oneof![0u32..40, Just(TAG_TAO_ENDPOINTS), Just(TAG_LOCALITY)], data: Vec<u8>) {
             if let Ok(component) = Component::parse(&TaggedComponent { tag, data }) {
                 // What was read can be written and read again.
                 prop_assert_eq!(Component::parse(&component.to_tagged().unwrap()), Ok(component));

@@ -1,8 +1,8 @@
-//! What a connection remembers of the protocol: request ids, calls that wait for a reply, and what the end of the
-//! connection means for each of them (clauses 9.4.7, 9.5 and 9.8).
+//! The protocol state of a connection: request ids, calls that wait for a reply, and the
+//! consequence of the connection's end for each call (clauses 9.4.7, 9.5 and 9.8).
 //!
-//! Sans I/O: the transport tells what was sent, received and lost; this says what follows. It does not keep messages and
-//! does not wait.
+//! Sans I/O: the transport reports sent, received and lost messages, and this module derives the
+//! consequences. It neither keeps messages nor waits.
 //!
 //! ```text
 //!            begin ─► in flight ── sent ──► waiting ── reply ─► token to its caller
@@ -17,9 +17,9 @@ use alloc::vec::Vec;
 /// Which side of the connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Opened the connection: a client, whose request ids are even.
+    /// Opened the connection: a client. Its request ids are even.
     Connector,
-    /// Accepted the connection: a server, whose request ids, if it calls back, are odd.
+    /// Accepted the connection: a server. The request ids of its call-backs are odd.
     Acceptor,
 }
 
@@ -28,7 +28,7 @@ pub enum Role {
 pub enum Refused {
     /// The connection is closing or gone: open another one.
     Closed,
-    /// As many calls as the table holds wait for a reply.
+    /// The table of waiting calls is full.
     Full,
     /// An acceptor may call only when bidirectional GIOP was agreed.
     NotBidirectional,
@@ -50,34 +50,34 @@ impl From<Refused> for SystemException {
 pub enum End {
     /// The peer sent CloseConnection: it will not execute what it has not answered.
     Orderly,
-    /// The transport ended without a word.
+    /// The transport ended without CloseConnection.
     Lost,
-    /// The peer sent MessageError: it could not read something of ours.
+    /// The peer sent MessageError: it could not read one of our messages.
     MessageError,
     /// The peer broke the protocol and we ended the connection.
     Protocol,
 }
 
-/// What a call gets that waited when its connection ended.
+/// The error of a call that waited when its connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The peer did not execute it: send it again on a new connection, once; after that it is this exception
-    /// (COMPLETED_NO).
+pub enum CallFailure {
+    /// The peer did not execute the call. The client sends it once more on a new connection; if
+    /// that fails too, the caller gets this exception (COMPLETED_NO).
     Retry(SystemException),
     /// The peer may have executed it: the caller gets this exception (COMPLETED_MAYBE).
     Fail(SystemException),
 }
 
-/// What a received message is, seen from this side.
+/// The kind of a received message, seen from this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// Request, LocateRequest or CancelRequest: for the server's part.
     Call,
-    /// Reply or LocateReply: [`Connection::reply`] knows whose.
+    /// Reply or LocateReply: [`Connection::reply`] finds its caller.
     Answer,
     /// A fragment: for the [`Assembler`](crate::fragment::Assembler).
     Fragment,
-    /// The connection has ended this way; see [`Connection::end`].
+    /// The connection has ended; see [`Connection::end`].
     End(End),
 }
 
@@ -88,23 +88,25 @@ struct Pending<T> {
     token: T,
 }
 
-/// The protocol's state of one connection. `T` is what the caller needs to find who waits.
+/// The protocol state of one connection. `T` identifies the waiting caller.
 ///
 /// # Real-time
-/// Every operation is O(1) except [`Connection::begin`] on a table that is nearly full and [`Connection::end`], which are
-/// linear in the capacity. Nothing allocates after [`Connection::new`].
+/// Every operation is O(1) except [`Connection::begin`] on a table that is nearly full and
+/// [`Connection::end`], which are linear in the capacity. Nothing allocates after
+/// [`Connection::new`].
 #[derive(Debug)]
 pub struct Connection<T> {
     role: Role,
     bidirectional: bool,
     next: u32,
-    /// A call's slot is its id's; ids are given out so that no two share one.
+    /// The slot of a call follows from its id; two pending calls never share a slot.
     pending: Vec<Option<Pending<T>>>,
     open: bool,
 }
 
 impl<T: Copy> Connection<T> {
-    /// A connection on which at most `capacity` calls of this side, rounded up to a power of two, wait at a time.
+    /// A connection on which at most `capacity` calls of this side wait at a time, rounded up to a
+    /// power of two.
     pub fn new(role: Role, capacity: usize) -> Connection<T> {
         let next = match role {
             Role::Connector => 0,
@@ -119,7 +121,8 @@ impl<T: Copy> Connection<T> {
         }
     }
 
-    /// Both sides agreed to bidirectional GIOP: a BI_DIR_IIOP context was sent or received and policy allows it.
+    /// Both sides agreed to bidirectional GIOP: a BI_DIR_IIOP context was sent or received and
+    /// policy allows it.
     pub fn set_bidirectional(&mut self) {
         self.bidirectional = true;
     }
@@ -139,7 +142,7 @@ impl<T: Copy> Connection<T> {
         self.pending.iter().all(Option::is_none)
     }
 
-    /// A request id for a call that will wait under it.
+    /// A request id for a call that waits for a reply.
     ///
     /// # Errors
     /// [`Refused`].
@@ -171,7 +174,8 @@ impl<T: Copy> Connection<T> {
         Ok(id)
     }
 
-    /// The transport has begun to take a call's octets: from here on the peer may execute it.
+    /// The transport has begun to take the octets of a call. From now on the peer may execute the
+    /// call.
     pub fn sent(&mut self, id: u32) {
         let slot = self.slot(id);
         if let Some(pending) = self.pending[slot].as_mut().filter(|pending| pending.id == id) {
@@ -179,19 +183,19 @@ impl<T: Copy> Connection<T> {
         }
     }
 
-    /// Who waits for this reply; `None` for an id that is not known (any more): the reply is then ignored.
+    /// The caller that waits for this reply. `None` for an unknown id; the reply is then ignored.
     pub fn reply(&mut self, id: u32) -> Option<T> {
         let slot = self.slot(id);
         self.pending[slot].take_if(|pending| pending.id == id).map(|pending| pending.token)
     }
 
-    /// The caller gave up waiting: a later reply will be ignored. Whether there was such a call; a CancelRequest is then
-    /// in order.
+    /// The caller abandoned the call: a later reply is ignored. Returns false if no such call
+    /// waited. If true, the client may send a CancelRequest.
     pub fn abandon(&mut self, id: u32) -> bool {
         self.reply(id).is_some()
     }
 
-    /// What a received message is.
+    /// The kind of a received message.
     ///
     /// # Errors
     /// [`ProtocolError::Unexpected`] for a message that this side never receives.
@@ -213,30 +217,31 @@ impl<T: Copy> Connection<T> {
         }
     }
 
-    /// The connection has ended: no request begins any more, and every call that waits meets its fate.
-    pub fn end(&mut self, end: End) -> impl Iterator<Item = (u32, T, Fate)> {
+    /// The connection has ended: no request can begin, and every waiting call fails.
+    pub fn end(&mut self, end: End) -> impl Iterator<Item = (u32, T, CallFailure)> {
         self.open = false;
         self.pending.iter_mut().filter_map(Option::take).map(move |pending| {
-            let fate = fate(end, pending.sent);
-            (pending.id, pending.token, fate)
+            let failure = call_failure(end, pending.sent);
+            (pending.id, pending.token, failure)
         })
     }
 
     fn slot(&self, id: u32) -> usize {
-        // The table's length is a power of two, so that ids find their slots in turn when they wrap, too.
+        // The table's length is a power of two, so that ids find their slots in turn when they
+        // wrap, too.
         (id >> 1) as usize & (self.pending.len() - 1)
     }
 }
 
-/// What becomes of a call whose connection ended: clause 9.5.1.1 lets a client send again after CloseConnection, and only
-/// then, what may have left this side.
-pub fn fate(end: End, sent: bool) -> Fate {
+/// The error of a call after the end of its connection. After CloseConnection, and only then,
+/// clause 9.5.1.1 lets a client repeat a call that may have left this side.
+pub fn call_failure(end: End, sent: bool) -> CallFailure {
     let retry = SystemException::new(Kind::Transient, minor::TRANSIENT_CLOSED, Completion::No);
-    let fail = |minor| Fate::Fail(SystemException::new(Kind::CommFailure, minor, Completion::Maybe));
+    let fail = |minor| CallFailure::Fail(SystemException::new(Kind::CommFailure, minor, Completion::Maybe));
     match (end, sent) {
-        (End::Orderly, _) | (End::Lost, false) => Fate::Retry(retry),
+        (End::Orderly, _) | (End::Lost, false) => CallFailure::Retry(retry),
         (End::Lost, true) => fail(minor::COMM_FAILURE_LOST),
-        // Sending again to a peer that cannot read us, or that we cannot read, does not help.
+        // Sending again does not help when one side cannot read the other.
         (End::MessageError, _) => fail(minor::COMM_FAILURE_MESSAGE_ERROR),
         (End::Protocol, _) => fail(minor::COMM_FAILURE_PROTOCOL),
     }
@@ -288,15 +293,16 @@ mod tests {
             c.begin('a').unwrap();
             let b = c.begin('b').unwrap();
             c.sent(b);
-            let mut fates: alloc::vec::Vec<_> = c.end(end).map(|(_, token, fate)| (token, fate)).collect();
-            fates.sort_by_key(|(token, _)| *token);
+            let mut failures: alloc::vec::Vec<_> =
+                c.end(end).map(|(_, token, failure)| (token, failure)).collect();
+            failures.sort_by_key(|(token, _)| *token);
             assert!(c.is_idle() && !c.is_open());
             assert_eq!(c.begin('c'), Err(Refused::Closed));
-            fates
+            failures
         };
-        let completed = |fate: &Fate| match fate {
-            Fate::Retry(e) => (true, e.kind, e.completed),
-            Fate::Fail(e) => (false, e.kind, e.completed),
+        let completed = |failure: &CallFailure| match failure {
+            CallFailure::Retry(e) => (true, e.kind, e.completed),
+            CallFailure::Fail(e) => (false, e.kind, e.completed),
         };
         let again = (true, Kind::Transient, Completion::No);
         let failed = (false, Kind::CommFailure, Completion::Maybe);
@@ -306,13 +312,13 @@ mod tests {
             (End::MessageError, [failed, failed]),
             (End::Protocol, [failed, failed]),
         ] {
-            let fates = calls(end);
-            assert_eq!([completed(&fates[0].1), completed(&fates[1].1)], expected, "{end:?}");
+            let failures = calls(end);
+            assert_eq!([completed(&failures[0].1), completed(&failures[1].1)], expected, "{end:?}");
         }
     }
 
     #[test]
-    fn a_call_that_was_given_up_has_no_fate() {
+    fn an_abandoned_call_has_no_failure() {
         let mut c = client(4);
         let id = c.begin('a').unwrap();
         assert!(c.abandon(id));

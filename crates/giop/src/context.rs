@@ -1,6 +1,6 @@
 //! Service contexts by their meaning (clause 7.7.1).
 //!
-//! The small ones are made in arrays, so that sending one with every request allocates nothing.
+//! The small ones are arrays, so that sending one with every request allocates nothing.
 
 use crate::codeset::{self, CodeSetComponentInfo};
 use crate::component::PolicyValue;
@@ -62,7 +62,8 @@ pub fn name(id: u32) -> Option<&'static str> {
     })
 }
 
-/// A decoder in a context's octets, after their byte-order octet, for contexts that are not read here.
+/// A decoder at a context's octets, behind their byte-order octet, for contexts that this crate
+/// does not read.
 ///
 /// # Errors
 /// [`ErrorKind::Length`] for no octets, [`ErrorKind::Full`].
@@ -79,7 +80,7 @@ pub fn decoder<'m>(data: &[u8], text: Text, scope: &'m Scope<'m>) -> Result<Deco
     }
 }
 
-/// What a client chose for a connection (clause 7.10.2.5).
+/// The code sets that a client chose for a connection (clause 7.10.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeSets {
     /// Code set of `char` and `string`.
@@ -89,7 +90,7 @@ pub struct CodeSets {
 }
 
 impl CodeSets {
-    /// What the text of a connection says.
+    /// The code sets of a connection's text.
     pub const fn of(text: Text) -> CodeSets {
         CodeSets { char_data: codeset::narrow_id(text.narrow), wchar_data: codeset::wide_id(text.wide) }
     }
@@ -112,7 +113,7 @@ impl CodeSets {
         data
     }
 
-    /// How the connection's text is to be read.
+    /// The text of the connection.
     ///
     /// # Errors
     /// CODESET_INCOMPATIBLE, as [`codeset::chosen`].
@@ -120,7 +121,7 @@ impl CodeSets {
         codeset::chosen(version, self.char_data, self.wchar_data)
     }
 
-    /// Chooses for a server that offers `server`.
+    /// Chooses code sets for a server that offers `server`.
     ///
     /// # Errors
     /// CODESET_INCOMPATIBLE, as [`codeset::negotiate`].
@@ -139,7 +140,8 @@ pub fn rt_corba_priority(priority: i16) -> [u8; 4] {
 /// Reads an RTCorbaPriority context.
 ///
 /// # Errors
-/// MARSHAL for malformed octets; DATA_CONVERSION with the OMG's minor code 2 for a negative priority.
+/// MARSHAL for malformed octets; DATA_CONVERSION with the OMG's minor code 2 for a negative
+/// priority.
 pub fn read_rt_corba_priority(data: &[u8]) -> Result<i16, SystemException> {
     priority(&mut Cursor::encapsulation(data)?)
 }
@@ -169,7 +171,7 @@ impl PriorityRange {
     /// Reads an RTCorbaPriorityRange context.
     ///
     /// # Errors
-    /// As [`read_rt_corba_priority`]; a range whose low end is above its high end likewise.
+    /// As [`read_rt_corba_priority`]; also DATA_CONVERSION for a low end above the high end.
     pub fn read(data: &[u8]) -> Result<PriorityRange, SystemException> {
         let c = &mut Cursor::encapsulation(data)?;
         let range = PriorityRange { low: priority(c)?, high: priority(c)? };
@@ -195,7 +197,7 @@ pub struct ListenPoint {
 /// [`isorb_cdr::Error`] for malformed octets.
 ///
 /// # Real-time
-/// Allocates; comes once a connection.
+/// Allocates; received once for each connection.
 pub fn read_listen_points(data: &[u8]) -> Result<Vec<ListenPoint>> {
     let c = &mut Cursor::encapsulation(data)?;
     let n = c.count(6)?;
@@ -208,7 +210,7 @@ pub fn read_listen_points(data: &[u8]) -> Result<Vec<ListenPoint>> {
 /// [`isorb_cdr::Error`] for a host with a zero character in it.
 ///
 /// # Real-time
-/// Allocates; make them once a connection.
+/// Allocates; sent once for each connection.
 pub fn listen_points(points: &[ListenPoint]) -> Result<Vec<u8>> {
     encapsulated(|e| {
         e.count(points.len());
@@ -241,7 +243,8 @@ pub fn invocation_policies(policies: &[PolicyValue]) -> Result<Vec<u8>> {
     encapsulated(|e| PolicyValue::write_all(policies, e))
 }
 
-/// Reads an ExceptionDetailMessage context: a wide string as GIOP 1.2 has it in UTF-16 (clause 7.7.1).
+/// Reads an ExceptionDetailMessage context: a wide string as GIOP 1.2 has it in UTF-16 (clause
+/// 7.7.1).
 ///
 /// # Errors
 /// [`isorb_cdr::Error`] for malformed octets.

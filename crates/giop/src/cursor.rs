@@ -1,20 +1,20 @@
-//! Reading small pieces of CDR that are only borrowed: service contexts, profiles, components.
+//! Reads small pieces of borrowed CDR: service contexts, profiles, components.
 
 use isorb_cdr::{Error, ErrorKind, Order, Result};
 
-/// A position in borrowed CDR. Unlike a [`Decoder`](isorb_cdr::Decoder) it needs no scope and changes no byte, and so reads
-/// only integers and octets.
+/// A position in borrowed CDR. Unlike a [`Decoder`](isorb_cdr::Decoder) it needs no scope and
+/// changes no octet; so it reads only integers and octets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Offset of the first byte from where alignment counts.
+    /// Offset of the first byte from the origin of alignment.
     base: usize,
     order: Order,
 }
 
 impl<'a> Cursor<'a> {
-    /// At `base` bytes from where alignment counts.
+    /// At `base` bytes from the origin of alignment.
     pub fn at_offset(bytes: &'a [u8], base: usize, order: Order) -> Cursor<'a> {
         Cursor { bytes, at: 0, base, order }
     }

@@ -1,15 +1,15 @@
-//! What a peer can do wrong with whole messages, and what it gets for that.
+//! Errors of a peer in whole messages, and the response to each.
 
 use crate::MessageKind;
 use core::fmt;
 
-/// A breach of the protocol by the peer. What a connection's reader does about it is [`ProtocolError::answer`].
+/// A breach of the protocol by the peer. [`ProtocolError::answer`] is the connection's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// The message does not begin with the octets `GIOP`.
     Magic([u8; 4]),
-    /// A version that is not spoken here.
+    /// A version that this ORB does not speak.
     Version {
         /// Major version.
         major: u8,
@@ -18,7 +18,7 @@ pub enum ProtocolError {
     },
     /// A message type that does not exist in the message's version.
     Kind(u8),
-    /// A message that may not have fragments announces some.
+    /// A message of a kind without fragments announces some.
     NotFragmentable(MessageKind),
     /// The message is larger than the limit.
     TooLarge {
@@ -29,17 +29,19 @@ pub enum ProtocolError {
     Malformed(isorb_cdr::Error),
     /// A message that this side never receives.
     Unexpected(MessageKind),
-    /// In GIOP 1.1, a fragment without a message before it, or another message between the fragments of one.
+    /// In GIOP 1.1, a fragment without a message before it, or another message between the
+    /// fragments of one.
     FragmentOrder,
-    /// In GIOP 1.2, a message with fragments to follow has a length, header included, that is no multiple of 8.
+    /// In GIOP 1.2, a message with fragments to follow has a length, header included, that is not a
+    /// multiple of 8.
     FragmentLength(u32),
-    /// A second message with the request id of one whose fragments are still arriving.
+    /// A second message with the request id of an incomplete one.
     FragmentId(u32),
-    /// More fragmented messages, or bytes in them, than are kept at a time.
+    /// More fragmented messages, or bytes in them, than the assembler keeps.
     FragmentLimit,
 }
 
-/// What is sent to a peer that broke the protocol, before the connection is closed.
+/// The last message to a peer that broke the protocol, before the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A MessageError message (clause 9.4.8), then the end of the connection.
@@ -49,8 +51,9 @@ pub enum Answer {
 }
 
 impl ProtocolError {
-    /// What the peer gets. Clause 9.4.8: MessageError answers an unknown version or type and a malformed header. A limit of
-    /// ours is no error in the message, so the connection just ends.
+    /// The response to the peer. Clause 9.4.8: MessageError answers an unknown version or type and
+    /// a malformed header. A message above our own limits is not malformed, so the connection just
+    /// ends.
     pub const fn answer(self) -> Answer {
         match self {
             ProtocolError::FragmentLimit => Answer::Close,

@@ -1,4 +1,4 @@
-//! References and URLs in words, field by field, for people.
+//! References and URLs explained field by field, for people.
 
 use crate::AddressProfile;
 use crate::component::{self, Component, PolicyValue, TaggedComponent};
@@ -23,7 +23,7 @@ mod groups;
 /// Octets that one line of a dump shows.
 const DUMP_LINE: usize = 16;
 
-/// Octets of unknown data that are shown; more are counted.
+/// Octets of unknown data in the dump; the rest is counted.
 const DUMP_LIMIT: usize = 256;
 
 /// A reference, field by field, a line each.
@@ -62,10 +62,10 @@ pub fn explain_url(url: &ObjectUrl) -> String {
     lines.text
 }
 
-/// What is in a text: parses and explains it.
+/// Parses a text and explains it.
 ///
 /// # Errors
-/// [`UrlError`] when it is no URL.
+/// [`UrlError`] for a text that is not a URL.
 pub fn explain(text: &str) -> Result<String, UrlError> {
     Ok(explain_url(&text.parse()?))
 }
@@ -78,7 +78,7 @@ struct Lines {
 
 impl Lines {
     fn line(&mut self, line: &str) {
-        // A text of a peer must not reach the terminal with control characters in it.
+        // Control characters of a peer's text must not reach the terminal.
         let _ = write!(self.text, "{:width$}", "", width = 2 * self.indent);
         self.text.extend(line.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }));
         self.text.push('\n');
@@ -107,7 +107,7 @@ impl Lines {
                     Ok(profile) => lines.iiop(&profile, &tagged.data),
                     Err(error) => lines.malformed(&tagged.data, error),
                 },
-                // Laid out as IIOP's is.
+                // The layout is IIOP's.
                 TAG_TAO_DIOP => match IiopProfile::parse(&tagged.data) {
                     Ok(profile) => lines.iiop(&profile, &tagged.data),
                     Err(error) => lines.malformed(&tagged.data, error),
@@ -193,8 +193,8 @@ impl Lines {
             Component::OmniUnix { host, path } => {
                 self.line(&format!("also at: unix socket {path} of host {host}"));
             }
-            Component::Place { host, spot } => {
-                self.line(&format!("means: spot {spot} of the host whose boot is {host}"));
+            Component::Locality { host, identity } => {
+                self.line(&format!("means: identity {identity} on the host with boot id {host}"));
             }
             Component::TaoEndpoints(endpoints) => {
                 for endpoint in endpoints {
@@ -260,7 +260,7 @@ impl Lines {
         self.indented(|lines| lines.dump(&corbaloc.key));
     }
 
-    /// Offset, hexadecimal digits, and what of it is ASCII.
+    /// Offset, hexadecimal digits, and the ASCII characters among them.
     fn dump(&mut self, data: &[u8]) {
         for (i, chunk) in data[..data.len().min(DUMP_LIMIT)].chunks(DUMP_LINE).enumerate() {
             let mut hex = String::new();
@@ -313,7 +313,7 @@ fn policy_name(policy_type: u32) -> &'static str {
     }
 }
 
-/// A Real-Time CORBA policy in words, where there is more to say than its name.
+/// A Real-Time CORBA policy in words, if there is more to print than its name.
 fn real_time(policy: &PolicyValue) -> Option<String> {
     let mut text = String::new();
     let written = match RtPolicy::parse(policy).ok()?? {

@@ -14,9 +14,9 @@ pub enum MessageKind {
     Reply = 1,
     /// The caller no longer waits for a reply.
     CancelRequest = 2,
-    /// Asks where an object is.
+    /// Asks for the location of an object.
     LocateRequest = 3,
-    /// Says where an object is.
+    /// The location of an object.
     LocateReply = 4,
     /// Orderly end of a connection.
     CloseConnection = 5,
@@ -52,7 +52,8 @@ impl MessageKind {
         }
     }
 
-    /// Whether fragments may follow (clause 9.4.9): in 1.1 requests and replies, in 1.2 their locating forms too.
+    /// Whether fragments may follow (clause 9.4.9): in 1.1 requests and replies, in 1.2 also their
+    /// locating forms.
     const fn may_have_fragments(self, version: Version) -> bool {
         match (version, self) {
             (Version::V1_0, _) => false,
@@ -91,9 +92,10 @@ pub struct Header {
     pub kind: MessageKind,
     /// Length of what follows the header, in bytes.
     pub size: u32,
-    /// Seams of a message that came in fragments of GIOP 1.1: their offsets stand behind the message, four octets each,
-    /// and [`Header::size`] counts them. Nothing that comes from the wire sets this.
-    pub seams: u32,
+    /// Fragment boundaries of a message that came in fragments of GIOP 1.1: their offsets follow
+    /// the message, four octets each, and [`Header::size`] counts them. Octets from the wire never
+    /// set this.
+    pub fragment_boundaries: u32,
 }
 
 impl Header {
@@ -103,15 +105,17 @@ impl Header {
     /// Offset of the size in a header.
     pub const SIZE_AT: usize = 8;
 
-    /// The header of an unfragmented message in this machine's byte order, its size yet unknown.
+    /// The header of an unfragmented message in this machine's byte order; its size is not known
+    /// yet.
     pub const fn new(version: Version, kind: MessageKind) -> Header {
-        Header { version, order: Order::NATIVE, more_fragments: false, kind, size: 0, seams: 0 }
+        Header { version, order: Order::NATIVE, more_fragments: false, kind, size: 0, fragment_boundaries: 0 }
     }
 
     /// Reads a header.
     ///
     /// # Errors
-    /// [`ProtocolError::Magic`], [`ProtocolError::Version`], [`ProtocolError::Kind`], [`ProtocolError::NotFragmentable`].
+    /// [`ProtocolError::Magic`], [`ProtocolError::Version`], [`ProtocolError::Kind`],
+    /// [`ProtocolError::NotFragmentable`].
     ///
     /// # Real-time
     /// A few compares; allocates nothing.
@@ -123,14 +127,15 @@ impl Header {
         }
     }
 
-    /// Reads the header of a Request or Reply of GIOP 1.2 that came in one piece, which nearly all messages are. `None` for
-    /// any other, and for what is no header.
+    /// Reads the header of an unfragmented Request or Reply of GIOP 1.2, as nearly all messages
+    /// are. `None` for any other header and for malformed ones.
     ///
     /// # Real-time
     /// One compare; allocates nothing.
     #[inline]
     pub fn ordinary(bytes: &[u8; Header::LEN]) -> Option<Header> {
-        // Magic, version, flags and kind at once. What differs are the byte order, and Request (0) from Reply (1).
+        // Magic, version, flags and kind in one word. Byte order, and Request (0) or Reply (1), may
+        // differ.
         const SAME: u64 = u64::from_le_bytes(*b"GIOP\x01\x02\0\0");
         const DIFFERS: u64 = u64::from_le_bytes([0, 0, 0, 0, 0, 0, 1, 1]);
         let (first, size) = bytes.split_first_chunk::<8>()?;
@@ -142,7 +147,14 @@ impl Header {
         let order = if first & 1 << 48 != 0 { Order::Little } else { Order::Big };
         let kind = if first & 1 << 56 != 0 { MessageKind::Reply } else { MessageKind::Request };
         let size = if order == Order::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
-        Some(Header { version: Version::V1_2, order, more_fragments: false, kind, size, seams: 0 })
+        Some(Header {
+            version: Version::V1_2,
+            order,
+            more_fragments: false,
+            kind,
+            size,
+            fragment_boundaries: 0,
+        })
     }
 
     fn parse_any(bytes: &[u8; Header::LEN]) -> Result<Header, ProtocolError> {
@@ -163,13 +175,13 @@ impl Header {
             return Err(ProtocolError::Kind(kind));
         }
         let order = Order::from_flag(flags);
-        // In GIOP 1.0 the octet is a boolean: no other bit means anything.
+        // In GIOP 1.0 the octet is a boolean: no other bit has a meaning.
         let more_fragments = flags & 2 != 0 && version != Version::V1_0;
         if more_fragments && !message.may_have_fragments(version) {
             return Err(ProtocolError::NotFragmentable(message));
         }
         let size = if order == Order::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
-        Ok(Header { version, order, more_fragments, kind: message, size, seams: 0 })
+        Ok(Header { version, order, more_fragments, kind: message, size, fragment_boundaries: 0 })
     }
 
     /// Refuses a message that is larger than `limit` bytes, header included.
@@ -206,7 +218,8 @@ mod tests {
 
     #[test]
     fn golden() {
-        // Clause 9.4.1: magic, version 1.2, flags (bit 0 little endian, bit 1 more fragments), type, size.
+        // Clause 9.4.1: magic, version 1.2, flags (bit 0 little endian, bit 1 more fragments),
+        // type, size.
         let little = *b"GIOP\x01\x02\x03\x00\x10\x02\x00\x00";
         let header = Header::parse(&little).unwrap();
         assert_eq!(
@@ -217,7 +230,7 @@ mod tests {
                 more_fragments: true,
                 kind: MessageKind::Request,
                 size: 0x210,
-                seams: 0
+                fragment_boundaries: 0
             }
         );
         assert_eq!(header.write(), little);

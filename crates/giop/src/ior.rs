@@ -10,7 +10,7 @@ use core::fmt;
 use core::str::FromStr;
 use isorb_cdr::{Decoder, Encoder, Result};
 
-/// A reference: the type that the object is known to have, and where it is.
+/// A reference: the known type of the object, and its addresses.
 ///
 /// # Real-time
 /// References are on the heap; reading one allocates, bounded by four times its octets.
@@ -18,7 +18,7 @@ use isorb_cdr::{Decoder, Encoder, Result};
 pub struct Ior {
     /// Repository id of the object's interface; empty when it is not known.
     pub type_id: String,
-    /// Where it is; a client may use any that it understands.
+    /// The object's addresses; a client may use any that it understands.
     pub profiles: Vec<TaggedProfile>,
 }
 
@@ -34,7 +34,8 @@ impl Ior {
         Ok(Ior { type_id: type_id.into(), profiles: alloc::vec![profile.to_tagged()?] })
     }
 
-    /// Whether it is nil: no profile (clause 7.6.2: and no type id, which some ORBs send all the same).
+    /// Whether the reference is nil: no profile (clause 7.6.2 also asks for no type id, but some
+    /// ORBs send one).
     pub fn is_nil(&self) -> bool {
         self.profiles.is_empty()
     }
@@ -148,8 +149,9 @@ mod tests {
     use isorb_scope::Region;
     use proptest::prelude::*;
 
-    /// Clauses 7.6.2 and 9.7.2 by hand, big endian: type id "IDL:T:1.0" (10 octets, padded to 20), one profile with tag 0
-    /// of 44 octets: byte order, version 1.2, host "lab", port 2809, key "k" and padding, one component, ORB type.
+    /// Clauses 7.6.2 and 9.7.2 by hand, big endian: type id "IDL:T:1.0" (10 octets, padded to 20),
+    /// one profile with tag 0 of 44 octets: byte order, version 1.2, host "lab", port 2809, key "k"
+    /// and padding, one component, ORB type.
     const BIG: &str = "IOR:000000000000000a49444c3a543a312e3000000000000001000000000000002c0001020000000004\
                        6c616200_0af90000_00000001_6b000000_00000001_00000000_00000008_00000000_49534f00";
 

@@ -1,8 +1,10 @@
-//! General Inter-ORB Protocol (CORBA 3.3 part 2, clause 9): messages, references, service contexts, object URLs.
+//! General Inter-ORB Protocol (CORBA 3.3 part 2, clause 9): messages, references, service contexts,
+//! object URLs.
 //!
-//! The protocol without I/O: bytes in, values out, and back. This crate opens no socket, reads no clock and starts no
-//! thread. What is on the path of a request ([`header`], [`message`]) borrows from the message and allocates nothing;
-//! references ([`ior`], [`profile`], [`component`]) and URLs ([`url`]) are owned.
+//! The protocol without I/O: bytes in, values out, and back. This crate opens no socket, reads no
+//! clock and starts no thread. The modules on a request's path ([`header`], [`message`]) borrow
+//! from the message and allocate nothing; references ([`ior`], [`profile`], [`component`]) and URLs
+//! ([`url`]) are owned.
 //!
 //! ```
 //! use isorb_giop::{Header, message::{self, Request, Response}};

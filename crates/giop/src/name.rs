@@ -1,5 +1,6 @@
-//! Names of the naming service as strings (CosNaming, clause 2.4 of its specification): `id.kind/id.kind`, with a
-//! backslash before a slash, a dot or a backslash that is part of an id or kind.
+//! Names of the naming service as strings (CosNaming, clause 2.4 of its specification):
+//! `id.kind/id.kind`, with a backslash before a slash, a dot or a backslash that is part of an id
+//! or kind.
 
 use crate::url::{UrlError, UrlErrorKind};
 use alloc::string::String;
@@ -7,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::str::FromStr;
 
-/// One step of a name.
+/// A component of a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NameComponent {
     /// Identifier.
@@ -81,40 +82,41 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Name, UrlError> {
         let mut components = Vec::new();
-        let mut step = Step::default();
+        let mut partial = PartialComponent::default();
         let mut chars = text.char_indices();
         while let Some((at, c)) = chars.next() {
             match c {
-                '/' => components.push(step.take().map_err(|kind| UrlError::at(kind, text, at))?),
-                '.' if step.dotted => return Err(UrlError::at(UrlErrorKind::NameDots, text, at)),
-                '.' => step.dotted = true,
+                '/' => components.push(partial.take().map_err(|kind| UrlError::at(kind, text, at))?),
+                '.' if partial.dotted => return Err(UrlError::at(UrlErrorKind::NameDots, text, at)),
+                '.' => partial.dotted = true,
                 '\\' => match chars.next() {
-                    Some((_, c @ ('/' | '.' | '\\'))) => step.push(c),
+                    Some((_, c @ ('/' | '.' | '\\'))) => partial.push(c),
                     _ => return Err(UrlError::at(UrlErrorKind::NameEscape, text, at)),
                 },
-                c => step.push(c),
+                c => partial.push(c),
             }
         }
-        components.push(step.take().map_err(|kind| UrlError::at(kind, text, text.len()))?);
+        components.push(partial.take().map_err(|kind| UrlError::at(kind, text, text.len()))?);
         Ok(Name(components))
     }
 }
 
-/// A component while it is read.
+/// A component while it is parsed.
 #[derive(Default)]
-struct Step {
+struct PartialComponent {
     component: NameComponent,
     dotted: bool,
 }
 
-impl Step {
+impl PartialComponent {
     fn push(&mut self, c: char) {
         if self.dotted { self.component.kind.push(c) } else { self.component.id.push(c) }
     }
 
-    /// The component, unless it is empty: that is written `.`; a dot after an id needs a kind.
+    /// The component, which must not be empty: an empty one is written `.`; a dot behind an id
+    /// needs a kind.
     fn take(&mut self) -> Result<NameComponent, UrlErrorKind> {
-        let Step { component, dotted } = core::mem::take(self);
+        let PartialComponent { component, dotted } = core::mem::take(self);
         match (component.id.is_empty(), component.kind.is_empty(), dotted) {
             (true, true, false) => Err(UrlErrorKind::NameEmpty),
             (false, true, true) => Err(UrlErrorKind::NameKind),

@@ -10,7 +10,8 @@ pub(crate) fn put_octets(e: &mut Encoder<'_>, octets: &[u8]) {
     e.raw(octets);
 }
 
-/// A string that is ASCII by its nature (an operation, a host, a repository id) in whatever code set.
+/// A string of ASCII characters by its nature (an operation, a host, a repository id), the same in
+/// every code set.
 #[inline]
 pub(crate) fn put_name(e: &mut Encoder<'_>, name: &str) {
     if has_zero(name.as_bytes()) {
@@ -19,8 +20,8 @@ pub(crate) fn put_name(e: &mut Encoder<'_>, name: &str) {
     e.terminated(name.as_bytes());
 }
 
-/// Whether one of the octets of a name is zero. Names are short, for which this takes fewer steps than a search that is made
-/// for long texts: words that overlap cover whatever length there is.
+/// Whether a name contains a zero octet. Names are short, so overlapping words need fewer steps
+/// than a search made for long texts.
 #[inline(always)]
 pub(crate) fn has_zero(octets: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -46,7 +47,7 @@ pub(crate) fn has_zero(octets: &[u8]) -> bool {
 /// The octets of an encapsulation, byte-order octet first.
 ///
 /// # Errors
-/// What `write` made the encoder fail with.
+/// The encoder's error.
 pub(crate) fn encapsulated(write: impl FnOnce(&mut Encoder<'_>)) -> isorb_cdr::Result<Vec<u8>> {
     let mut e = Encoder::new(Vec::new(), Text::DEFAULT);
     e.raw(&[Order::NATIVE.flag()]);

@@ -1,4 +1,4 @@
-//! Profiles: where an object is (clauses 7.6.2 and 9.7.2).
+//! Profiles: the addresses of an object (clauses 7.6.2 and 9.7.2).
 
 use crate::component::{Component, TAG_CODE_SETS, TAG_ORB_TYPE, TaggedComponent};
 use crate::cursor::Cursor;
@@ -10,7 +10,7 @@ use isorb_cdr::{ErrorKind, Result, Version};
 
 /// Profile tag of IIOP.
 pub const TAG_INTERNET_IOP: u32 = 0;
-/// A profile that is nothing but components.
+/// A profile that only has components.
 pub const TAG_MULTIPLE_COMPONENTS: u32 = 1;
 /// Simple Common Container.
 pub const TAG_SCCP_IOP: u32 = 2;
@@ -41,16 +41,16 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// A profile as it travels.
+/// A profile with its data as octets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TaggedProfile {
-    /// What it is.
+    /// The profile's tag.
     pub tag: u32,
     /// Its octets, an encapsulation.
     pub data: Vec<u8>,
 }
 
-/// An object behind TCP.
+/// An object reached over TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IiopProfile {
     /// Highest GIOP version that the server speaks.
@@ -66,7 +66,8 @@ pub struct IiopProfile {
 }
 
 impl IiopProfile {
-    /// Reads the octets of a profile with tag 0. A later minor version is read as 1.2, which it extends.
+    /// Reads the octets of a profile with tag 0. A later minor version is read as 1.2, which it
+    /// extends.
     ///
     /// # Errors
     /// [`isorb_cdr::Error`]; [`ErrorKind::Value`] for a major version other than 1.
@@ -110,7 +111,7 @@ impl IiopProfile {
         }
     }
 
-    /// Which ORB wrote the profile ([`crate::component::TAG_ORB_TYPE`]), if it says so.
+    /// The ORB that wrote the profile ([`crate::component::TAG_ORB_TYPE`]), if the profile says so.
     pub fn orb_type(&self) -> Option<u32> {
         match Component::parse(self.component(TAG_ORB_TYPE)?) {
             Ok(Component::OrbType(orb)) => Some(orb),
@@ -118,7 +119,8 @@ impl IiopProfile {
         }
     }
 
-    /// The address of the profile and its alternate addresses, in order, without duplicates of the first.
+    /// The address of the profile and its alternate addresses, in order, without duplicates of the
+    /// first.
     pub fn addresses(&self) -> impl Iterator<Item = (String, u16)> {
         let own = (self.host.clone(), self.port);
         let more = self.components.iter().filter_map(|tagged| match Component::parse(tagged) {
@@ -137,7 +139,8 @@ pub fn multiple_components(data: &[u8]) -> Result<Vec<TaggedComponent>> {
     TaggedComponent::read_all(&mut Cursor::encapsulation(data)?)
 }
 
-/// The version at the beginning of a profile. A later minor version is read as 1.2, which it extends.
+/// The version at the beginning of a profile. A later minor version is read as 1.2, which it
+/// extends.
 pub(crate) fn version(c: &mut Cursor<'_>) -> Result<Version> {
     match (c.u8()?, c.u8()?) {
         (1, 0) => Ok(Version::V1_0),

@@ -1,4 +1,4 @@
-//! What other ORBs wrote: stringified references, and the messages in `interop/golden`.
+//! Octets of other ORBs: stringified references, and the messages in `interop/golden`.
 
 use isorb_giop::codeset::{self, CodeSetComponentInfo};
 use isorb_giop::component::Component;
@@ -31,8 +31,8 @@ fn a_reference_of_omniorb() {
     assert!(text.contains("(omniORB)"), "{text}");
 }
 
-/// Every message that another ORB was seen to send can be read to the end of its header, and everything in it that this
-/// crate knows. Another folder of recordings is read when `ISORB_RECORDINGS` names one.
+/// Every recorded message of another ORB can be read to the end of its header, with everything in
+/// it that this crate knows. `ISORB_RECORDINGS` names another folder of recordings.
 #[test]
 fn recorded_messages() {
     let golden = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/golden");
@@ -60,8 +60,9 @@ fn recorded_messages() {
     assert!(messages > 0);
 }
 
-/// A recording is lines of hexadecimal octets, in which the length in each header parts messages; `#` begins a comment, and
-/// the one before a message says what it is. A line with `IOR:` is a reference, and its fields follow.
+/// A recording is lines of hexadecimal octets; the length in each header separates messages. `#`
+/// begins a comment, and the comment before a message describes it. A line with `IOR:` is a
+/// reference; its fields follow.
 fn recording(text: &str) -> Result<usize, String> {
     let limits = Limits { messages: 8, bytes: 128 << 20, message: 64 << 20 };
     let mut assembler = Assembler::new(BufferPool::new(256 << 20, 1 << 20), limits);
@@ -122,9 +123,9 @@ fn fields_of(ior: &Ior) -> Vec<String> {
     fields
 }
 
-/// What is seen of a message, to be compared with what its comment says.
+/// The observed properties of a message, to be compared with its comment.
 #[derive(Default)]
-struct Seen {
+struct Observed {
     id: Option<u32>,
     operation: Option<String>,
     response: Option<Response>,
@@ -133,7 +134,7 @@ struct Seen {
 }
 
 /// `from client: GIOP 1.2, little endian, Request, id 6, echo_long, contexts 1 response_flags 3`
-fn compare(comment: &str, header: &Header, seen: &Seen) -> Result<(), String> {
+fn compare(comment: &str, header: &Header, seen: &Observed) -> Result<(), String> {
     let parts: Vec<&str> = comment.split(", ").map(|part| part.split(" (").next().unwrap_or(part)).collect();
     let minor = isorb_giop::header::minor_version(header.version);
     let mut wrong = Vec::new();
@@ -194,16 +195,16 @@ fn message(
         Assembled::Complete(header, mut buffer) => {
             // The comment is that of the last fragment.
             whole(&header, &mut buffer.bytes_mut()[..header.total()])?;
-            Seen::default()
+            Observed::default()
         }
-        Assembled::Pending | Assembled::Ignored => Seen::default(),
+        Assembled::Pending | Assembled::Ignored => Observed::default(),
     };
-    // Recordings of one's own have no comments.
+    // Your own recordings have no comments.
     if comment.contains("GIOP") { compare(comment, header, &seen) } else { Ok(()) }
 }
 
-fn whole(header: &Header, octets: &mut [u8]) -> Result<Seen, String> {
-    let mut seen = Seen::default();
+fn whole(header: &Header, octets: &mut [u8]) -> Result<Observed, String> {
+    let mut seen = Observed::default();
     let mut region = Region::new(1 << 20);
     let scope = region.enter();
     let read = |error: isorb_cdr::Error| format!("{}: {error}", header.kind);

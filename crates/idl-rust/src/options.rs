@@ -36,8 +36,8 @@ impl Options {
         self
     }
 
-    /// Where an IDL module is, if not in the output. The modules of the run-time are generated only
-    /// when they are what is being compiled, which is how the run-time gets them.
+    /// The Rust module of an IDL module that is not in the output. The standard modules are generated only where their
+    /// own file is compiled, as `isorb-naming` does for CosNaming.
     pub(crate) fn external(&self, module: &str, in_main_file: bool) -> Option<&str> {
         let of = |path: &'_ (String, String)| path.0.trim_start_matches("::") == module;
         if let Some((_, path)) = self.externs.iter().rev().find(|path| of(path)) {
@@ -45,7 +45,7 @@ impl Options {
         }
         match module {
             _ if in_main_file => None,
-            "CosNaming" => Some("::isorb::cos_naming"),
+            "CosNaming" => Some("::isorb_naming::cos_naming"),
             "CORBA" => Some("::isorb::corba"),
             _ => None,
         }

@@ -31,13 +31,26 @@
 //! without a real-time priority. Clients resolve at start, not in a loop.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "service")]
 pub mod binding;
+mod client;
+#[cfg(feature = "service")]
 mod iterators;
+#[cfg(feature = "service")]
 mod limits;
+#[cfg(feature = "service")]
 mod service;
+#[cfg(feature = "service")]
 pub mod store;
+#[cfg(feature = "service")]
 pub mod tree;
 
+isorb::include_idl!("cos_naming");
+
+pub use client::Naming;
+#[cfg(feature = "service")]
 pub use limits::Limits;
+#[cfg(feature = "service")]
 pub use service::NamingService;
+#[cfg(feature = "service")]
 pub use store::{FileStore, MemoryStore, Store};

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Served, client, name, object};
-use isorb::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
+use isorb_naming::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
 use isorb_naming::{Limits, MemoryStore};
 use isorb_testkit::TempFolder;
 use std::process::{Child, Command, Stdio};

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Served, name, object};
-use isorb::cos_naming::naming_context::{BindError, DestroyError, NotFoundReason, RebindError};
-use isorb::cos_naming::naming_context_ext::{ResolveStrError, ToNameError, ToStringError, ToUrlError};
-use isorb::cos_naming::{BindingType, Name, NameComponent, NamingContextExtRef, NamingContextRef};
 use isorb::{Kind, Reference};
+use isorb_naming::cos_naming::naming_context::{BindError, DestroyError, NotFoundReason, RebindError};
+use isorb_naming::cos_naming::naming_context_ext::{ResolveStrError, ToNameError, ToStringError, ToUrlError};
+use isorb_naming::cos_naming::{BindingType, Name, NameComponent, NamingContextExtRef, NamingContextRef};
 use isorb_naming::{FileStore, Limits, MemoryStore};
 use isorb_testkit::TempFolder;
 use std::sync::Arc;
@@ -263,7 +263,7 @@ fn the_same_object_in_the_orb_itself() {
     let root = served.service.root();
     root.bind_new_context(&name("a")).unwrap();
     assert_eq!(served.far().list(10).unwrap().0.len(), 1);
-    let naming = served.orb.naming().unwrap();
+    let naming = isorb_naming::Naming::initial(&served.orb).unwrap();
     naming.bind("b/c/d", &object(&served.orb, 1)).unwrap();
     let found: isorb::Object = naming.resolve("b/c/d").unwrap();
     assert_eq!(found.ior(), object(&served.orb, 1).ior());

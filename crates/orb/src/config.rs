@@ -1,10 +1,11 @@
-//! What an ORB can be told: command line, `isorb.toml`, program.
+//! The configuration of an ORB.
 //!
-//! Later sources win: defaults, then the file (`-ORBConfig FILE`, else `ISORB_CONFIG`, else `isorb.toml` in the working folder if it is
-//! there), then `-ORB…` arguments.
+//! It comes from defaults, a TOML file and `-ORB…` arguments; later sources override earlier ones. The file is the one of
+//! `-ORBConfig FILE`, else of the variable `ISORB_CONFIG`, else `isorb.toml` in the working folder if it exists.
 
 use crate::connection::{IdleLimits, Limits};
 use crate::policy::Policies;
+use crate::settings::{choice, settings};
 use crate::{Result, SystemException};
 use isorb_cdr::{Narrow, Version};
 use isorb_giop::Kind;
@@ -14,101 +15,80 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// How a server's connections meet its threads (DESIGN decision 5).
+/// How a server's threads serve its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Concurrency {
-    /// A thread a connection, which blocks in receive: the fastest for few clients.
+    /// Each connection has a thread, which blocks in receive: the fastest for few clients.
     Connection,
-    /// A fixed number of threads for all connections of an endpoint; the kernel chooses which one takes an event.
+    /// A fixed number of threads serves all connections of an endpoint. The kernel chooses the thread for an event.
     Lane,
 }
 
-/// Configuration of an ORB. All keys of `isorb.toml` have the names of these fields.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
-pub struct Config {
-    /// Where to listen: `host:port`, `[v6]:port`, `giop:tcp:host:port` or `iiop://host:port`, where port 0 takes a free one;
-    /// `unix:PATH`, where no path takes a fresh one; `giop:NAME:ADDRESS` for a transport of that name. Behind it, each after a
-    /// semicolon: `lane`, `lane=THREADS` or `connection` for the concurrency of that endpoint; `publish=HOST` or
-    /// `publish=HOST:PORT` for what references name instead of it.
-    pub endpoints: Vec<String>,
-    /// Host that references name instead of the endpoint's own; needed where the endpoint is a wildcard.
-    pub publish: Option<String>,
-    /// How connections meet threads, at endpoints that do not say so themselves.
-    pub concurrency: Concurrency,
-    /// Threads of a lane.
-    pub lane_threads: usize,
-    /// Connections that all endpoints together hold at a time, and each lane of a thread pool for itself. One more is told CloseConnection, unless
-    /// one that has sent no request gives its place away.
-    pub max_connections: usize,
-    /// Connections that calls to one server may open; further calls share them.
-    pub connections_per_server: usize,
-    /// Largest message, in bytes, sent or received.
-    pub message_limit: usize,
-    /// Messages longer than this many bytes go out in fragments; 0 for never.
-    pub fragment: usize,
-    /// Bytes in message blocks that all connections together may hold.
-    pub memory_limit: usize,
-    /// How long opening a connection may take, in milliseconds; 0 for no limit.
-    pub connect_timeout_ms: u64,
-    /// How long a send may wait for a peer that does not read, in milliseconds; 0 for no limit.
-    pub send_timeout_ms: u64,
-    /// How long a message that has begun may take to arrive whole, in milliseconds; 0 for no limit. A peer that stalls inside one
-    /// loses its connection then.
-    pub message_timeout_ms: u64,
-    /// How long who has connected may take to send the first request, in milliseconds; 0 for no limit. Who takes longer is told
-    /// CloseConnection.
-    pub first_request_timeout_ms: u64,
-    /// How long a client may leave a connection unused after a request, in milliseconds, before it is told CloseConnection; 0, the
-    /// default, for no limit. A client that calls again opens another. Up to a quarter longer in fact.
-    pub connection_idle_timeout_ms: u64,
-    /// How long a call may take unless a policy says otherwise, in milliseconds; 0 for no limit.
-    pub round_trip_timeout_ms: u64,
-    /// Whether calls back may use the connections that calls came over, both ways (clause 9.8). Off by default: a client could
-    /// claim the address of another.
-    pub bidirectional: bool,
-    /// Code set for `char` and `string` that this ORB prefers: "UTF-8" or "ISO-8859-1". Peers that take only the other
-    /// get the other.
-    pub char_code_set: String,
-    /// Highest GIOP version to use: "1.0", "1.1" or "1.2".
-    pub giop: String,
-    /// Initial references by name, as URLs.
-    pub init_refs: BTreeMap<String, String>,
-    /// Prefix of an URL for initial references that are not in `init_refs`, such as `corbaloc::host`.
-    pub default_init_ref: Option<String>,
-    /// The table `[transport]`.
-    pub transport: crate::TransportConfig,
-    /// The table `[real_time]`.
-    pub real_time: crate::rt::RealTimeConfig,
-}
+choice!(Concurrency: "connection" Connection, "lane" Lane);
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            endpoints: vec!["127.0.0.1:0".into()],
-            publish: None,
-            concurrency: Concurrency::Connection,
-            lane_threads: 4,
-            max_connections: 256,
-            connections_per_server: 5,
-            message_limit: 16 << 20,
-            fragment: 0,
-            memory_limit: 256 << 20,
-            connect_timeout_ms: 10_000,
-            send_timeout_ms: 30_000,
-            message_timeout_ms: 60_000,
-            first_request_timeout_ms: 60_000,
-            connection_idle_timeout_ms: 0,
-            round_trip_timeout_ms: 60_000,
-            bidirectional: false,
-            char_code_set: "UTF-8".into(),
-            giop: "1.2".into(),
-            init_refs: BTreeMap::new(),
-            default_init_ref: None,
-            transport: crate::TransportConfig::default(),
-            real_time: crate::rt::RealTimeConfig::default(),
-        }
+settings! {
+    /// The configuration of an ORB. Each key of `isorb.toml` has the name of its field here.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Config {
+        /// Where the ORB listens: `host:port`, `[v6]:port`, `giop:tcp:host:port` (the form of omniORB) or
+        /// `iiop://host:port` (the form of TAO), where port 0 takes a free one; `unix:PATH`, `segment:PATH`, where no
+        /// path takes a new one; `udp:host:port`; `giop:NAME:ADDRESS` for a transport of that name. Options follow, each
+        /// behind a semicolon: `lane`, `lane=THREADS` or `connection` for the concurrency of this endpoint,
+        /// `publish=HOST` or `publish=HOST:PORT` for the address in references. The argument is repeatable.
+        endpoints: Vec<String> = vec!["127.0.0.1:0".into()],
+            "-ORBEndPoint" | "-ORBendPoint" | "-ORBListenEndpoints";
+        /// The host in references instead of the endpoint's own. A wildcard endpoint (`0.0.0.0`, `[::]`) needs it.
+        publish: Option<String> = None, "-ORBPublish";
+        /// A thread for each connection, or a lane: a fixed number of threads for all connections of an endpoint. An
+        /// endpoint can choose its own.
+        concurrency: Concurrency = Concurrency::Connection, "-ORBConcurrency";
+        /// Threads of a lane.
+        lane_threads: usize = 4, in 1.., "-ORBLaneThreads";
+        /// Open connections of all endpoints together, and of each lane of a thread pool. A further connection gets
+        /// CloseConnection, unless one that has sent no request can be closed in its place.
+        max_connections: usize = 256, "-ORBMaxConnections";
+        /// Connections that calls to one server may open. Further calls share them.
+        connections_per_server: usize = 5, "-ORBConnectionsPerServer";
+        /// Largest message in octets, sent or received. A larger one ends its connection.
+        message_limit: usize = 16 << 20, in 1024.., "-ORBMessageLimit";
+        /// Messages longer than this many octets are sent in fragments (GIOP 1.2). 0: never.
+        fragment: usize = 0, "-ORBFragment";
+        /// Octets in message blocks of all connections together. Once three quarters are in use, the ORB closes the
+        /// connection that has held the most for longest, stalled connections first.
+        memory_limit: usize = 256 << 20;
+        /// Time for opening a connection, in milliseconds. 0: no limit.
+        connect_timeout_ms: u64 = 10_000;
+        /// Time that a send waits for a peer that does not read, in milliseconds. 0: no limit.
+        send_timeout_ms: u64 = 30_000;
+        /// Time from the first octet of a message to its last, fragments included, in milliseconds. A peer that stalls
+        /// for longer loses its connection. 0: no limit.
+        message_timeout_ms: u64 = 60_000, "-ORBMessageTimeout";
+        /// Time from a client's connection to its first request, in milliseconds. A slower client gets CloseConnection.
+        /// 0: no limit.
+        first_request_timeout_ms: u64 = 60_000, "-ORBFirstRequestTimeout";
+        /// Time that a client may leave a connection unused after a request, in milliseconds, up to a quarter longer in
+        /// fact. The client then gets CloseConnection, and opens another connection for its next call. Connections that
+        /// carry call-backs are exempt. 0: no limit.
+        connection_idle_timeout_ms: u64 = 0, "-ORBConnectionIdleTimeout";
+        /// Time for a call unless a policy gives another one, in milliseconds. 0: no limit.
+        round_trip_timeout_ms: u64 = 60_000, "-ORBRoundTripTimeout";
+        /// Whether call-backs may use the connections that the calls came over, in both roles (clause 9.8). Off, because
+        /// a client could claim the address of another one.
+        bidirectional: bool = false, "-ORBBidirectional";
+        /// The preferred code set of `char` and `string`: `UTF-8` or `ISO-8859-1`. A peer that supports only the other
+        /// one gets the other one.
+        char_code_set: String = "UTF-8".into(), "-ORBNativeCharCodeSet";
+        /// Highest GIOP version that the ORB uses and publishes: `1.0`, `1.1` or `1.2`.
+        giop: String = "1.2".into(), "-ORBGiop";
+        /// The table `[init_refs]`: initial references as URLs, by name.
+        init_refs: BTreeMap<String, String> = BTreeMap::new(), "-ORBInitRef";
+        /// Prefix of the URLs of all other initial references, such as `corbaloc::host`: `PREFIX/NAME`.
+        default_init_ref: Option<String> = None, "-ORBDefaultInitRef";
+        /// The table `[transport]`.
+        transport: crate::TransportConfig = crate::TransportConfig::default();
+        /// The table `[real_time]`.
+        real_time: crate::sched::RealTimeConfig = crate::sched::RealTimeConfig::default();
     }
 }
 
@@ -188,50 +168,26 @@ impl Config {
 
     fn option(&mut self, name: &str, value: String, endpoints: &mut Vec<String>) -> Result<()> {
         match name {
-            "-ORBConfig" => {}
-            "-ORBInitRef" => {
-                let (key, url) = value
-                    .split_once('=')
-                    .ok_or_else(|| bad(format!("-ORBInitRef wants Name=URL, not {value}")))?;
-                self.init_refs.insert(key.into(), url.into());
-            }
-            "-ORBDefaultInitRef" => self.default_init_ref = Some(value),
             "-ORBEndPoint" | "-ORBendPoint" | "-ORBListenEndpoints" => endpoints.push(value),
-            "-ORBPublish" => self.publish = Some(value),
-            "-ORBConcurrency" => {
-                self.concurrency = match value.as_str() {
-                    "connection" => Concurrency::Connection,
-                    "lane" => Concurrency::Lane,
-                    _ => return Err(bad(format!("-ORBConcurrency is connection or lane, not {value}"))),
-                }
+            // The file was read before. The others are arguments of other ORBs, and have no effect here.
+            "-ORBConfig" | "-ORBId" | "-ORBServerId" => {}
+            _ => {
+                let set = self.set_argument(name, &value);
+                let set = set.or_else(|| self.transport.set_argument(name, &value));
+                let set = set.or_else(|| self.real_time.set_argument(name, &value));
+                set.ok_or_else(|| bad(format!("{name} is not known; see docs/reference/configuration.md")))?
+                    .map_err(|error| bad(format!("{name} {error}")))?;
             }
-            "-ORBLaneThreads" => self.lane_threads = number(name, &value)?,
-            "-ORBMaxConnections" => self.max_connections = number(name, &value)?,
-            "-ORBConnectionsPerServer" => self.connections_per_server = number(name, &value)?,
-            "-ORBMessageLimit" => self.message_limit = number(name, &value)?,
-            "-ORBFragment" => self.fragment = number(name, &value)?,
-            "-ORBRoundTripTimeout" => self.round_trip_timeout_ms = number(name, &value)?,
-            "-ORBFirstRequestTimeout" => self.first_request_timeout_ms = number(name, &value)?,
-            "-ORBConnectionIdleTimeout" => self.connection_idle_timeout_ms = number(name, &value)?,
-            "-ORBMessageTimeout" => self.message_timeout_ms = number(name, &value)?,
-            "-ORBBidirectional" => self.bidirectional = number::<u8>(name, &value)? != 0,
-            "-ORBProtocols" => {
-                self.transport.protocols = value.split(',').map(|name| name.trim().into()).collect();
-            }
-            "-ORBSegmentSpin" => self.transport.segment_spin_us = number(name, &value)?,
-            "-ORBRealTime" => {
-                self.real_time.mode =
-                    value.parse().map_err(|error| bad(format!("-ORBRealTime {value}: {error}")))?;
-            }
-            "-ORBNativeCharCodeSet" => self.char_code_set = value,
-            "-ORBGiop" => self.giop = value,
-            "-ORBId" | "-ORBServerId" => {}
-            _ => return Err(bad(format!("{name} is not known; see docs/reference/configuration.md"))),
         }
         Ok(())
     }
 
-    fn check(&self) -> Result<()> {
+    /// Checks what types do not say.
+    ///
+    /// # Errors
+    /// BAD_PARAM; the sentence names the key.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_ranges().map_err(bad)?;
         if !["1.0", "1.1", "1.2"].contains(&self.giop.as_str()) {
             return Err(bad(format!("giop is 1.0, 1.1 or 1.2, not {}", self.giop)));
         }
@@ -239,14 +195,8 @@ impl Config {
             let other = &self.char_code_set;
             return Err(bad(format!("char_code_set is UTF-8 or ISO-8859-1, not {other}")));
         }
-        if self.lane_threads == 0 {
-            return Err(bad("lane_threads must be at least 1".into()));
-        }
         for endpoint in &self.endpoints {
             self.endpoint(endpoint)?;
-        }
-        if self.message_limit < 1024 {
-            return Err(bad("message_limit must be at least 1024 bytes".into()));
         }
         self.transport.check().map_err(bad)?;
         self.real_time.check().map_err(bad)?;
@@ -314,10 +264,6 @@ fn split(args: impl IntoIterator<Item = String>) -> Result<(Vec<(String, String)
 
 fn milliseconds(ms: u64) -> Option<Duration> {
     (ms != 0).then(|| Duration::from_millis(ms))
-}
-
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
-    value.parse().map_err(|_| bad(format!("{name} wants a number, not {value}")))
 }
 
 fn bad(sentence: String) -> SystemException {

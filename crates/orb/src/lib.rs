@@ -14,33 +14,36 @@
 // Generated code says `::isorb`, here too.
 extern crate self as isorb;
 
+mod binding;
+mod buffers;
 mod config;
 mod connection;
+mod dispatch;
 pub mod generated;
 #[cfg(feature = "miop")]
-mod groups;
+mod group;
 mod hot;
 pub mod interceptor;
 mod interface;
 mod invoke;
 mod log;
-mod naming;
 mod object;
 mod orb;
+mod orb_core;
 mod peer;
 pub mod poa;
 mod policy;
+mod pool;
 mod pseudo;
 mod reference;
 pub mod rt;
+mod sched;
 mod servant;
 mod server;
+mod settings;
 mod transports;
 mod upcall;
 mod value;
-mod workspace;
-
-include!(concat!(env!("OUT_DIR"), "/cos_naming.rs"));
 
 pub use config::{Concurrency, Config};
 pub use interface::{Interface, Operation, Operations};
@@ -52,9 +55,9 @@ pub use isorb_scope::{Region, Scope};
 pub use isorb_transport as transport;
 #[doc(hidden)]
 pub use log::note;
-pub use naming::Naming;
 pub use object::Object;
-pub use orb::{Orb, OrbBuilder, ServedConnection};
+pub use orb::{OrbBuilder, ServedConnection};
+pub use orb_core::Orb;
 pub use poa::Poa;
 pub use policy::{Policies, Rebind, SyncScope, set_thread_policies, thread_policies};
 pub use reference::{IsA, RefArg, Reference};

@@ -1,10 +1,10 @@
 //! Object references.
 
+use crate::binding::{Facts, Overrides, Plans};
 use crate::peer::Peer;
 use crate::policy::{Effective, Policies, thread_policies, thread_sets_policies};
-use crate::rt::{Facts, Overrides, Plans};
 use crate::transports;
-use crate::{Orb, Reference, Result, SystemException};
+use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Arg, Decode, Decoder, Encode, Encoder, ErrorKind, Handle, Narrow, Version, Wide};
 use isorb_giop::codeset::negotiate;
 use isorb_giop::component::ORB_TYPE_OMNIORB;
@@ -115,7 +115,7 @@ pub(crate) enum Place {
     There(Arc<Peer>),
     /// All members of a group.
     #[cfg(feature = "miop")]
-    Group(Box<crate::groups::GroupPlace>),
+    Group(Box<crate::group::GroupTarget>),
 }
 
 impl Object {
@@ -205,46 +205,6 @@ impl Object {
         Ok(Object::new(orb, ior))
     }
 
-    /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
-    /// `None` when it is not one.
-    ///
-    /// # Errors
-    /// What the call `_is_a` ends in.
-    ///
-    /// # Real-time
-    /// May call the object once; allocates.
-    pub fn narrow<R: Reference>(&self) -> Result<Option<R>> {
-        let known = self.type_id() == R::INTERFACE.id || R::INTERFACE.id == crate::Interface::OBJECT_ID;
-        Ok((known || self.is_a(R::INTERFACE.id)?).then(|| R::from_object(self.clone())))
-    }
-
-    /// Takes the object for one of interface `R` without asking.
-    pub fn unchecked_narrow<R: Reference>(&self) -> R {
-        R::from_object(self.clone())
-    }
-
-    /// Asks the object whether it supports an interface (`_is_a`).
-    ///
-    /// # Errors
-    /// What the call ends in.
-    pub fn is_a(&self, repository_id: &str) -> Result<bool> {
-        if repository_id == crate::Interface::OBJECT_ID || repository_id == self.type_id() {
-            return Ok(true);
-        }
-        crate::pseudo::is_a(self, repository_id)
-    }
-
-    /// Asks whether the object is known not to exist (`_non_existent`).
-    ///
-    /// # Errors
-    /// What the call ends in, OBJECT_NOT_EXIST aside.
-    pub fn non_existent(&self) -> Result<bool> {
-        match crate::pseudo::non_existent(self) {
-            Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(true),
-            other => other,
-        }
-    }
-
     /// A number that is equal for equal references, below `limit`.
     pub fn hash_below(&self, limit: u32) -> u32 {
         use std::hash::{Hash, Hasher};
@@ -255,7 +215,7 @@ impl Object {
 
     /// The object key, when the object lives in this ORB.
     pub(crate) fn local_key(&self, orb: &Orb) -> Option<Vec<u8>> {
-        orb.owns(&self.0.ior)
+        orb.handler().local_key(&self.0.ior)
     }
 
     /// Where calls go now, borrowed where they have always gone there.
@@ -317,7 +277,7 @@ fn next_number() -> u64 {
 }
 
 fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
-    if let Some(key) = orb.owns(ior) {
+    if let Some(key) = orb.handler().local_key(ior) {
         let facts = Facts::of(ior)?.map(Box::new);
         let head = RequestHead::new(&key);
         let key = key.into();
@@ -339,7 +299,7 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
         });
     }
     #[cfg(feature = "miop")]
-    if let Some(target) = crate::groups::resolve(orb, ior)? {
+    if let Some(target) = crate::group::resolve(orb, ior)? {
         return Ok(target);
     }
     if let Some(found) = transports::find(ior, orb.transports(), orb.transports().order()) {
@@ -372,18 +332,6 @@ fn resolve(orb: &Orb, ior: &Arc<Ior>, forwarded: bool) -> Result<Target> {
     };
     Err(SystemException::from(Kind::InvObjref).minor(minor::IMP_LIMIT_NO_PROFILE).detail(why))
 }
-
-impl Reference for Object {
-    const INTERFACE: &'static crate::Interface = &crate::pseudo::OBJECT;
-    fn from_object(object: Object) -> Object {
-        object
-    }
-    fn object(&self) -> &Object {
-        self
-    }
-}
-
-impl crate::IsA<Object> for Object {}
 
 impl Handle for Object {
     const MIN_WIRE: usize = 8;
@@ -426,7 +374,7 @@ impl fmt::Debug for Object {
         let other =
             || crate::transports::address_profile(self.0.ior.profiles.first()?).ok().map(|p| p.address);
         #[cfg(feature = "miop")]
-        let other = || crate::groups::address(&self.0.ior).or_else(other);
+        let other = || crate::group::address(&self.0.ior).or_else(other);
         let at = tcp.or_else(other).unwrap_or_else(|| "?".into());
         write!(f, "Object({} at {at})", self.type_id())
     }

@@ -1,19 +1,30 @@
 //! Servers that this ORB calls, and the connections to them.
 
-use crate::connection::{Connection, Side};
+use crate::config::Config;
+use crate::connection::{Connection, ConnectionTable, Side};
 use crate::policy::Timeout;
-use crate::rt::Setup;
-use crate::transports::Route;
-use crate::{Orb, Result, SystemException};
+use crate::sched::{Setup, prepare};
+use crate::transports::{Route, Transports};
+use crate::{Result, SystemException};
 use isorb_giop::{Completion, Kind, minor};
 use isorb_rt::sync::{PiCondvar, PiGuard, PiMutex};
 use isorb_rt::time::Deadline;
+use isorb_scope::BufferPool;
 use isorb_transport::Unprotected;
 use std::collections::HashMap;
 use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Opens connections to servers.
+pub(crate) struct Connector {
+    pub config: Config,
+    pub transports: Transports,
+    pub pool: Arc<BufferPool>,
+    /// The connections that are evicted when message blocks run out.
+    pub accepted: Arc<ConnectionTable>,
+}
 
 pub(crate) type Routes = Vec<Route>;
 
@@ -131,8 +142,8 @@ pub(crate) struct Wish {
 }
 
 impl Connections {
-    fn full(&self, orb: &Orb) -> bool {
-        self.open.len() + self.opening >= orb.config().connections_per_server.max(1)
+    fn full(&self, connector: &Connector) -> bool {
+        self.open.len() + self.opening >= connector.config.connections_per_server.max(1)
     }
 }
 
@@ -159,7 +170,7 @@ impl Peer {
     /// # Real-time
     /// One PI lock; after a rest one receive system call that does not wait. Connects, or waits for another call that does, on
     /// a first call.
-    pub fn lease(&self, orb: &Orb, wish: Wish) -> Result<Lease> {
+    pub fn lease(&self, connector: &Connector, wish: Wish) -> Result<Lease> {
         let rest = if wish.wary { 0 } else { REST_NS };
         loop {
             let connections = self.connections.lock();
@@ -195,11 +206,11 @@ impl Peer {
                     break;
                 }
             }
-            let Some(best) = best else { return self.open_another(orb, wish, closed, connections) };
+            let Some(best) = best else { return self.open_another(connector, wish, closed, connections) };
             let idle = best.in_flight.load(Ordering::Relaxed) == 0;
-            let full = connections.full(orb);
+            let full = connections.full(connector);
             if !idle && !full && !best.bidirectional.load(Ordering::Relaxed) {
-                return self.open_another(orb, wish, closed, connections);
+                return self.open_another(connector, wish, closed, connections);
             }
             let lease = Lease::new(best.clone(), false);
             drop(connections);
@@ -212,7 +223,7 @@ impl Peer {
     #[cold]
     fn open_another(
         &self,
-        orb: &Orb,
+        connector: &Connector,
         wish: Wish,
         closed: bool,
         mut connections: PiGuard<'_, Connections>,
@@ -226,7 +237,7 @@ impl Peer {
         }
         // All that may be opened are being opened by others: theirs will do.
         let failures = connections.failures;
-        while connections.full(orb) && connections.open.is_empty() {
+        while connections.full(connector) && connections.open.is_empty() {
             if !self.opened.wait_until(&mut connections, wish.deadline) {
                 let sentence = format!(
                     "another call still connects (within {:?})",
@@ -240,14 +251,14 @@ impl Peer {
                 return Err(failure.clone());
             }
         }
-        if connections.full(orb)
+        if connections.full(connector)
             && let Some(connection) = connections.open.iter().find(|connection| connection.is_open())
         {
             return Ok(Lease::new(connection.clone(), true));
         }
         connections.opening += 1;
         drop(connections);
-        let connected = self.connect(orb, wish.deadline, wish.timeout);
+        let connected = self.connect(connector, wish.deadline, wish.timeout);
         let mut connections = self.connections.lock();
         connections.opening -= 1;
         let leased = match connected {
@@ -271,21 +282,26 @@ impl Peer {
     /// # Errors
     /// TRANSIENT and TIMEOUT when none does. Whoever is there and cannot be trusted is NO_PERMISSION, and one whose handshake came to
     /// nothing is one of the others; neither is answered by going on to a route that may lead to anybody.
-    fn connect(&self, orb: &Orb, deadline: Deadline, timeout: Timeout) -> Result<Arc<Connection>> {
-        let config = orb.config();
+    fn connect(
+        &self,
+        connector: &Connector,
+        deadline: Deadline,
+        timeout: Timeout,
+    ) -> Result<Arc<Connection>> {
+        let config = &connector.config;
         let limit = config.connect_timeout();
         let mut why = String::from("the reference has no address");
         for Route { tag, address } in &self.routes {
-            let Some(transport) = orb.transports().by_tag(*tag) else { continue };
+            let Some(transport) = connector.transports.by_tag(*tag) else { continue };
             let left = match (deadline.remaining(), limit) {
                 (Some(left), Some(limit)) => Some(left.min(limit)),
                 (left, limit) => left.or(limit),
             };
             match transport.connect(address, left) {
                 Ok(stream) => {
-                    crate::rt::prepare(&*stream, *tag, &self.setup)?;
+                    prepare(&*stream, *tag, &self.setup)?;
                     let limits = config.limits();
-                    let (pool, roll) = (orb.pool().clone(), orb.accepted());
+                    let (pool, roll) = (connector.pool.clone(), &connector.accepted);
                     let connection = Connection::new(stream, Side::Connector, limits, pool, roll);
                     return Ok(Arc::new(connection.of(transport.capabilities())));
                 }

@@ -1,18 +1,73 @@
 //! Operations that every object has.
 
-use crate::generated::call_scope;
-use crate::{Interface, Object, Operation, Operations, Result};
+use crate::invoke::call_scope;
+use crate::{Interface, Object, Operation, Operations, Reference, Result};
+use isorb_giop::Kind;
 
-pub(crate) static OBJECT: Interface =
+static OBJECT: Interface =
     Interface { id: Interface::OBJECT_ID, bases: &[], operations: Operations::new(&[], 0, &[0xffff]) };
 
 static IS_A: Operation = Operation { name: "_is_a", oneway: false };
 static NON_EXISTENT: Operation = Operation { name: "_non_existent", oneway: false };
 
-pub(crate) fn is_a(object: &Object, id: &str) -> Result<bool> {
+fn is_a(object: &Object, id: &str) -> Result<bool> {
     call_scope(|scope| object.invoke(&IS_A, scope, &|e| e.string(id))?.results(|d| d.boolean()))
 }
 
-pub(crate) fn non_existent(object: &Object) -> Result<bool> {
+fn non_existent(object: &Object) -> Result<bool> {
     call_scope(|scope| object.invoke(&NON_EXISTENT, scope, &|_| ())?.results(|d| d.boolean()))
 }
+
+impl Object {
+    /// Takes the object for one of interface `R`, asking it only where its reference does not tell.
+    /// `None` when it is not one.
+    ///
+    /// # Errors
+    /// What the call `_is_a` ends in.
+    ///
+    /// # Real-time
+    /// May call the object once; allocates.
+    pub fn narrow<R: Reference>(&self) -> Result<Option<R>> {
+        let known = self.type_id() == R::INTERFACE.id || R::INTERFACE.id == Interface::OBJECT_ID;
+        Ok((known || self.is_a(R::INTERFACE.id)?).then(|| R::from_object(self.clone())))
+    }
+
+    /// Takes the object for one of interface `R` without asking.
+    pub fn unchecked_narrow<R: Reference>(&self) -> R {
+        R::from_object(self.clone())
+    }
+
+    /// Asks the object whether it supports an interface (`_is_a`).
+    ///
+    /// # Errors
+    /// What the call ends in.
+    pub fn is_a(&self, repository_id: &str) -> Result<bool> {
+        if repository_id == Interface::OBJECT_ID || repository_id == self.type_id() {
+            return Ok(true);
+        }
+        is_a(self, repository_id)
+    }
+
+    /// Asks whether the object is known not to exist (`_non_existent`).
+    ///
+    /// # Errors
+    /// What the call ends in, OBJECT_NOT_EXIST aside.
+    pub fn non_existent(&self) -> Result<bool> {
+        match non_existent(self) {
+            Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(true),
+            other => other,
+        }
+    }
+}
+
+impl Reference for Object {
+    const INTERFACE: &'static Interface = &OBJECT;
+    fn from_object(object: Object) -> Object {
+        object
+    }
+    fn object(&self) -> &Object {
+        self
+    }
+}
+
+impl crate::IsA<Object> for Object {}

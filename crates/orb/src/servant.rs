@@ -54,7 +54,7 @@ impl Servant {
             interface: R::INTERFACE,
             dispatch: |object, operation, cx, arguments, results| match object.downcast_ref::<S>() {
                 Some(servant) => R::dispatch(servant, operation, cx, arguments, results),
-                None => Err(crate::generated::bad_operation()),
+                None => Err(isorb_giop::Kind::BadOperation.into()),
             },
         }
     }

@@ -107,7 +107,7 @@ impl<'u> Upcall<'u> {
     /// # Real-time
     /// A look at memory of the thread.
     pub fn priority(self) -> Option<isorb_rt::priority::Priority> {
-        crate::rt::thread::priority()
+        crate::sched::thread::priority()
     }
 
     /// The encapsulated data of a service context of the request, if it came with one.

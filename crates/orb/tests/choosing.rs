@@ -10,7 +10,7 @@ use isorb::transport::{
     Capabilities, Listener, Segments, Stream, TAG_SEGMENTS, TAG_UNIX, Tcp, Transport, Unix, Wait,
 };
 use isorb::{Config, Kind, Object, Orb, Reference, TransportConfig};
-use isorb_giop::component::{Component, TAG_PLACE};
+use isorb_giop::component::{Component, TAG_LOCALITY};
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{AddressProfile, IiopProfile, Ior};
 use std::io::{BufRead, BufReader, Read};
@@ -87,8 +87,8 @@ fn with_address(ior: &Ior, tag: u32, address: &str, transport: &dyn Transport) -
     let mut profile = AddressProfile::parse(found).unwrap();
     profile.address = address.into();
     if let Some(place) = transport.place(address) {
-        profile.components.retain(|component| component.tag != TAG_PLACE);
-        let place = Component::Place { host: place.host, spot: place.spot };
+        profile.components.retain(|component| component.tag != TAG_LOCALITY);
+        let place = Component::Locality { host: place.host, identity: place.spot };
         profile.components.push(place.to_tagged().unwrap());
     }
     *found = profile.to_tagged().unwrap();
@@ -146,8 +146,8 @@ fn the_next_is_taken_where_one_cannot_be_had() {
     let found = elsewhere.profiles.iter_mut().find(|profile| profile.tag == TAG_SEGMENTS).unwrap();
     let mut profile = AddressProfile::parse(found).unwrap();
     let here = segments.place(&profile.address).unwrap();
-    profile.components.retain(|component| component.tag != TAG_PLACE);
-    let place = Component::Place { host: here.host, spot: "another".into() };
+    profile.components.retain(|component| component.tag != TAG_LOCALITY);
+    let place = Component::Locality { host: here.host, identity: "another".into() };
     profile.components.push(place.to_tagged().unwrap());
     *found = profile.to_tagged().unwrap();
     assert_eq!(taken(&server, &elsewhere, patient(), &[]), "unix");

@@ -1,4 +1,5 @@
 //! Distributable threads that cross ORBs: who they are, what schedules them, and what becomes of them there.
+#![cfg(feature = "dynamic-scheduling")]
 
 mod common;
 

@@ -122,8 +122,8 @@ fn all_endpoints_are_in_one_reference_and_the_nearest_is_taken() {
     // A socket of another host is not tried: nothing is left.
     let elsewhere = |ior: &mut Ior| {
         let mut profile = AddressProfile::parse(&ior.profiles[1]).unwrap();
-        profile.components.retain(|component| component.tag != isorb_giop::component::TAG_PLACE);
-        let place = isorb_giop::component::Component::Place { host: "other".into(), spot: "1".into() };
+        profile.components.retain(|component| component.tag != isorb_giop::component::TAG_LOCALITY);
+        let place = isorb_giop::component::Component::Locality { host: "other".into(), identity: "1".into() };
         profile.components.push(place.to_tagged().unwrap());
         ior.profiles = vec![profile.to_tagged().unwrap()];
     };

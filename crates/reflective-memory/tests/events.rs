@@ -3,9 +3,9 @@
 mod world;
 
 use isorb::{Orb, Upcall};
-use isorb_event::face::stamped::rtec_event_channel_admin as admin;
-use isorb_event::face::stamped::rtec_event_comm as comm;
-use isorb_event::face::{FaceOptions, RealTimeFace};
+use isorb_event::servants::stamped::rtec_event_channel_admin as admin;
+use isorb_event::servants::stamped::rtec_event_comm as comm;
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{AreaEvent, EventQoS, ReaderQoS, State as IdlState, rio};
@@ -51,7 +51,7 @@ fn a_channel_of_this_process_hears_of_values_and_of_staleness() {
             log.lock().unwrap().push((event.header.event_type, event.data.octets.to_vec(), carries));
         }
     };
-    let wants = ConsumerQos::of("log", Filter::of(0, PLANT));
+    let wants = ConsumerQos::new("log", Filter::of(0, PLANT));
     let _connected = channel.for_consumers().connect(Arc::new(consumer), wants).unwrap();
     for library in [&near, &far] {
         seen.lock().unwrap().clear();
@@ -134,7 +134,7 @@ fn a_channel_elsewhere_is_named_by_its_reference() {
     let events = Orb::with_config(isorb::Config::default()).unwrap();
     events.root_poa().unwrap().manager().activate().unwrap();
     let channel = Channel::new(Config::default()).unwrap();
-    let _face = RealTimeFace::start(&events, &channel, FaceOptions::default()).unwrap();
+    let _face = RtecEventService::start(&events, &channel, EventServiceOptions::default()).unwrap();
     let port = events.endpoint_addresses()[0].1;
     let url = format!("corbaloc::127.0.0.1:{port}/EventService");
     let reference: admin::EventChannelRef = world.app.orb.resolve(&url).unwrap();

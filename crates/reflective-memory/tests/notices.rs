@@ -3,8 +3,8 @@
 mod world;
 
 use isorb::{Config as OrbConfig, Orb};
-use isorb_event::face::stamped::rtec_event_channel_admin::EventChannelRef;
-use isorb_event::face::{FaceOptions, RealTimeFace};
+use isorb_event::servants::stamped::rtec_event_channel_admin::EventChannelRef;
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
 use isorb_reflective_memory::idl::EventQoS;
 use isorb_reflective_memory::{Error, EventSink, Notice, RemoteChannel};
@@ -100,7 +100,7 @@ fn a_library_has_so_many_notifiers_and_no_more() {
 struct Events {
     orb: Orb,
     _channel: Channel,
-    _face: RealTimeFace,
+    _face: RtecEventService,
     taken: Arc<AtomicU64>,
 }
 
@@ -116,13 +116,13 @@ impl Events {
         let orb = Orb::with_config(OrbConfig { endpoints, ..OrbConfig::default() }).unwrap();
         orb.root_poa().ok()?.manager().activate().ok()?;
         let channel = Channel::new(Config::default()).unwrap();
-        let face = RealTimeFace::start(&orb, &channel, FaceOptions::default()).unwrap();
+        let face = RtecEventService::start(&orb, &channel, EventServiceOptions::default()).unwrap();
         let taken = Arc::new(AtomicU64::new(0));
         let count = taken.clone();
         let consumer = move |events: &[Event<'_>]| {
             count.fetch_add(events.len() as u64, Ordering::Relaxed);
         };
-        let wants = ConsumerQos::of("log", Filter::of(VALUE, PLANT));
+        let wants = ConsumerQos::new("log", Filter::of(VALUE, PLANT));
         let connected = channel.for_consumers().connect(Arc::new(consumer), wants).unwrap();
         // For as long as the channel lives.
         std::mem::forget(connected);

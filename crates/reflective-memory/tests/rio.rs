@@ -2,8 +2,8 @@
 
 mod world;
 
-use isorb::{Config, Kind, Naming, Orb, Reference};
-use isorb_naming::{Limits, MemoryStore, NamingService};
+use isorb::{Config, Kind, Orb, Reference};
+use isorb_naming::{Limits, MemoryStore, Naming, NamingService};
 use isorb_reflective_memory::Rio;
 use isorb_reflective_memory::idl::{Area, Path, RIORef, ReaderQoS, State, WriterQoS, rio};
 use isorb_rt::time::{Deadline, now_ns};
@@ -167,7 +167,7 @@ fn a_process_is_found_by_its_name_and_names_of_the_dead_go() {
     let library = isorb_reflective_memory::Library::connect(&orb, &world.sockets[0]).unwrap();
 
     // Of processes that are no more: one whose object is gone, and one whose object answers, which is of another place then.
-    let naming: Naming = orb.naming().unwrap();
+    let naming = Naming::initial(&orb).unwrap();
     let other =
         Orb::with_config(Config { endpoints: vec!["127.0.0.1:0".into()], ..Config::default() }).unwrap();
     let (gone, mine) = Rio::activate(&other, &library).unwrap();

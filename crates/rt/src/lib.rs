@@ -86,7 +86,6 @@ compile_error!("isorb-rt needs the Linux kernel: futexes with priority inheritan
 #[cfg(feature = "alloc-count")]
 pub mod alloc_count;
 pub mod counted;
-pub mod crew;
 pub mod log;
 pub mod net;
 pub mod pool;

@@ -22,7 +22,7 @@ fn assert_same(file: &ScheduleFile) {
 
 #[test]
 fn the_example_of_the_documentation_is_written_as_it_was_read() {
-    let page = isorb_testkit::document("scheduling.md");
+    let page = isorb_testkit::document("reference/scheduling.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let file = ScheduleFile::parse("s.toml", example).unwrap();
     assert!(!file.activities.is_empty() && !file.graph.resources.is_empty());

@@ -358,7 +358,7 @@ fn names_for_static_scheduling() {
 
 #[test]
 fn the_example_of_the_documentation_holds() {
-    let page = isorb_testkit::document("scheduling.md");
+    let page = isorb_testkit::document("reference/scheduling.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert!(scheduled(example).schedulable());
 }

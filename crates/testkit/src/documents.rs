@@ -25,7 +25,8 @@ pub fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The text of the document of this file name below `docs/`.
+/// The text of the document below `docs/` with a path that ends so: `configuration.md`,
+/// `guides/tls.md`.
 ///
 /// # Panics
 /// Where there are none or several.
@@ -33,7 +34,7 @@ pub fn documents() -> Vec<PathBuf> {
 pub fn document(name: &str) -> String {
     let mut found = Vec::new();
     collect(Path::new("docs"), true, &mut found);
-    found.retain(|path| path.file_name().is_some_and(|file| file == name));
+    found.retain(|path| path.ends_with(name));
     let [path] = &found[..] else { panic!("docs/ has one {name}: {found:?}") };
     fs::read_to_string(repository().join(path)).expect("a document is text")
 }

@@ -1,40 +1,35 @@
-//! What an event channel did in time, for people: records in, text out.
+//! The timeline of what event channels did: trace files in, a page or a Perfetto trace out.
 //!
-//! A [`Recording`] is what the trace of a [`Channel`](isorb_event::Channel) held at a moment, with the names of suppliers and consumers. It
-//! is kept in a compact file ([`encode`], [`decode`]), read into rows of runs and marks ([`Timeline`]), and drawn: as a page in the
-//! manner of figures 12 and 13 of paper 001 ([`Timeline::page`]), or as a trace for Perfetto ([`Timeline::perfetto`]).
+//! A [`Timeline`] builds rows of runs and marks from [`Recording`](isorb_trace::Recording)s. It is drawn as
+//! a page in the manner of figures 12 and 13 of the TAO event service paper ([`Timeline::page`]), or as a
+//! trace for Perfetto ([`Timeline::perfetto`]).
 //!
-//! What it is not: a profiler (it knows the calls of consumers, not what they do), nor live (see `isorb event-channel --admin` for that).
-//! Nothing here is meant for real-time threads.
+//! It is not a profiler: it knows the calls of consumers, not what they do. It is not live either; see
+//! `isorb event-channel --admin` for that. Nothing here is meant for real-time threads.
 //!
 //! ```
-//! use isorb_event::{Channel, Config, ConsumerQos, Event, Filter};
-//! use isorb_timeline::{Recording, Timeline, decode, encode};
-//! use std::sync::Arc;
+//! use isorb_timeline::Timeline;
+//! use isorb_trace::{RecordKind, Participant, Record, Recording, Role, Track};
 //!
-//! let channel = Channel::new(Config { trace: true, ..Config::default() })?;
-//! let wants = ConsumerQos::of("display", Filter::of_type(16));
-//! let _display = channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| ()), wants)?;
-//! let gps = channel.for_suppliers().connect()?;
-//! gps.push(&Event::new(16, 1));
-//!
-//! let file = encode(&Recording::of("cockpit", &channel, &[(gps.id(), "gps")]));
-//! let timeline = Timeline::of("flight", &[decode(&file)?]);
-//! assert_eq!(timeline.rows.len(), 2);
+//! let begin = Record { at: 1_000, kind: RecordKind::Begin, level: 2, id: 7, a: 0, b: 0 };
+//! let end = Record { at: 1_500, kind: RecordKind::End, a: 500, ..begin };
+//! let recording = Recording {
+//!     name: "cockpit".into(),
+//!     participants: vec![Participant { role: Role::Consumer, id: 7, name: "display".into() }],
+//!     tracks: vec![Track { thread: "main".into(), overwritten: 0, records: vec![begin, end] }],
+//!     ..Recording::default()
+//! };
+//! let timeline = Timeline::of("flight", &[recording]);
+//! assert_eq!(timeline.rows[0].runs.len(), 1);
 //! assert!(timeline.page().contains("display"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
-mod format;
-mod losses;
 mod page;
 mod perfetto;
-mod recording;
+mod preemptions;
 mod rows;
 mod summary;
 
-pub use format::{Unreadable, VERSION, decode, encode};
-pub use recording::{Party, Recording, Role};
 pub use rows::{Gap, Mark, Row, Run, Timeline};
 pub use summary::Summary;

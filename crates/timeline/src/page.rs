@@ -1,24 +1,24 @@
-//! The timeline as one page that fetches nothing: the numbers as JSON, drawn by the script in it.
+//! The timeline as one page without external resources: the numbers as JSON, drawn by its script.
 
 use crate::rows::{Row, Run, Timeline};
-use isorb_event::trace::What;
+use isorb_trace::RecordKind;
 use serde_json::{Value, json};
 
-/// A page has at most so many runs and marks. Of more, the earliest are left out, and the page says so.
-const MOST: usize = 200_000;
+/// The most runs and marks of a page. The earliest are left out, and the page says so.
+const MAX_ITEMS: usize = 200_000;
 
 const HEAD: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 impl Timeline {
-    /// The page.
+    /// The timeline as an HTML page.
     pub fn page(&self) -> String {
-        self.page_of(MOST)
+        self.page_of(MAX_ITEMS)
     }
 
     fn page_of(&self, most: usize) -> String {
         let from = self.cut(most);
-        // Within a script element nothing but "</script" and "<!--" matters, and both begin with the same sign.
+        // In a script element only "</script" and "<!--" have a meaning; both begin with this sign.
         let data = self.data(from).to_string().replace('<', "\\u003c");
         let title = escape(&self.title);
         format!(
@@ -34,7 +34,7 @@ impl Timeline {
         )
     }
 
-    /// From when on there are no more than `most` runs and marks.
+    /// The time from which on there are at most `most` runs and marks.
     fn cut(&self, most: usize) -> u64 {
         let mut ends: Vec<u64> = self
             .rows
@@ -62,11 +62,11 @@ fn row_data(row: &Row, from: u64) -> Value {
     let mut pushes: Vec<Value> = Vec::new();
     let mut marks: Vec<Value> = Vec::new();
     for mark in row.marks.iter().filter(|mark| mark.at >= from) {
-        match mark.what {
-            What::Push => pushes.push(json!([mark.at, (mark.a >> 32) as i32, mark.a as i32])),
-            What::Timeout => marks.push(json!([mark.at, "timeout", mark.a, mark.b])),
-            What::Drop => marks.push(json!([mark.at, "lost", mark.a, 0])),
-            // How long the queue was is in the Perfetto trace.
+        match mark.kind {
+            RecordKind::Push => pushes.push(json!([mark.at, (mark.a >> 32) as i32, mark.a as i32])),
+            RecordKind::Timeout => marks.push(json!([mark.at, "timeout", mark.a, mark.b])),
+            RecordKind::Drop => marks.push(json!([mark.at, "lost", mark.a, 0])),
+            // The Perfetto trace shows the length of queues.
             _ => {}
         }
     }
@@ -113,21 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_leave_the_data() {
+    fn names_cannot_end_the_data_element() {
         let mut recording = upcalls();
-        recording.parties[1].name = "</script><script>alert(1)</script><!--".into();
+        recording.participants[1].name = "</script><script>alert(1)</script><!--".into();
         let page = Timeline::of("t", &[recording]).page();
         assert_eq!(page.matches("<script").count(), 2);
         assert_eq!(data_of(&page)["rows"][2]["name"], "</script><script>alert(1)</script><!--");
     }
 
     #[test]
-    fn of_too_much_the_latest_is_shown() {
+    fn the_latest_items_are_shown() {
         let timeline = Timeline::of("t", &[upcalls()]);
         let data = data_of(&timeline.page_of(1));
         let runs = |row: usize| data["rows"][row]["runs"].as_array().expect("a list").len();
         assert_eq!((runs(1), runs(2), data["cut"].as_u64()), (0, 1, Some(1_601)));
-        // What is left out of the picture is not left out of the table.
+        // The table counts all runs, also those that the picture leaves out.
         assert_eq!(data["rows"][1]["numbers"][1], 1);
     }
 }

@@ -1,17 +1,17 @@
-//! The timeline as a trace in Chrome's JSON format, which Perfetto's page opens: a process a channel, a track a thread, a run a slice;
-//! queues as counters.
+//! The timeline in Chrome's JSON trace format, which Perfetto opens. A channel is a process, a thread a
+//! track, a run a slice, a queue a counter.
 
 use crate::rows::{Gap, Mark, Row, Run, Timeline};
-use isorb_event::trace::What;
+use isorb_trace::RecordKind;
 use serde_json::{Value, json};
 
 impl Timeline {
-    /// The trace.
+    /// The timeline as a trace for Perfetto.
     pub fn perfetto(&self) -> String {
         let mut events: Vec<Value> = Vec::new();
         let mut named = std::collections::BTreeSet::new();
-        for (place, name) in self.channels.iter().enumerate() {
-            events.push(json!({"ph": "M", "name": "process_name", "pid": place + 1, "args": {"name": name}}));
+        for (index, name) in self.channels.iter().enumerate() {
+            events.push(json!({"ph": "M", "name": "process_name", "pid": index + 1, "args": {"name": name}}));
         }
         for row in &self.rows {
             let pid = row.channel + 1;
@@ -32,19 +32,19 @@ impl Timeline {
             }
             events.extend(row.marks.iter().map(|mark| instant(row, mark)));
         }
-        // One event a line, so that lines can be looked for.
+        // One event on a line, so that tools such as grep can search the file.
         let lines: Vec<String> = events.iter().map(Value::to_string).collect();
         format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", lines.join(",\n"))
     }
 
-    fn name_of(&self, place: usize) -> &str {
-        self.rows.get(place).map_or("", |row| row.name.as_str())
+    fn row_name(&self, row: usize) -> &str {
+        self.rows.get(row).map_or("", |row| row.name.as_str())
     }
 
-    /// A slice within the pre-empted run's.
+    /// A slice within that of the pre-empted run.
     fn gap(&self, row: &Row, run: &Run, gap: &Gap) -> Value {
         json!({
-            "ph": "X", "name": format!("pre-empted by {}", self.name_of(gap.by)), "cat": "pre-emption", "pid": row.channel + 1,
+            "ph": "X", "name": format!("pre-empted by {}", self.row_name(gap.by)), "cat": "pre-emption", "pid": row.channel + 1,
             "tid": run.thread + 1, "ts": micros(gap.from), "dur": micros(gap.to - gap.from),
         })
     }
@@ -53,7 +53,7 @@ impl Timeline {
         let preempted: Vec<Value> = run
             .gaps
             .iter()
-            .map(|gap| json!({"by": self.name_of(gap.by), "from_us": micros(gap.from), "for_us": micros(gap.to - gap.from)}))
+            .map(|gap| json!({"by": self.row_name(gap.by), "from_us": micros(gap.from), "for_us": micros(gap.to - gap.from)}))
             .collect();
         let mut args = json!({"level": row.level, "waited_us": micros(run.waited)});
         let mut put = |key: &str, value: Value, there: bool| {
@@ -79,14 +79,14 @@ impl Timeline {
 
 fn instant(row: &Row, mark: &Mark) -> Value {
     let (pid, ts) = (row.channel + 1, micros(mark.at));
-    let (what, args) = match mark.what {
-        What::Queue => {
+    let (what, args) = match mark.kind {
+        RecordKind::Queue => {
             let name = format!("{}: waiting", row.name);
             return json!({"ph": "C", "name": name, "pid": pid, "ts": ts, "args": {"pushes": mark.a}});
         }
-        What::Push => ("push", json!({"type": (mark.a >> 32) as i32, "source": mark.a as i32})),
-        What::Timeout => ("time-out", json!({"late_us": micros(mark.a), "deadline": mark.b == 1})),
-        What::Drop => ("lost", json!({"reason": mark.a})),
+        RecordKind::Push => ("push", json!({"type": (mark.a >> 32) as i32, "source": mark.a as i32})),
+        RecordKind::Timeout => ("time-out", json!({"late_us": micros(mark.a), "deadline": mark.b == 1})),
+        RecordKind::Drop => ("lost", json!({"reason": mark.a})),
         _ => ("?", json!({})),
     };
     json!({"ph": "i", "s": "p", "name": format!("{}: {what}", row.name), "pid": pid, "ts": ts, "args": args})
@@ -102,7 +102,7 @@ mod tests {
     use crate::rows::tests::upcalls;
 
     #[test]
-    fn a_trace_is_this() {
+    fn perfetto_format() {
         let expected = r#"{"displayTimeUnit":"ns","traceEvents":[
 {"args":{"name":"main"},"name":"process_name","ph":"M","pid":1}
 {"args":{"source":4,"type":16},"name":"gps: push","ph":"i","pid":1,"s":"p","ts":0.0}

@@ -1,18 +1,18 @@
-//! From records to rows of runs and marks.
+//! Builds rows of runs and marks from records.
 
-use crate::losses::Losses;
-use crate::recording::{Recording, Role};
-use isorb_event::trace::{Record, Track, What};
+use crate::preemptions::Preemptions;
+use isorb_trace::{Record, RecordKind, Recording, Role, Track};
 use std::collections::BTreeMap;
 
-/// What happened, row by row.
+/// The runs and marks of some recordings, row by row.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Timeline {
-    /// What it is called.
+    /// The title of the page.
     pub title: String,
-    /// When the first thing happened, in nanoseconds of the channels' clock. All other times count from here.
+    /// When the first thing happened, in nanoseconds of the channels' clock. All other times are relative to
+    /// it.
     pub start: u64,
-    /// How long it took to the last, in nanoseconds.
+    /// The time from the first record to the last, in nanoseconds.
     pub span: u64,
     /// The channels' names.
     pub channels: Vec<String>,
@@ -20,26 +20,26 @@ pub struct Timeline {
     pub threads: Vec<String>,
     /// Channel by channel, the most urgent row first.
     pub rows: Vec<Row>,
-    /// Records that the rings did not hold, or no longer.
+    /// Records that were lost or overwritten.
     pub lost: u64,
 }
 
-/// A supplier, a consumer, or what is both under one name.
+/// A supplier, a consumer, or both under one name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// Its channel, by place.
+    /// The index of its channel.
     pub channel: usize,
     /// It supplies.
     pub supplier: bool,
     /// It consumes.
     pub consumer: bool,
-    /// Its level of priority, counted from the least urgent; 0 for a mere supplier.
+    /// Its priority level, counted from the least urgent; 0 for a supplier only.
     pub level: u8,
     /// Its runs, in order of their beginning.
     pub runs: Vec<Run>,
-    /// What else happened to it, in order.
+    /// Its pushes, queueings, time-outs and preemptions, in order.
     pub marks: Vec<Mark>,
 }
 
@@ -52,50 +52,51 @@ pub struct Run {
     pub end: u64,
     /// How long its event had waited.
     pub waited: u64,
-    /// On which thread, by place.
+    /// The index of its thread.
     pub thread: usize,
-    /// How long after its deadline it returned; 0 for one that met it or had none.
+    /// How long after its deadline it returned; 0 if it met it or had none.
     pub late: u64,
-    /// Processor time used and declared, for one that used more than it declared.
+    /// Processor time used and declared, if it used more than it declared.
     pub overran: Option<(u64, u64)>,
     /// The consumer failed.
     pub failed: bool,
     /// Its end, or its beginning, is not recorded.
     pub open: bool,
-    /// Its thread was on another processor at its end than at its beginning: when it was pre-empted is not known.
+    /// Its thread changed the processor during the run, so its pre-emptions are unknown.
     pub moved: bool,
-    /// While it was pre-empted.
+    /// The intervals in which it was pre-empted.
     pub gaps: Vec<Gap>,
 }
 
-/// A stretch of a run in which somebody more urgent ran.
+/// An interval of a run in which a more urgent consumer ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// From when.
+    /// Its start.
     pub from: u64,
-    /// Until when.
+    /// Its end.
     pub to: u64,
-    /// Whose row.
+    /// The index of the more urgent consumer's row.
     pub by: usize,
 }
 
-/// A thing that takes no time.
+/// Something without duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// When.
     pub at: u64,
-    /// What: a push, a queued event, a time-out or a loss.
-    pub what: What,
-    /// See [`What`].
+    /// A push, a queued event, a time-out or a loss.
+    pub kind: RecordKind,
+    /// See [`RecordKind`].
     pub a: u64,
-    /// See [`What`].
+    /// See [`RecordKind`].
     pub b: u64,
 }
 
 type Key = (usize, Role, u32);
 
 impl Timeline {
-    /// The timeline of these recordings, which share a clock: channels of one process, or of several on one machine.
+    /// The timeline of recordings that share a clock: channels of one process, or of several processes on one
+    /// machine.
     pub fn of(title: impl Into<String>, recordings: &[Recording]) -> Timeline {
         let records = || recordings.iter().flat_map(|r| &r.tracks).flat_map(|track| &track.records);
         let start = records().map(begin_of).min().unwrap_or(0);
@@ -111,33 +112,39 @@ impl Timeline {
                 .fold(0, u64::saturating_add),
             ..Timeline::default()
         };
-        let places = timeline.lay_out(recordings);
-        let mut losses = Losses::default();
+        let row_indices = timeline.add_rows(recordings);
+        let mut preemptions = Preemptions::default();
         for (channel, recording) in recordings.iter().enumerate() {
             for track in &recording.tracks {
                 let thread = timeline.threads.len();
                 timeline.threads.push(track.thread.clone());
-                Reader { timeline: &mut timeline, places: &places, losses: &mut losses, channel, thread }
-                    .read(track);
+                Reader {
+                    timeline: &mut timeline,
+                    row_indices: &row_indices,
+                    preemptions: &mut preemptions,
+                    channel,
+                    thread,
+                }
+                .read(track);
             }
         }
         timeline.rows.iter_mut().for_each(|row| {
             row.runs.sort_by_key(|run| run.start);
             row.marks.sort_by_key(|mark| mark.at);
         });
-        losses.into_gaps(&mut timeline);
-        timeline.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| tidy(&mut run.gaps));
+        preemptions.into_gaps(&mut timeline);
+        timeline.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| normalize(&mut run.gaps));
         timeline
     }
 
-    /// Makes the rows, and says where everybody's is.
-    fn lay_out(&mut self, recordings: &[Recording]) -> BTreeMap<Key, usize> {
+    /// Makes the rows. Returns the row index of each participant.
+    fn add_rows(&mut self, recordings: &[Recording]) -> BTreeMap<Key, usize> {
         let mut levels: BTreeMap<Key, u8> = BTreeMap::new();
         let mut names = BTreeMap::new();
         for (channel, recording) in recordings.iter().enumerate() {
-            for party in &recording.parties {
-                levels.entry((channel, party.role, party.id)).or_default();
-                names.insert((channel, party.role, party.id), party.name.clone());
+            for participant in &recording.participants {
+                levels.entry((channel, participant.role, participant.id)).or_default();
+                names.insert((channel, participant.role, participant.id), participant.name.clone());
             }
             for record in recording.tracks.iter().flat_map(|track| &track.records) {
                 let level = levels.entry(key(channel, record)).or_default();
@@ -161,27 +168,27 @@ impl Timeline {
         }
         let mut rows: Vec<(Row, Vec<Key>)> = rows.into_values().collect();
         rows.sort_by_key(|(row, _)| (row.channel, !row.supplier, std::cmp::Reverse(row.level)));
-        let mut places = BTreeMap::new();
-        for (place, (row, keys)) in rows.into_iter().enumerate() {
-            places.extend(keys.into_iter().map(|key| (key, place)));
+        let mut row_indices = BTreeMap::new();
+        for (index, (row, keys)) in rows.into_iter().enumerate() {
+            row_indices.extend(keys.into_iter().map(|key| (key, index)));
             self.rows.push(row);
         }
-        places
+        row_indices
     }
 }
 
-/// The end of a run whose beginning was overwritten says how long it was.
+/// When a record's run began. The end of a run tells this even if its beginning was overwritten.
 fn begin_of(record: &Record) -> u64 {
-    if record.what == What::End { record.at.saturating_sub(record.a) } else { record.at }
+    if record.kind == RecordKind::End { record.at.saturating_sub(record.a) } else { record.at }
 }
 
 fn key(channel: usize, record: &Record) -> Key {
-    let role = if record.what == What::Push { Role::Supplier } else { Role::Consumer };
-    (channel, role, record.who)
+    let role = if record.kind == RecordKind::Push { Role::Supplier } else { Role::Consumer };
+    (channel, role, record.id)
 }
 
-/// In order, and none within another.
-fn tidy(gaps: &mut Vec<Gap>) {
+/// Sorts the gaps and removes overlaps.
+fn normalize(gaps: &mut Vec<Gap>) {
     gaps.sort_unstable_by_key(|gap| (gap.from, std::cmp::Reverse(gap.to)));
     let mut until = 0;
     gaps.retain_mut(|gap| {
@@ -193,15 +200,15 @@ fn tidy(gaps: &mut Vec<Gap>) {
 
 struct Reader<'a> {
     timeline: &'a mut Timeline,
-    places: &'a BTreeMap<Key, usize>,
-    losses: &'a mut Losses,
+    row_indices: &'a BTreeMap<Key, usize>,
+    preemptions: &'a mut Preemptions,
     channel: usize,
     thread: usize,
 }
 
 /// A run that has not returned yet.
 struct Open {
-    place: usize,
+    row: usize,
     run: Run,
 }
 
@@ -209,45 +216,45 @@ impl Reader<'_> {
     fn read(&mut self, track: &Track) {
         let mut stack: Vec<Open> = Vec::new();
         for record in &track.records {
-            let Some(&place) = self.places.get(&key(self.channel, record)) else {
+            let Some(&row) = self.row_indices.get(&key(self.channel, record)) else {
                 continue;
             };
             let at = record.at.saturating_sub(self.timeline.start);
-            match record.what {
-                What::Begin => {
+            match record.kind {
+                RecordKind::Begin => {
                     let run = Run { start: at, waited: record.a, thread: self.thread, ..Run::default() };
-                    stack.push(Open { place, run });
+                    stack.push(Open { row, run });
                 }
-                What::End => {
-                    let run = self.end(&mut stack, place, at, record);
-                    self.timeline.rows[place].runs.push(run);
+                RecordKind::End => {
+                    let run = self.end(&mut stack, row, at, record);
+                    self.timeline.rows[row].runs.push(run);
                 }
-                What::Preempt | What::Resume => {
-                    // A number that no consumer can have is none's.
+                RecordKind::Preempt | RecordKind::Resume => {
+                    // An id out of range belongs to no consumer.
                     let by = u32::try_from(record.b).ok();
-                    let by = by.and_then(|by| self.places.get(&(self.channel, Role::Consumer, by)));
+                    let by = by.and_then(|by| self.row_indices.get(&(self.channel, Role::Consumer, by)));
                     if let Some(&by) = by {
-                        self.losses.note(record.what, place, by, at, record.a);
+                        self.preemptions.add(record.kind, row, by, at, record.a);
                     }
                 }
-                What::Miss => self.last(place, |run| run.late = record.a),
-                What::Overrun => self.last(place, |run| run.overran = Some((record.a, record.b))),
-                what => {
-                    let mark = Mark { at, what, a: record.a, b: record.b };
-                    self.timeline.rows[place].marks.push(mark);
+                RecordKind::Miss => self.last(row, |run| run.late = record.a),
+                RecordKind::Overrun => self.last(row, |run| run.overran = Some((record.a, record.b))),
+                kind => {
+                    let mark = Mark { at, kind, a: record.a, b: record.b };
+                    self.timeline.rows[row].marks.push(mark);
                 }
             }
         }
         for open in stack {
             let end = self.timeline.span.max(open.run.start);
-            self.timeline.rows[open.place].runs.push(Run { end, open: true, ..open.run });
+            self.timeline.rows[open.row].runs.push(Run { end, open: true, ..open.run });
         }
     }
 
-    /// The run that ends here.
-    fn end(&self, stack: &mut Vec<Open>, place: usize, at: u64, record: &Record) -> Run {
-        let begun = stack.iter().rposition(|open| open.place == place).map(|from| {
-            // What is above it never returned, as far as the records say.
+    /// The run that this record ends.
+    fn end(&self, stack: &mut Vec<Open>, row: usize, at: u64, record: &Record) -> Run {
+        let begun = stack.iter().rposition(|open| open.row == row).map(|from| {
+            // The records do not show an end of the runs above it.
             stack.truncate(from + 1);
             stack.pop()
         });
@@ -259,10 +266,10 @@ impl Reader<'_> {
         Run { end: at.max(run.start), failed, moved, ..run }
     }
 
-    /// Changes the run that ended last.
-    fn last(&mut self, place: usize, change: impl FnOnce(&mut Run)) {
+    /// Changes the row's last run if it ran on this thread.
+    fn last(&mut self, row: usize, change: impl FnOnce(&mut Run)) {
         let thread = self.thread;
-        let runs = &mut self.timeline.rows[place].runs;
+        let runs = &mut self.timeline.rows[row].runs;
         if let Some(run) = runs.last_mut().filter(|run| run.thread == thread) {
             change(run);
         }
@@ -272,39 +279,39 @@ impl Reader<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::recording::Party;
+    use isorb_trace::Participant;
 
-    pub(crate) fn record(at: u64, what: What, level: u8, who: u32, a: u64, b: u64) -> Record {
-        Record { at, what, level, who, a, b }
+    pub(crate) fn record(at: u64, kind: RecordKind, level: u8, id: u32, a: u64, b: u64) -> Record {
+        Record { at, kind, level, id, a, b }
     }
 
     pub(crate) fn track(thread: &str, records: Vec<Record>) -> Track {
         Track { thread: thread.into(), overwritten: 0, records }
     }
 
-    /// A slow consumer makes way for a fast one on the same thread, and returns after its deadline.
+    /// A slow consumer yields to a fast one on the same thread, and returns after its deadline.
     pub(crate) fn upcalls() -> Recording {
-        let party = |role, id, name: &str| Party { role, id, name: name.into() };
+        let participant = |role, id, name: &str| Participant { role, id, name: name.into() };
         Recording {
             name: "main".into(),
-            parties: vec![
-                party(Role::Supplier, 1, "gps"),
-                party(Role::Consumer, 1, "slow"),
-                party(Role::Consumer, 2, "fast"),
+            participants: vec![
+                participant(Role::Supplier, 1, "gps"),
+                participant(Role::Consumer, 1, "slow"),
+                participant(Role::Consumer, 2, "fast"),
             ],
             tracks: vec![
-                track("pusher", vec![record(1_000, What::Push, 0, 1, 16 << 32 | 4, 0)]),
+                track("pusher", vec![record(1_000, RecordKind::Push, 0, 1, 16 << 32 | 4, 0)]),
                 track(
                     "worker",
                     vec![
-                        record(1_500, What::Begin, 0, 1, 500, 0),
-                        record(2_000, What::Preempt, 0, 1, 3, 2),
-                        record(2_100, What::Begin, 3, 2, 50, 0),
-                        record(2_600, What::End, 3, 2, 500, 0),
-                        record(2_600, What::Resume, 0, 1, 600, 2),
-                        record(4_000, What::End, 0, 1, 2_500, 0),
-                        record(4_000, What::Miss, 0, 1, 800, 3_200),
-                        record(4_100, What::Overrun, 0, 1, 2_000, 1_000),
+                        record(1_500, RecordKind::Begin, 0, 1, 500, 0),
+                        record(2_000, RecordKind::Preempt, 0, 1, 3, 2),
+                        record(2_100, RecordKind::Begin, 3, 2, 50, 0),
+                        record(2_600, RecordKind::End, 3, 2, 500, 0),
+                        record(2_600, RecordKind::Resume, 0, 1, 600, 2),
+                        record(4_000, RecordKind::End, 0, 1, 2_500, 0),
+                        record(4_000, RecordKind::Miss, 0, 1, 800, 3_200),
+                        record(4_100, RecordKind::Overrun, 0, 1, 2_000, 1_000),
                     ],
                 ),
             ],
@@ -322,23 +329,23 @@ pub(crate) mod tests {
         assert_eq!(slow.gaps, [Gap { from: 1_000, to: 1_600, by: 1 }]);
         assert_eq!((slow.start, slow.end, slow.waited, slow.late), (500, 3_000, 500, 800));
         assert_eq!((slow.overran, slow.failed, slow.open), (Some((2_000, 1_000)), false, false));
-        assert_eq!(timeline.rows[0].marks[0].what, What::Push);
+        assert_eq!(timeline.rows[0].marks[0].kind, RecordKind::Push);
     }
 
     #[test]
-    fn a_consumer_that_is_called_by_a_running_one_does_not_pre_empt_it() {
+    fn a_consumer_called_by_a_running_one_does_not_preempt_it() {
         let mut recording = upcalls();
-        recording.tracks[1].records.retain(|r| !matches!(r.what, What::Preempt | What::Resume));
+        recording.tracks[1].records.retain(|r| !matches!(r.kind, RecordKind::Preempt | RecordKind::Resume));
         let timeline = Timeline::of("t", &[recording]);
         assert!(timeline.rows[2].runs[0].gaps.is_empty());
     }
 
     #[test]
-    fn ends_without_beginnings_and_beginnings_without_ends() {
+    fn incomplete_runs_are_open() {
         let records = vec![
-            record(100, What::End, 1, 5, 40, 1),
-            record(120, What::Begin, 1, 5, 3, 0),
-            record(150, What::Drop, 1, 5, 0, 0),
+            record(100, RecordKind::End, 1, 5, 40, 1),
+            record(120, RecordKind::Begin, 1, 5, 3, 0),
+            record(150, RecordKind::Drop, 1, 5, 0, 0),
         ];
         let recording = Recording { tracks: vec![track("t", records)], ..Recording::default() };
         let timeline = Timeline::of("t", &[recording]);
@@ -348,7 +355,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_an_empty_timeline() {
+    fn an_empty_recording_gives_an_empty_timeline() {
         let timeline = Timeline::of("t", &[Recording::default()]);
         assert_eq!((timeline.start, timeline.span, timeline.rows.len()), (0, 0, 0));
     }

@@ -1,24 +1,24 @@
-//! A row in numbers.
+//! Statistics of a row.
 
 use crate::rows::Row;
-use isorb_event::trace::What;
+use isorb_trace::RecordKind;
 
-/// What a row's runs and marks come to. Times are in nanoseconds.
+/// Statistics of a row. Times are in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Events pushed.
     pub pushes: u64,
     /// Runs.
     pub runs: u64,
-    /// How long the middle run took.
+    /// Median duration of a run.
     pub ran_p50: u64,
-    /// How long the longest took.
+    /// Longest run.
     pub ran_max: u64,
-    /// From the event's arrival to the return, in the middle.
+    /// Median time from an event's arrival to the return of the run.
     pub response_p50: u64,
-    /// The longest of a hundred, but for one.
+    /// The 99th percentile of the same time.
     pub response_p99: u64,
-    /// The longest.
+    /// The longest such time.
     pub response_max: u64,
     /// Runs that were pre-empted.
     pub preempted: u64,
@@ -29,7 +29,7 @@ pub struct Summary {
 }
 
 impl Row {
-    /// The row in numbers. Runs that are not recorded from begin to end are counted, and not measured.
+    /// The statistics of this row. Runs that are not recorded completely are counted but not measured.
     pub fn summary(&self) -> Summary {
         let whole = || self.runs.iter().filter(|run| !run.open);
         let mut ran: Vec<u64> = whole().map(|run| run.end - run.start).collect();
@@ -37,27 +37,27 @@ impl Row {
             whole().map(|run| (run.end - run.start).saturating_add(run.waited)).collect();
         ran.sort_unstable();
         response.sort_unstable();
-        let marks = |what| self.marks.iter().filter(|mark| mark.what == what).count() as u64;
+        let marks = |kind| self.marks.iter().filter(|mark| mark.kind == kind).count() as u64;
         let runs = |of: fn(&crate::Run) -> bool| self.runs.iter().filter(|run| of(run)).count() as u64;
         Summary {
-            pushes: marks(What::Push),
+            pushes: marks(RecordKind::Push),
             runs: self.runs.len() as u64,
-            ran_p50: at(&ran, 50),
-            ran_max: at(&ran, 100),
-            response_p50: at(&response, 50),
-            response_p99: at(&response, 99),
-            response_max: at(&response, 100),
+            ran_p50: percentile(&ran, 50),
+            ran_max: percentile(&ran, 100),
+            response_p50: percentile(&response, 50),
+            response_p99: percentile(&response, 99),
+            response_max: percentile(&response, 100),
             preempted: runs(|run| !run.gaps.is_empty()),
             missed: runs(|run| run.late > 0),
-            dropped: marks(What::Drop),
+            dropped: marks(RecordKind::Drop),
         }
     }
 }
 
-/// The value that so many of a hundred do not exceed.
-fn at(sorted: &[u64], percent: usize) -> u64 {
-    let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(place).copied().unwrap_or(0)
+/// The value that `percent` of the values do not exceed.
+fn percentile(sorted: &[u64], percent: usize) -> u64 {
+    let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use crate::{Run, Timeline};
 
     #[test]
-    fn a_row_in_numbers() {
+    fn statistics_of_a_row() {
         let timeline = Timeline::of("t", &[upcalls()]);
         let slow = timeline.rows[2].summary();
         assert_eq!((slow.runs, slow.missed, slow.preempted, slow.dropped), (1, 1, 1, 0));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_and_the_end() {
+    fn percentiles() {
         let runs = (1..=200).map(|n| Run { end: n, ..Run::default() }).collect();
         let summary = Row { runs, ..Row::default() }.summary();
         assert_eq!((summary.ran_p50, summary.response_p99, summary.ran_max), (100, 198, 200));

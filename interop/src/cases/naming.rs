@@ -2,12 +2,12 @@
 
 use crate::check::{Check, Run, some};
 use crate::{expect, expect_err};
-use isorb::cos_naming::naming_context::{
+use isorb::{Object, Orb, Reference, Result};
+use isorb_naming::cos_naming::naming_context::{
     BindContextError, BindError, BindNewContextError, DestroyError, NotFoundReason, ResolveError, UnbindError,
 };
-use isorb::cos_naming::naming_context_ext::{ToNameError, ToUrlError};
-use isorb::cos_naming::{BindingList, Name, NameComponent, NamingContextExtRef, NamingContextRef};
-use isorb::{Object, Orb, Reference, Result};
+use isorb_naming::cos_naming::naming_context_ext::{ToNameError, ToUrlError};
+use isorb_naming::cos_naming::{BindingList, Name, NameComponent, NamingContextExtRef, NamingContextRef};
 use std::collections::BTreeSet;
 
 /// A part of a name.

@@ -10,7 +10,7 @@ use isorb_cdr::{
     Version, WChar, WString, Wide,
 };
 
-/// As generated code has it: a plain structure, its own view.
+/// As in generated code: a plain structure, its own view.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     x: i32,
@@ -44,7 +44,7 @@ impl AnyValue for Point {
     }
 }
 
-/// As the ORB has it: a reference that may be nil.
+/// As in the ORB: a reference that may be nil.
 #[derive(Clone, Debug, PartialEq)]
 struct TestRef(String);
 impl Handle for TestRef {
@@ -160,7 +160,7 @@ fn text_is_transcoded() {
     let bytes = [0, 0, 0, 2, 0xfc, 0, 0, 0, 0, 0, 0, 2, 0, 0xfc, 0, 0];
     let any = reading(&bytes, Order::Big, latin1, |d| Any::take(both, d)).unwrap();
     assert_eq!(any.to_string(), "struct T {n: \"\u{fc}\", w: \"\u{fc}\"}");
-    // To a peer that speaks as the first did, at an offset of 4.
+    // To a peer with the same settings as the first, at an offset of 4.
     let mut e = Encoder::new(Vec::new(), latin1);
     e.put(0u32);
     any.write_value(&mut e);
@@ -170,7 +170,7 @@ fn text_is_transcoded() {
         [2, 0, 0, 0, 0xfc, 0, 0, 0, 2, 0, 0, 0, 0xfc, 0, 0, 0]
     };
     assert_eq!(e.flatten().unwrap()[4..], native);
-    // To one that cannot have it.
+    // To a peer that cannot express it.
     let mut e = Encoder::new(Vec::new(), Text::fallback(Version::V1_0));
     any.write(&mut e);
     assert_eq!(e.error().unwrap().kind, ErrorKind::NoWideCodeSet);

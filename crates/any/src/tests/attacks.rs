@@ -1,4 +1,4 @@
-//! Bytes that are made to hurt.
+//! Hostile bytes.
 
 use super::{read_any, read_tc, reading, write_tc};
 use crate::{Any, MAX_NODES, TypeCode};
@@ -117,7 +117,7 @@ fn an_indirection_may_point_at_a_complete_type() {
     assert_eq!(read_tc(&write_tc(&tc), Order::NATIVE).unwrap(), tc);
 }
 
-/// Each type has the one before twice: 2 to the power of 50 types when written out.
+/// Each type contains the previous one twice: 2 to the power of 50 types when written out.
 #[test]
 fn laughs() {
     fn level(e: &mut Encoder<'_>, n: u32) -> usize {
@@ -150,7 +150,7 @@ fn laughs() {
     assert!(tc.equal(&again) && tc.equivalent(&again) && tc.compact().equivalent(&again));
     let read = reading(&[0; 4096], Order::NATIVE, Text::DEFAULT, |d| Any::take(tc.clone(), d));
     assert_eq!(read.unwrap_err().kind, ErrorKind::Truncated);
-    // Made here, nothing says that it should be short, until it gets long.
+    // A type code made here has no reason to be short, until it gets long.
     let mut made = TypeCode::LONG;
     for _ in 0..50 {
         made = TypeCode::new_struct("IDL:S:1.0", "S", &[("a", made.clone()), ("b", made)]).unwrap();
@@ -219,7 +219,7 @@ fn size_is_bounded() {
     assert_eq!(kind_of(read_tc(&many, Order::NATIVE)), ErrorKind::TooLarge);
 }
 
-/// Arrays of nothing would cost time without octets.
+/// Arrays of nothing would take time without octets.
 #[test]
 fn elements_take_octets() {
     for nothing in [TypeCode::NULL, TypeCode::VOID] {
@@ -282,7 +282,7 @@ fn values_that_are_none() {
     assert_eq!(take(TypeCode::recursive("IDL:R:1.0").unwrap(), &[0; 16]), Err(ErrorKind::TypeCode));
 }
 
-/// The deepest that is let through fits the stack of a small thread, also without optimisation.
+/// The deepest accepted nesting fits the stack of a small thread, also without optimisation.
 #[test]
 fn stacks_are_small() {
     let deepest = || {

@@ -27,7 +27,8 @@ fn any_of_long() {
     assert_eq!(read_any(&octets("03000000 feffffff"), Order::Little).unwrap(), any);
 }
 
-/// Clause 9.3.5.1, table 9-2: `tk_struct` is complex; an encapsulation of id, name, count and members.
+/// Clause 9.3.5.1, table 9-2: `tk_struct` is complex; an encapsulation of id, name, count and
+/// members.
 const POINT: &str = "0000000f 00000038
     00 000000 0000000a 'IDL:P:1.0' 00 0000
     00000002 'P' 00 0000 00000002
@@ -73,7 +74,8 @@ fn simple_parameters() {
     assert_eq!(any.to_string(), "-123.45");
 }
 
-/// `union U switch (boolean) { case TRUE: octet a; default: string b; }`: the label of the default case stands for nothing.
+/// `union U switch (boolean) { case TRUE: octet a; default: string b; }`: the label of the default
+/// case has no meaning.
 #[test]
 fn union() {
     let tc = octets(
@@ -97,8 +99,8 @@ fn union() {
     assert_eq!(any.type_code().default_index(), Ok(1));
 }
 
-/// Clause 9.3.5.1 on indirection: the offset counts from its own place in the outermost stream, here 68, across two
-/// encapsulations, back to the kind of the structure at 0.
+/// Clause 9.3.5.1 on indirection: the offset counts from its own position in the outermost stream,
+/// here 68, across two encapsulations, back to the kind of the structure at 0.
 pub const NODE: &str = "0000000f 00000044
     00 000000 0000000a 'IDL:N:1.0' 00 0000
     00000002 'N' 00 0000 00000001

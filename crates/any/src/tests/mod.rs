@@ -1,4 +1,4 @@
-//! Tests of the crate as a whole: the same bytes made by an independent writer, recursion, attacks.
+//! Tests of the whole crate: octets of an independent writer, recursion, hostile input.
 
 mod any;
 mod attacks;

@@ -1,5 +1,5 @@
-//! An independent writer: types and values as plain data, written in either byte order by code that shares nothing with the
-//! crate.
+//! An independent writer: types and values as plain data, written in either byte order by code that
+//! shares nothing with the crate.
 
 use crate::{Kind, Label, TypeCode, modifier};
 use alloc::boxed::Box;

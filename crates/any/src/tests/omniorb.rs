@@ -8,7 +8,7 @@ use isorb_cdr::Order;
 
 const CAPTURED: &str = include_str!("omniorb.txt");
 
-/// What the captured values are.
+/// The captured values.
 const SHOWN: [(&str, &str); 16] = [
     ("long", "-5"),
     (
@@ -59,7 +59,8 @@ fn values_of_omniorb_are_read() {
     assert_eq!(seen, 2 * SHOWN.len());
 }
 
-/// What is written again has the same octets, padding and the byte order marks of wide text aside.
+/// The values written again have the same octets, except padding and the byte order marks of wide
+/// text.
 #[test]
 fn values_are_written_as_omniorb_writes_them() {
     let without_wide = |name: &str| !matches!(name, "all" | "union_l");
@@ -73,7 +74,7 @@ fn values_are_written_as_omniorb_writes_them() {
     }
 }
 
-/// omniORB points back at an alias in which the recursive structure lies.
+/// omniORB refers back to an alias that contains the recursive structure.
 #[test]
 fn recursion_through_an_alias() {
     let (_, order, bytes) = captured().find(|(name, ..)| *name == "as").unwrap();

@@ -78,7 +78,8 @@ pub fn ty() -> impl Strategy<Value = Ty> {
     })
 }
 
-/// Reads a random `Any` after `prefix` octets, and compares it with what the model says of native order at alignment 0.
+/// Reads a random `Any` behind `prefix` octets, and compares it with the model in native order at
+/// alignment 0.
 pub fn check(ty: &Ty, seed: u64, order: Order, prefix: usize) {
     let mut out = Out::new(order, prefix, seed);
     out.type_code(ty);
@@ -137,7 +138,7 @@ proptest! {
         }
         out.bytes.truncate(out.bytes.len() - cut % 8.min(out.bytes.len()));
         if let Ok(any) = read_any(&out.bytes, Order::NATIVE) {
-            // What was read is sound: it can be printed and written, and read again.
+            // A value that was read is sound: it can be printed and written, and read again.
             let _ = (any.to_string(), any.to_json(1 << 16));
             let again = read_any(&super::write_any(&any), Order::NATIVE).unwrap();
             prop_assert!(again == any);
@@ -151,7 +152,7 @@ proptest! {
     }
 }
 
-/// Each kind by itself, so that a failure names it.
+/// Each kind separately, so that a failure names it.
 #[test]
 fn each_kind_survives() {
     let long = || Box::new(Ty::Simple(Kind::Long));

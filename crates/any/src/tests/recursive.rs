@@ -80,7 +80,7 @@ fn a_place_is_no_type() {
     assert_eq!(e.error().unwrap().kind, ErrorKind::TypeCode);
     assert!(TypeCode::recursive("").is_err());
     assert_eq!(TypeCode::recursive("no id"), Err(BuildError::Id));
-    // An alias or sequence on the way does not end the wait.
+    // An alias or sequence in between does not resolve the placeholder.
     let alias = TypeCode::new_alias("IDL:L:1.0", "L", &sequence(&place)).unwrap();
     let node = TypeCode::new_struct("IDL:N:1.0", "N", &[("a", alias.clone()), ("b", alias)]).unwrap();
     assert!(node.is_complete());
@@ -89,7 +89,7 @@ fn a_place_is_no_type() {
 
 #[test]
 fn cycles_are_compared_without_end() {
-    // One cycle of one step against one of two: equal, since every answer is.
+    // A cycle of one node against one of two: equal, because every answer is equal.
     let one = TypeCode::new_struct("IDL:N:1.0", "N", &[("n", sequence(&recursive("IDL:N:1.0")))]).unwrap();
     let two = TypeCode::new_struct("IDL:N:1.0", "N", &[("n", sequence(&one))]).unwrap();
     assert_eq!(one, two);

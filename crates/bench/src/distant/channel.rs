@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use isorb_event::face::{FaceOptions, RealTimeFace};
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, ThreadSetup};
 use isorb_rt::priority::PriorityMapping;
 use isorb_rt::sched::SchedClass;
@@ -31,8 +31,13 @@ pub(super) fn serve(args: &ChannelArgs) -> io::Result<()> {
     let native = SchedClass::current().ok().and_then(SchedClass::native_priority);
     let mapping = native.map(|native| Arc::new(OneLevel(native)) as Arc<dyn PriorityMapping>);
     let setup = ThreadSetup { mapping, ..ThreadSetup::default() };
-    let options = FaceOptions { threads: args.push_threads, setup, ping: None, ..FaceOptions::default() };
-    let face = RealTimeFace::start(&orb, &channel, options).map_err(said)?;
+    let options = EventServiceOptions {
+        threads: args.push_threads,
+        setup,
+        ping: None,
+        ..EventServiceOptions::default()
+    };
+    let face = RtecEventService::start(&orb, &channel, options).map_err(said)?;
     exit_at_end_of_input();
     ready(face.object())?;
     orb.run();

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use isorb::{Orb, Result, Upcall};
-use isorb_event::face::stamped as idl;
+use isorb_event::servants::stamped as idl;
 
 use self::idl::rtec_event_channel_admin::{
     ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef, SupplierQOS,

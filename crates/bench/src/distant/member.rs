@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use isorb_event::face::Neighbourhood;
+use isorb_event::Strategy;
 use isorb_event::federation::Federation;
-use isorb_event::{Quality, Strategy};
+use isorb_event::servants::{FederationServant, LinkOptions};
 
 use super::{by_connection, orb, said, whenever_asked};
 use crate::experiments::pairs::{Consumers, Pair};
@@ -51,8 +51,9 @@ pub(super) fn run(args: &MemberArgs) -> io::Result<()> {
     };
     let consumers =
         Consumers::connect(ID, args.cpu, args.real_time, strategy, &args.pairs, 0).map_err(said)?;
-    let federation = Federation::new(&consumers.channel, Quality::default()).map_err(said)?;
-    let neighbourhood = Neighbourhood::start(&orb, &federation, TIMEOUT).map_err(said)?;
+    let federation = Federation::builder(&consumers.channel).build().map_err(said)?;
+    let neighbourhood =
+        FederationServant::start(&orb, &federation, LinkOptions::new(TIMEOUT)).map_err(said)?;
     let neighbour = orb.string_to_object(&args.neighbour).map_err(said)?;
     neighbourhood.join(&neighbour).map_err(said)?;
     ready("")?;

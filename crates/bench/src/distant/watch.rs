@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isorb::{Result, Upcall};
-use isorb_event::face::stamped::rtec_event_channel_admin::EventChannelRef;
-use isorb_event::face::stamped::rtec_event_comm::{EventSetView, PushConsumer};
+use isorb_event::servants::stamped::rtec_event_channel_admin::EventChannelRef;
+use isorb_event::servants::stamped::rtec_event_comm::{EventSetView, PushConsumer};
 use isorb_rt::time::now_ns;
 
 use super::{by_connection, ends, orb, said, whenever_asked};

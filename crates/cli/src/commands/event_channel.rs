@@ -5,11 +5,11 @@ use super::event_control::{self, Dispatching, MOST_THREADS, Modules};
 use isorb::{Kind, Orb};
 use isorb_admin::ChannelSource;
 use isorb_event::Containment;
-use isorb_event::face::{
-    FaceOptions, Layout, LinkOptions, Neighbourhood, RealTimeFace, RegisteredOperations, StandardFace,
-    UdpGateway, UdpOptions,
+use isorb_event::federation::{Federation, Gateways};
+use isorb_event::servants::{
+    CosEventService, EventServiceOptions, FederationServant, Layout, LinkOptions, RegisteredOperations,
+    RtecEventService, UdpGateway, UdpOptions,
 };
-use isorb_event::federation::{Federation, Gateways, Membership};
 use isorb_event::{Channel, Limits, Overflow, Quality, RunTimeScheduler, ThreadSetup, Undeclared};
 use isorb_rt::sched::{NativeRange, Need, RealTime};
 use isorb_sched::Preemption;
@@ -231,17 +231,17 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         },
         ..Quality::default()
     };
-    let options = FaceOptions {
+    let options = EventServiceOptions {
         layout: if args.plain_header { Layout::Plain } else { Layout::Stamped },
         quality: quality.clone(),
         push_timeout: Duration::from_millis(args.push_timeout),
         threads: args.push_threads as usize,
         setup: setup.clone(),
         ping: (args.ping != 0).then(|| Duration::from_millis(args.ping)),
-        ..FaceOptions::default()
+        ..EventServiceOptions::default()
     };
-    let real_time = RealTimeFace::start(&orb, &channel, options.clone())?;
-    let _standard = StandardFace::start(&orb, &channel, options)?;
+    let real_time = RtecEventService::start(&orb, &channel, options.clone())?;
+    let _standard = CosEventService::start(&orb, &channel, options)?;
     if let Some(file) = &args.ior_file {
         std::fs::write(file, format!("{}\n", real_time.object()))
             .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -251,19 +251,14 @@ pub fn run(args: &Args, orb_arguments: Vec<String>) -> Result<(), Box<dyn Error>
         _ => {
             // A link that stalls must not count as failed. It has a thread of its own.
             let threads = args.join.len().clamp(1, 8);
-            let federation = Federation::member(
-                &channel,
-                Membership {
-                    quality: Quality { failures: 0, ..quality },
-                    gateways: Gateways::Threads(threads, setup.clone()),
-                    ..Membership::default()
-                },
-            )?;
-            let timeout = Duration::from_millis(args.push_timeout);
-            let links = LinkOptions { timeout, lanes: !args.one_port };
-            let neighbourhood = Neighbourhood::with(&orb, &federation, links)?;
+            let federation = Federation::builder(&channel)
+                .quality(Quality { failures: 0, ..quality })
+                .gateways(Gateways::Threads(threads, setup.clone()))
+                .build()?;
+            let links = LinkOptions::new(Duration::from_millis(args.push_timeout)).lanes(!args.one_port);
+            let neighbourhood = FederationServant::start(&orb, &federation, links)?;
             let gateways = args.udp.iter().chain(&args.multicast).map(|options| {
-                UdpGateway::start_with(&federation, *options, &setup)
+                UdpGateway::start_with_threads(&federation, *options, &setup)
                     .map_err(|error| format!("datagrams from {} to {}: {error}", options.listen, options.to))
             });
             let gateways = gateways.collect::<Result<Vec<_>, _>>()?;
@@ -378,7 +373,7 @@ fn is_reference(orb: &Orb, url: &str) -> Result<(), String> {
 fn keep_joined(
     orb: &Orb,
     federation: &Federation,
-    neighbourhood: &Neighbourhood,
+    neighbourhood: &FederationServant,
     join: &[String],
     tick: Duration,
 ) {

@@ -3,10 +3,9 @@
 use super::timeline::write;
 use isorb::poa::PoaPolicies;
 use isorb::{Kind, Orb, Reference, SystemException, Upcall};
-use isorb_event::face::isorb_link::isorb_event as idl;
+use isorb_event::servants::isorb_link::isorb_event as idl;
 use isorb_event::{Channel, Configuration, Strategy};
 use isorb_sched::Preemption;
-use isorb_timeline::Recording;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -200,6 +199,6 @@ impl idl::Operator for Operator {
     }
 
     fn recording<'u>(&'u self, cx: Upcall<'u>) -> isorb::Result<&'u [u8]> {
-        Ok(cx.keep(isorb_timeline::encode(&Recording::of(self.name.clone(), &self.channel, &[])))?)
+        Ok(cx.keep(isorb_trace::encode(&self.channel.recording(self.name.clone(), &[])))?)
     }
 }

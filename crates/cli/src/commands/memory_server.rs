@@ -12,7 +12,7 @@ use isorb_reflective_memory::node::{NodeServer, ServerConfig, default_socket, me
 use isorb_reflective_memory::{Holder, Library};
 use isorb_rt::priority::{Linear, Priority, PriorityMapping};
 use isorb_rt::sched::{NativeRange, Need, RealTime, SchedClass};
-use isorb_timeline::{Party, Recording, Role, encode};
+use isorb_trace::{Participant, Recording, Role, encode};
 use std::error::Error;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -188,14 +188,14 @@ fn write_trace(server: &Arc<NodeServer>, file: PathBuf) {
 /// The trace in the format of `isorb timeline`: a supplier for each area and node, and a consumer
 /// for each band.
 fn recording(recorded: Recorded) -> Recording {
-    let party = |(releases, id, name)| Party {
+    let participant = |(releases, id, name)| Participant {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
     };
     Recording {
         name: recorded.track.thread.clone(),
-        parties: recorded.rows().into_iter().map(party).collect(),
+        participants: recorded.rows().into_iter().map(participant).collect(),
         tracks: vec![recorded.track],
         ..Recording::default()
     }

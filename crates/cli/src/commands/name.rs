@@ -1,9 +1,9 @@
 //! `isorb name`: lists and changes the names of any CosNaming service.
 
-use isorb::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, RebindError};
-use isorb::cos_naming::{Binding, BindingType, Name, NameComponent, NamingContextRef};
 use isorb::{Config, Object, Orb, Reference, SystemException};
 use isorb_giop::NameComponent as Step;
+use isorb_naming::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, RebindError};
+use isorb_naming::cos_naming::{Binding, BindingType, Name, NameComponent, NamingContextRef};
 use std::error::Error;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! `isorb scheduler`: a scheduling service with TAO's interface.
 
-use isorb::cos_naming::{NameComponent, NamingContextRef};
 use isorb::{Object, Orb, Reference};
+use isorb_naming::cos_naming::{NameComponent, NamingContextRef};
 use isorb_sched::Policy;
 use isorb_sched::file::ScheduleFile;
 use isorb_sched_service::SchedulerService;

@@ -1,6 +1,7 @@
 //! `isorb timeline`: draws traces as a page, and converts them for Perfetto.
 
-use isorb_timeline::{Recording, Timeline, decode};
+use isorb_timeline::Timeline;
+use isorb_trace::{Recording, decode};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 

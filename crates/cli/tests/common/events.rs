@@ -1,7 +1,7 @@
 //! Suppliers and consumers of a channel in another process.
 
 use isorb::{Config, Orb, Upcall};
-use isorb_event::face::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
 use std::sync::{Arc, Mutex};
 
 /// Keeps when the events that it is pushed were created, which numbers them.

@@ -1,16 +1,16 @@
 //! How a consumer is called, and what is looked at then: its deadline, its worst case, its period, its failures.
 
-use super::{Connection, GONE};
-use crate::counters::{Me, count};
+use super::{Connection, DISCONNECTED};
+use crate::counters::{ThreadNumber, count};
 use crate::event::Event;
-use crate::kernel::Leaving;
+use crate::kernel::PendingDisconnect;
 use crate::placement::Containment;
-use crate::trace::What;
 use isorb_rt::sync::atomic::Ordering::{AcqRel, Relaxed};
+use isorb_trace::RecordKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Connection {
-    pub(crate) fn tell_disconnected(&self) {
+    pub(crate) fn notify_disconnected(&self) {
         // A consumer that panics now has nobody left to hear of it.
         let _ = catch_unwind(AssertUnwindSafe(|| self.consumer.disconnected()));
     }
@@ -23,7 +23,7 @@ impl Connection {
         since: u64,
         now: &mut u64,
         traced: bool,
-        counted: Option<Me>,
+        counted: Option<ThreadNumber>,
     ) {
         if let Some(me) = counted {
             self.pushed.add(me);
@@ -45,13 +45,13 @@ impl Connection {
 
     /// A push has come.
     pub(super) fn arrived(&self, now: &mut u64) {
-        if !self.pace.is_declared() {
+        if !self.rate.is_declared() {
             return;
         }
         if *now == 0 {
             *now = self.kernel.clock.now_ns();
         }
-        if self.pace.is_early(*now) {
+        if self.rate.is_early(*now) {
             count(&self.counters.early);
         }
     }
@@ -59,7 +59,7 @@ impl Connection {
     pub(super) fn call_timed(&self, events: &[Event<'_>], since: u64, now: &mut u64) {
         if self.skip.load(Relaxed) && self.skip.swap(false, Relaxed) {
             count(&self.counters.skipped);
-            self.record(What::Drop, *now, 3, 0);
+            self.record(RecordKind::Drop, *now, 3, 0);
             return;
         }
         let clock = &*self.kernel.clock;
@@ -68,31 +68,31 @@ impl Connection {
         }
         let since = if since == 0 { *now } else { since };
         let begin = *now;
-        let trace = &self.kernel.trace;
-        let run = trace.begin(self.note(What::Begin, begin, begin.saturating_sub(since), 0));
-        let used = self.place.worst_case().map(|worst| {
+        let recorder = &self.kernel.recorder;
+        let run = recorder.begin(self.note(RecordKind::Begin, begin, begin.saturating_sub(since), 0));
+        let used = self.placement.worst_case().map(|worst| {
             self.nested.store(0, Relaxed);
             (worst, clock.cpu_ns())
         });
         let result = catch_unwind(AssertUnwindSafe(|| self.consumer.push(events)));
         let failed = !matches!(result, Ok(Ok(())));
         *now = clock.now_ns();
-        trace.end(run, self.note(What::End, *now, now.saturating_sub(begin), u64::from(failed)));
+        recorder.end(run, self.note(RecordKind::End, *now, now.saturating_sub(begin), u64::from(failed)));
         if failed {
             self.failed();
         } else {
             self.succeeded();
         }
         if let Some(latencies) = &self.latencies
-            && self.kernel.trace.is_on()
+            && self.kernel.recorder.is_on()
         {
-            latencies.count(since, begin, *now, self.place.deadline());
+            latencies.count(since, begin, *now, self.placement.deadline());
         }
-        if let Some(deadline) = self.place.deadline() {
+        if let Some(deadline) = self.placement.deadline() {
             let deadline = since.saturating_add(deadline);
             if *now > deadline {
                 count(&self.counters.missed);
-                self.record(What::Miss, *now, *now - deadline, deadline);
+                self.record(RecordKind::Miss, *now, *now - deadline, deadline);
             }
         }
         if let Some((declared, before)) = used {
@@ -106,12 +106,12 @@ impl Connection {
     #[cold]
     pub(super) fn overran(&self, used: u64, declared: u64, now: u64) {
         count(&self.counters.overruns);
-        self.record(What::Overrun, now, used, declared);
+        self.record(RecordKind::Overrun, now, used, declared);
         match self.quality.containment {
             Containment::Count => {}
             Containment::Skip => self.skip.store(true, Relaxed),
             Containment::Demote => self.level.store(0, Relaxed),
-            Containment::Disconnect => self.quit(),
+            Containment::Disconnect => self.request_own_disconnect(),
         }
     }
 
@@ -125,25 +125,25 @@ impl Connection {
     #[cold]
     pub(crate) fn failed(&self) {
         count(&self.counters.failed);
-        let rest = self.consumer.rest();
-        if !rest.is_zero() {
-            self.begin_rest(rest);
+        let backoff = self.consumer.backoff();
+        if !backoff.is_zero() {
+            self.begin_backoff(backoff);
         }
         let failures = self.failures.fetch_add(1, Relaxed) + 1;
         if self.quality.failures != 0 && failures == self.quality.failures {
-            self.quit();
+            self.request_own_disconnect();
         }
     }
 
     /// As `leave`, from the consumer's own path: the channel clears up later.
-    pub(super) fn quit(&self) {
-        self.busy.fetch_or(GONE, AcqRel);
-        self.kernel.ask_to_leave(Leaving::Consumer(self.id));
+    pub(super) fn request_own_disconnect(&self) {
+        self.busy.fetch_or(DISCONNECTED, AcqRel);
+        self.kernel.request_disconnect(PendingDisconnect::Consumer(self.id));
     }
 
     /// Does anybody want to know the time of its pushes?
     #[inline]
     pub(crate) fn times(&self) -> bool {
-        self.timed || self.kernel.trace.is_on()
+        self.timed || self.kernel.recorder.is_on()
     }
 }

@@ -1,53 +1,53 @@
 //! A connected consumer.
 //!
 //! ```text
-//!  run_now, run_batch_now ──────────────► call     on the supplier's thread
-//!        │ rest: others wait, or it rests     ▲
+//!  push_now, push_batch_now ──────────────► call     on the supplier's thread
+//!        │ backoff: others wait, or it rests     ▲
 //!        └─► enqueue ─► queue ─► serve ───────┘     on a dispatcher's
 //! ```
 
+mod atomic_placement;
+mod backoff;
 mod call;
-mod pace;
-mod place;
 mod queue;
-mod rest;
-mod traced;
+mod rate_monitor;
+mod tracing;
 
 use crate::batch::Batch;
 use crate::consumer::PushConsumer;
-use crate::counters::{Counters, Counts, Me, Tally, me};
+use crate::counters::{Counters, Counts, OwnedCounter, ThreadNumber, thread_number};
 use crate::dispatch::Dispatch;
 use crate::error::ConnectError;
-use crate::event::Current;
+use crate::event::CurrentEvent;
 use crate::kernel::Kernel;
-use crate::latency::{Counted, Latencies};
+use crate::latency::{Latencies, LatencyCounters};
 use crate::placement::{Placement, Quality, SubPriority};
+use atomic_placement::AtomicPlacement;
+use backoff::CallDecision;
 use isorb_rt::priority::Priority;
 use isorb_rt::sync::atomic::Ordering::{Acquire, Relaxed};
 use isorb_rt::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use isorb_rt::sync::{EventCount, PiMutex};
-use pace::Pace;
-use place::Place;
 use queue::Queue;
-use rest::Turn;
+use rate_monitor::RateMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What became of a push to one consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum PushOutcome {
     /// It ran, or will.
-    Taken,
-    /// It waits in the queue, and somebody must be told that the consumer has work.
-    Ready,
+    Accepted,
+    /// It waits in the queue, and somebody must be scheduled that the consumer has work.
+    ConsumerReady,
     /// Lost, by the consumer's policy.
     Dropped,
-    /// Lost, and the supplier is told.
+    /// Lost, and the supplier is scheduled.
     Refused,
-    /// Lost, since it would have to be copied and is larger than a copy may be; the supplier is told.
+    /// Lost, since it would have to be copied and is larger than a copy may be; the supplier is scheduled.
     TooLarge,
     /// The consumer is gone.
-    Gone,
+    Disconnected,
 }
 
 pub(crate) struct Connection {
@@ -56,17 +56,17 @@ pub(crate) struct Connection {
     pub quality: Quality,
     pub counters: Counters,
     /// Apart from the others, since it is raised by every event.
-    pushed: Tally,
-    latencies: Option<Box<Counted>>,
-    place: Place,
-    pace: Pace,
+    pushed: OwnedCounter,
+    latencies: Option<Box<LatencyCounters>>,
+    placement: AtomicPlacement,
+    rate: RateMonitor,
     kernel: Arc<Kernel>,
     consumer: Arc<dyn PushConsumer>,
     own_dispatch: Option<Arc<dyn Dispatch>>,
     only_anys: bool,
     queue: PiMutex<Queue>,
     room: EventCount,
-    /// How many pushes wait or run by way of the queue, and whether the consumer is [`GONE`]. While it is not 0 there is more to
+    /// How many pushes wait or run by way of the queue, and whether the consumer is [`DISCONNECTED`]. While it is not 0 there is more to
     /// a push than calling the consumer.
     busy: AtomicU32,
     /// Its pushes are timed even without a trace: it has a deadline, a worst case, a period, or an order that depends on time.
@@ -78,13 +78,13 @@ pub(crate) struct Connection {
     nested: AtomicU64,
     failures: AtomicU32,
     /// It is left alone until then, by the channel's clock; 0 is not at all.
-    rests_until: AtomicU64,
+    backoff_until: AtomicU64,
 }
 
 /// In [`Connection::busy`]: it is not called any more.
-const GONE: u32 = 1 << 31;
+const DISCONNECTED: u32 = 1 << 31;
 /// In [`Connection::busy`]: it asked to be left alone, perhaps until now.
-const RESTS: u32 = 1 << 30;
+const BACKING_OFF: u32 = 1 << 30;
 
 impl Connection {
     pub(crate) fn new(
@@ -103,14 +103,14 @@ impl Connection {
             id,
             name,
             counters: Counters::default(),
-            pushed: Tally::default(),
-            latencies: kernel.latencies.then(|| Box::new(Counted::new())),
-            place: Place::new(&placement),
-            pace: Pace::new(&placement),
+            pushed: OwnedCounter::default(),
+            latencies: kernel.latencies.then(|| Box::new(LatencyCounters::new())),
+            placement: AtomicPlacement::new(&placement),
+            rate: RateMonitor::new(&placement),
             consumer,
             only_anys: own_dispatch.as_ref().is_some_and(|own| own.only_anys()),
             own_dispatch,
-            queue: PiMutex::new(Queue { waiting, told: false }),
+            queue: PiMutex::new(Queue { waiting, scheduled: false }),
             room: EventCount::new(),
             busy: AtomicU32::new(0),
             timed: placement.deadline.is_some()
@@ -121,24 +121,24 @@ impl Connection {
             skip: AtomicBool::new(false),
             nested: AtomicU64::new(0),
             failures: AtomicU32::new(0),
-            rests_until: AtomicU64::new(0),
+            backoff_until: AtomicU64::new(0),
             quality,
             kernel,
         })
     }
 
     pub(crate) fn priority(&self) -> Priority {
-        self.place.priority()
+        self.placement.priority()
     }
 
     /// The scheduler has put it here. What waits is served where it was; whoever was demoted stays so.
-    pub(crate) fn put_at(&self, placement: &Placement) {
-        let before = self.kernel.level(self.place.priority());
-        self.place.set(placement);
-        self.pace.set(placement);
+    pub(crate) fn set_placement(&self, placement: &Placement) {
+        let before = self.kernel.level(self.placement.priority());
+        self.placement.set(placement);
+        self.rate.set(placement);
         let level = self.kernel.level(placement.priority);
         let _ = self.level.compare_exchange(before, level, Relaxed, Relaxed);
-        self.consumer.placed(placement.priority);
+        self.consumer.priority_changed(placement.priority);
     }
 
     /// The dispatcher that it brought with it.
@@ -171,28 +171,28 @@ impl Connection {
     }
 
     pub(crate) fn deadline(&self) -> Option<std::time::Duration> {
-        self.place.deadline().map(std::time::Duration::from_nanos)
+        self.placement.deadline().map(std::time::Duration::from_nanos)
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        self.busy.load(Acquire) & GONE != 0
+        self.busy.load(Acquire) & DISCONNECTED != 0
     }
 
     /// Pushes one event on the caller's thread, unless others wait before it. `traced` and `counted` are whether the channel does so.
     /// A panic of the consumer may come through; the caller then calls [`failed`](Self::failed).
     #[inline]
-    pub(crate) fn run_now(
+    pub(crate) fn push_now(
         &self,
-        current: &Current<'_>,
+        current: &CurrentEvent<'_>,
         now: &mut u64,
         traced: bool,
-        counted: Option<Me>,
-    ) -> Fate {
+        counted: Option<ThreadNumber>,
+    ) -> PushOutcome {
         if self.busy.load(Acquire) != 0 {
-            match self.now_or_later(*now) {
-                Turn::Now => {}
-                Turn::Later => return self.enqueue_one(current, now),
-                Turn::Never(fate) => return fate,
+            match self.decide(*now) {
+                CallDecision::Call => {}
+                CallDecision::Enqueue => return self.enqueue_one(current, now),
+                CallDecision::Drop(outcome) => return outcome,
             }
         }
         if let Some(me) = counted {
@@ -207,22 +207,22 @@ impl Connection {
                 Err(_) => self.failed(),
             }
         }
-        Fate::Taken
+        PushOutcome::Accepted
     }
 
     /// Pushes several on the caller's thread, unless others wait before them.
-    pub(crate) fn run_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> Fate {
+    pub(crate) fn push_batch_now(&self, batch: Batch<'_, '_>, now: &mut u64) -> PushOutcome {
         if self.busy.load(Acquire) != 0 {
-            match self.now_or_later(*now) {
-                Turn::Now => {}
-                Turn::Later => return self.enqueue(batch, now),
-                Turn::Never(fate) => return fate,
+            match self.decide(*now) {
+                CallDecision::Call => {}
+                CallDecision::Enqueue => return self.enqueue(batch, now),
+                CallDecision::Drop(outcome) => return outcome,
             }
         }
         self.arrived(now);
         let since = *now;
-        let (traced, counted) = (self.kernel.trace.is_on(), self.kernel.counting.then(me));
+        let (traced, counted) = (self.kernel.recorder.is_on(), self.kernel.counting.then(thread_number));
         batch.with_events(|events| self.call(events, since, now, traced, counted));
-        Fate::Taken
+        PushOutcome::Accepted
     }
 }

@@ -1,6 +1,6 @@
 //! No dispatching.
 
-use super::{Dispatch, Work};
+use super::{Dispatch, ReadyConsumer};
 
 /// Consumers run on the supplier's thread, one after the other, whatever their priority (the EFD channel of paper 001, section 5.1.1).
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ impl Dispatch for Direct {
     }
 
     /// Pushes that queued up before this took a dispatcher's place: whoever brings them serves them.
-    fn ready(&self, work: Work) -> Result<(), Work> {
+    fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
         let mut next = Some(work);
         while let Some(work) = next {
             next = work.run();

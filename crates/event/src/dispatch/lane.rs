@@ -1,6 +1,6 @@
 //! Consumers that have work, in order, and threads that wait for them.
 
-use super::Work;
+use super::ReadyConsumer;
 use isorb_rt::sync::atomic::AtomicBool;
 use isorb_rt::sync::atomic::Ordering::{Acquire, Release};
 use isorb_rt::sync::{Parker, PiMutex};
@@ -40,13 +40,13 @@ struct Resting {
     /// On the monotonic clock.
     until: u64,
     order: u64,
-    work: Work,
+    work: ReadyConsumer,
 }
 
 struct Entry {
     key: u64,
     order: u64,
-    work: Work,
+    work: ReadyConsumer,
 }
 
 impl Lane {
@@ -74,8 +74,8 @@ impl Lane {
     }
 
     /// Puts a token in, and wakes a thread if one waits.
-    pub(crate) fn put(&self, work: Work) -> Result<(), Work> {
-        let (key, rest) = (work.key(), work.rest_left());
+    pub(crate) fn put(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
+        let (key, rest) = (work.key(), work.backoff_left());
         let mut state = self.state.lock();
         if state.closed {
             return Err(work);
@@ -97,7 +97,7 @@ impl Lane {
     }
 
     /// The most urgent token, if its level is above this one.
-    pub(crate) fn take_above(&self, level: Option<u8>) -> Option<Work> {
+    pub(crate) fn take_above(&self, level: Option<u8>) -> Option<ReadyConsumer> {
         let mut state = self.state.lock();
         state.wake_rested(self.first_level);
         let highest = state.ready.checked_ilog2()? as u8;
@@ -108,7 +108,7 @@ impl Lane {
     }
 
     /// For thread number `thread`: the most urgent token, waited for. `None` once the lane is closed and empty.
-    pub(crate) fn wait(&self, thread: usize) -> Option<Work> {
+    pub(crate) fn wait(&self, thread: usize) -> Option<ReadyConsumer> {
         loop {
             let mut state = self.state.lock();
             let until = state.wake_rested(self.first_level);
@@ -140,7 +140,7 @@ impl Lane {
 }
 
 impl State {
-    fn put(&mut self, first_level: u8, key: u64, work: Work) {
+    fn put(&mut self, first_level: u8, key: u64, work: ReadyConsumer) {
         let level = (work.level().saturating_sub(first_level) as usize).min(self.levels.len() - 1);
         self.order += 1;
         let order = self.order;
@@ -153,7 +153,7 @@ impl State {
     fn wake_rested(&mut self, first_level: u8) -> Deadline {
         while let Some(Reverse(next)) = self.resting.peek() {
             // Its own clock decides. Where that is slower than the system's it is looked at again in a while.
-            let left = next.work.rest_left();
+            let left = next.work.backoff_left();
             if !self.closed && left != 0 {
                 return Deadline::at_ns(next.until.max(now_ns() + RETRY_NS.min(left)));
             }
@@ -164,7 +164,7 @@ impl State {
         Deadline::NONE
     }
 
-    fn take(&mut self) -> Option<Work> {
+    fn take(&mut self) -> Option<ReadyConsumer> {
         let level = self.ready.checked_ilog2()? as usize;
         let Reverse(entry) = self.levels[level].pop()?;
         if self.levels[level].is_empty() {

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The dispatching module (paper 001, section 5.1). The channel puts a push into its consumer's queue and, unless somebody was told
-/// already, tells the dispatcher that the consumer has [`Work`]. There is one such token a consumer, so its pushes are served one at
+/// already, tells the dispatcher that the consumer has [`ReadyConsumer`]. There is one such token a consumer, so its pushes are served one at
 /// a time and in order, whatever the dispatcher does with tokens, and whichever dispatcher has it.
 pub trait Dispatch: Send + Sync + 'static {
     /// Do consumers run on the supplier's thread? Then they are called directly, unless pushes wait from before.
@@ -36,7 +36,7 @@ pub trait Dispatch: Send + Sync + 'static {
     ///
     /// # Errors
     /// The work comes back when the dispatcher takes no more: it has been replaced.
-    fn ready(&self, work: Work) -> Result<(), Work>;
+    fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer>;
 
     /// Do its consumers take nothing but an event's any? Then others do not wait for them. Asked when one connects with it.
     fn only_anys(&self) -> bool {
@@ -56,15 +56,15 @@ pub trait Dispatch: Send + Sync + 'static {
 }
 
 /// Where a dispatcher that is closed sends work: to the one that has taken its place.
-pub trait Route: Send + Sync {
+pub trait Redispatch: Send + Sync {
     /// Takes it there.
-    fn route(&self, work: Work);
+    fn redispatch(&self, work: ReadyConsumer);
 }
 
 /// A consumer that has pushes waiting.
-pub struct Work(pub(crate) Arc<Connection>);
+pub struct ReadyConsumer(pub(crate) Arc<Connection>);
 
-impl Work {
+impl ReadyConsumer {
     /// The level of priority where it is served, counted from the least urgent.
     #[inline]
     pub fn level(&self) -> u8 {
@@ -77,11 +77,11 @@ impl Work {
         self.0.key()
     }
 
-    /// For how many nanoseconds the consumer is still to be left alone (see [`PushConsumer::rest`](crate::PushConsumer::rest)), by the
+    /// For how many nanoseconds the consumer is still to be left alone (see [`PushConsumer::backoff`](crate::PushConsumer::backoff)), by the
     /// channel's clock: a dispatcher sets its work aside, so that nobody waits behind it.
     #[inline]
-    pub fn rest_left(&self) -> u64 {
-        self.0.rest_left()
+    pub fn backoff_left(&self) -> u64 {
+        self.0.backoff_left()
     }
 
     /// Which consumer it is.
@@ -93,13 +93,13 @@ impl Work {
     ///
     /// # Real-time
     /// Neither allocates nor blocks, but for what the consumer does; takes the lock of the consumer's queue, twice.
-    pub fn run(self) -> Option<Work> {
+    pub fn run(self) -> Option<ReadyConsumer> {
         if self.0.serve() { Some(self) } else { None }
     }
 }
 
-impl fmt::Debug for Work {
+impl fmt::Debug for ReadyConsumer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Work").field(&self.0.id).finish()
+        f.debug_tuple("ReadyConsumer").field(&self.0.id).finish()
     }
 }

@@ -3,7 +3,7 @@
 use super::lane::Lane;
 use super::strategy::Worker;
 use super::upcall::Frame;
-use super::{Dispatch, Route, Strategy, ThreadSetup, Work};
+use super::{Dispatch, ReadyConsumer, Redispatch, Strategy, ThreadSetup};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::SpawnError;
 use isorb_rt::sync::PiMutex;
@@ -21,7 +21,7 @@ pub struct Queued {
 
 pub(crate) struct Shared {
     lanes: Box<[Arc<Lane>]>,
-    route: Weak<dyn Route>,
+    route: Weak<dyn Redispatch>,
     /// Consumers may make way for more urgent ones.
     pub upcalls: bool,
 }
@@ -35,7 +35,7 @@ impl Queued {
         strategy: Strategy,
         levels: &[Priority],
         setup: &ThreadSetup,
-        route: Weak<dyn Route>,
+        route: Weak<dyn Redispatch>,
     ) -> Result<Option<Queued>, SpawnError> {
         let setup = setup.clone().for_levels(levels);
         let count = levels.len();
@@ -85,15 +85,15 @@ impl Queued {
         levels: &[Priority],
         setup: &ThreadSetup,
     ) -> Result<Option<Queued>, SpawnError> {
-        Queued::start(strategy, levels, setup, Weak::<Nowhere>::new())
+        Queued::start(strategy, levels, setup, Weak::<NoSuccessor>::new())
     }
 }
 
 /// Where work goes that no dispatcher takes over.
-struct Nowhere;
+struct NoSuccessor;
 
-impl Route for Nowhere {
-    fn route(&self, _: Work) {}
+impl Redispatch for NoSuccessor {
+    fn redispatch(&self, _: ReadyConsumer) {}
 }
 
 impl Shared {
@@ -114,7 +114,7 @@ impl Shared {
     }
 
     /// Runs the consumer, and queues it again if it has more.
-    pub(crate) fn run(self: &Arc<Self>, work: Work) {
+    pub(crate) fn run(self: &Arc<Self>, work: ReadyConsumer) {
         let frame = self.upcalls.then(|| Frame::enter(self, work.level(), &work.0));
         let more = work.run();
         drop(frame);
@@ -123,14 +123,14 @@ impl Shared {
         }
     }
 
-    pub(crate) fn take_above(&self, level: u8) -> Option<Work> {
+    pub(crate) fn take_above(&self, level: u8) -> Option<ReadyConsumer> {
         self.lanes[0].take_above(Some(level))
     }
 
-    fn send_on(&self, work: Work) {
+    fn send_on(&self, work: ReadyConsumer) {
         // Without a channel there is nobody left to serve.
         if let Some(route) = self.route.upgrade() {
-            route.route(work);
+            route.redispatch(work);
         }
     }
 }
@@ -141,7 +141,7 @@ impl Dispatch for Queued {
     }
 
     #[inline]
-    fn ready(&self, work: Work) -> Result<(), Work> {
+    fn ready(&self, work: ReadyConsumer) -> Result<(), ReadyConsumer> {
         self.shared.lane(work.level()).put(work)
     }
 

@@ -68,9 +68,9 @@ pub fn yield_now() -> usize {
     let mut pushes = 0;
     while let Some(work) = shared.take_above(level) {
         let by = work.consumer();
-        let since = connection.make_way(&work.0);
+        let since = connection.begin_yield(&work.0);
         shared.run(work);
-        connection.go_on(since, by);
+        connection.end_yield(since, by);
         pushes += 1;
     }
     pushes

@@ -1,9 +1,9 @@
 //! The consumers by which a channel sends to its neighbours: one that writes down what is wanted elsewhere, and one a link that sends.
 
-use super::log::Copied;
+use super::event_log::EventBuffer;
+use super::level_state::LevelState;
 use super::node::Inner;
-use super::plane::Plane;
-use super::{Link, LinkId, Passed};
+use super::{ForwardedEvent, LinkId, Transport};
 use crate::admin::{ConsumerQos, ProxyPushSupplier};
 use crate::connection::Connection;
 use crate::consumer::{Failure, PushConsumer};
@@ -17,24 +17,24 @@ use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::sync::{Arc, Weak};
 
 /// A link, and who is at it.
-pub(super) struct Wire {
+pub(super) struct LevelLink {
     pub id: LinkId,
-    pub link: Arc<dyn Link>,
+    pub link: Arc<dyn Transport>,
     sending: Turn,
     /// The event that is being sent; of whoever has the turn.
-    copied: PiMutex<Copied>,
+    buffer: PiMutex<EventBuffer>,
     /// The gateway was called, and has not begun.
     awake: AtomicBool,
     gateway: PiMutex<Option<(ProxyPushSupplier, Arc<Connection>)>>,
 }
 
-impl Wire {
-    pub(super) fn new(id: LinkId, link: Arc<dyn Link>, payload: usize) -> Wire {
-        Wire {
+impl LevelLink {
+    pub(super) fn new(id: LinkId, link: Arc<dyn Transport>, payload: usize) -> LevelLink {
+        LevelLink {
             id,
             link,
             sending: Turn::new(),
-            copied: PiMutex::new(Copied::with_capacity(payload)),
+            buffer: PiMutex::new(EventBuffer::with_capacity(payload)),
             awake: AtomicBool::new(false),
             gateway: PiMutex::new(None),
         }
@@ -43,106 +43,111 @@ impl Wire {
 
 impl Inner {
     /// Has sent what is to be sent over a link.
-    pub(super) fn wake(self: &Arc<Self>, plane: &Plane, wire: &Arc<Wire>) {
-        if !plane.machine.lock().is_due(wire.id) {
+    pub(super) fn wake(self: &Arc<Self>, level_state: &LevelState, level_link: &Arc<LevelLink>) {
+        if !level_state.protocol.lock().is_due(level_link.id) {
             return;
         }
-        let gateway = wire.gateway.lock();
+        let gateway = level_link.gateway.lock();
         let Some((proxy, connection)) = &*gateway else {
             drop(gateway);
-            return self.send(plane, wire);
+            return self.send(level_state, level_link);
         };
-        if wire.awake.swap(true, AcqRel) {
+        if level_link.awake.swap(true, AcqRel) {
             return;
         }
         let (core, connection) = (proxy.core(), connection.clone());
         drop(gateway);
         if !core.poke(&connection, Header::default()) {
-            wire.awake.store(false, Release);
+            level_link.awake.store(false, Release);
         }
     }
 
     /// Sends what is to be sent over a link, unless somebody does.
-    fn send(self: &Arc<Self>, plane: &Plane, wire: &Wire) {
-        if !wire.sending.take() {
+    fn send(self: &Arc<Self>, level_state: &LevelState, level_link: &LevelLink) {
+        if !level_link.sending.take() {
             return;
         }
         let mut failed = false;
         loop {
-            let mut copied = wire.copied.lock();
+            let mut buffer = level_link.buffer.lock();
             loop {
-                let Some(sending) = plane.machine.lock().send(wire.id, &mut copied) else {
+                let Some(sending) = level_state.protocol.lock().send(level_link.id, &mut buffer) else {
                     break;
                 };
-                let (level, sender) = (plane.level, self.id);
-                let (epoch, previous, event) = (sending.epoch, sending.previous, copied.event());
-                let result = wire.link.forward(&Passed { level, sender, epoch, previous, event });
+                let (level, sender) = (level_state.level, self.id);
+                let (epoch, previous, event) = (sending.epoch, sending.previous, buffer.event());
+                let result =
+                    level_link.link.forward(&ForwardedEvent { level, sender, epoch, previous, event });
                 failed |= result.is_err();
-                plane.machine.lock().sent(wire.id, sending, result);
+                level_state.protocol.lock().sent(level_link.id, sending, result);
             }
-            drop(copied);
-            if wire.sending.pass() {
+            drop(buffer);
+            if level_link.sending.pass() {
                 break;
             }
         }
         if failed {
             // There may be other ways.
-            self.settle(plane);
+            self.process(level_state);
         }
     }
 
     /// Connects a link's gateway where anything is wanted beyond it, and ends it where nothing is. Where there is no room for it, whoever
     /// finds that there is something to send sends it; the next tick tries again.
-    pub(super) fn keep_gateway(self: &Arc<Self>, plane: &Plane, wire: &Arc<Wire>) {
-        let wanted =
-            plane.machine.lock().links.get(&wire.id).is_some_and(|joined| !joined.streams.is_empty());
-        let there = wire.gateway.lock().is_some();
+    pub(super) fn keep_gateway(self: &Arc<Self>, level_state: &LevelState, level_link: &Arc<LevelLink>) {
+        let wanted = level_state
+            .protocol
+            .lock()
+            .links
+            .get(&level_link.id)
+            .is_some_and(|link_state| !link_state.streams.is_empty());
+        let there = level_link.gateway.lock().is_some();
         if wanted == there {
             return;
         }
         let mut gateway = None;
         if wanted {
-            let (federation, level) = (Arc::downgrade(self), plane.level);
-            let consumer = Gateway { federation, level, wire: Arc::downgrade(wire) };
+            let (federation, level) = (Arc::downgrade(self), level_state.level);
+            let consumer = Gateway { federation, level, level_link: Arc::downgrade(level_link) };
             let qos = ConsumerQos {
-                name: format!("gateway {} level {}", wire.id.0, plane.level),
+                name: format!("gateway {} level {}", level_link.id.0, level_state.level),
                 filters: Vec::new(),
                 quality: self.quality.clone(),
                 gateway: true,
-                dispatch: plane.dispatch.clone(),
+                dispatch: level_state.dispatch.clone(),
             };
             let connected = self.channel.for_consumers().connect(Arc::new(consumer), qos).ok();
             gateway = connected.and_then(|proxy| proxy.connection().map(|connection| (proxy, connection)));
         }
-        let former = std::mem::replace(&mut *wire.gateway.lock(), gateway);
-        wire.awake.store(false, Release);
+        let former = std::mem::replace(&mut *level_link.gateway.lock(), gateway);
+        level_link.awake.store(false, Release);
         drop(former);
     }
 
     /// Brings the collector's subscription to what is wanted elsewhere. One thread at a time does so, without the lock, since connecting
     /// has consequences; who comes by meanwhile leaves it to that one.
-    pub(super) fn subscribe(self: &Arc<Self>, plane: &Plane) {
-        if !plane.subscribing.take() {
+    pub(super) fn subscribe(self: &Arc<Self>, level_state: &LevelState) {
+        if !level_state.subscribing.take() {
             return;
         }
         loop {
-            let mut machine = plane.machine.lock();
-            let wanted = std::mem::take(&mut machine.wanted_changed).then(|| machine.wanted());
-            drop(machine);
+            let mut protocol = level_state.protocol.lock();
+            let wanted = std::mem::take(&mut protocol.wanted_changed).then(|| protocol.wanted());
+            drop(protocol);
             if let Some(wanted) = wanted {
-                self.collect(plane, wanted);
+                self.collect(level_state, wanted);
             }
-            if plane.subscribing.pass() {
+            if level_state.subscribing.pass() {
                 return;
             }
         }
     }
 
     /// Where there is no room for it all stays as it is, and the next tick tries again.
-    fn collect(self: &Arc<Self>, plane: &Plane, wanted: Vec<Filter>) {
-        let (known, filters) = std::mem::take(&mut *plane.collector.lock());
+    fn collect(self: &Arc<Self>, level_state: &LevelState, wanted: Vec<Filter>) {
+        let (known, filters) = std::mem::take(&mut *level_state.collector.lock());
         if filters == wanted {
-            *plane.collector.lock() = (known, filters);
+            *level_state.collector.lock() = (known, filters);
             return;
         }
         let registrations: Vec<Filter> =
@@ -155,23 +160,23 @@ impl Inner {
             }
             None => {
                 let qos = ConsumerQos {
-                    name: format!("federation level {}", plane.level),
+                    name: format!("federation level {}", level_state.level),
                     filters: registrations,
                     quality: Quality { failures: 0, ..self.quality.clone() },
                     gateway: true,
                     // On the supplier's thread: what is written down is in order then, and a gateway that has to wait holds up nobody.
                     dispatch: Some(Arc::new(Direct)),
                 };
-                let collector = Collector { federation: Arc::downgrade(self), level: plane.level };
+                let collector = Collector { federation: Arc::downgrade(self), level: level_state.level };
                 let proxy = self.channel.for_consumers().connect(Arc::new(collector), qos).ok();
                 let changed = proxy.is_some();
                 (proxy, changed)
             }
         };
         if !changed {
-            plane.machine.lock().wanted_changed = true;
+            level_state.protocol.lock().wanted_changed = true;
         }
-        *plane.collector.lock() = (proxy, if changed { wanted } else { filters });
+        *level_state.collector.lock() = (proxy, if changed { wanted } else { filters });
     }
 }
 
@@ -186,17 +191,17 @@ impl PushConsumer for Collector {
         let Some(federation) = self.federation.upgrade() else {
             return Ok(());
         };
-        let plane = &federation.planes[self.level as usize];
+        let level_state = &federation.level_states[self.level as usize];
         let mut own = false;
         for event in events {
             // What came by a link is in the log already.
             if event.stamp.link == 0 {
-                plane.machine.lock().pushed(event);
+                level_state.protocol.lock().pushed(event);
                 own = true;
             }
         }
         if own {
-            federation.wake_all(plane);
+            federation.wake_all(level_state);
         }
         Ok(())
     }
@@ -206,14 +211,14 @@ impl PushConsumer for Collector {
 struct Gateway {
     federation: Weak<Inner>,
     level: u8,
-    wire: Weak<Wire>,
+    level_link: Weak<LevelLink>,
 }
 
 impl PushConsumer for Gateway {
     fn push(&self, _: &[Event<'_>]) -> Result<(), Failure> {
-        if let (Some(federation), Some(wire)) = (self.federation.upgrade(), self.wire.upgrade()) {
-            wire.awake.store(false, Release);
-            federation.send(&federation.planes[self.level as usize], &wire);
+        if let (Some(federation), Some(level_link)) = (self.federation.upgrade(), self.level_link.upgrade()) {
+            level_link.awake.store(false, Release);
+            federation.send(&federation.level_states[self.level as usize], &level_link);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What is wanted where, and which neighbour is the way there.
+//! What is wanted where, and which neighbour is the route there.
 
 use super::LinkId;
 use crate::event::Header;
@@ -22,7 +22,7 @@ pub struct Interest {
 /// The most filters of an interest. Who wants more is sent everything, which is more than wanted but never less.
 pub const MAX_FILTERS: usize = 4096;
 
-/// By so many versions a way may lag behind another and still be one. Versions come with each tick, so a way that is cut somewhere is left
+/// By so many versions a route may lag behind another and still be one. Versions come with each tick, so a route that is cut somewhere is left
 /// after three of them at the latest.
 const LAG: u64 = 2;
 
@@ -48,18 +48,18 @@ pub(super) struct Interests {
 
 struct Origin {
     /// By the neighbours that told.
-    ways: BTreeMap<Peer, Way>,
-    /// The newest version, whichever way it came, and what it says is wanted.
+    routes: BTreeMap<Peer, Route>,
+    /// The newest version, whichever route it came, and what it says is wanted.
     version: u64,
     filters: Vec<Filter>,
     wanted: Wanted,
     /// How far this channel's own events were when the first of those was wanted, until that is known there.
     since: Option<u64>,
-    /// When it was last heard of. Until that is long ago it is believed to want what it wanted, though there may be no way to it now.
+    /// When it was last heard of. Until that is long ago it is believed to want what it wanted, though there may be no route to it now.
     at: u64,
 }
 
-struct Way {
+struct Route {
     version: u64,
     hops: u32,
     at: u64,
@@ -67,7 +67,7 @@ struct Way {
 
 /// What came of hearing an interest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct News {
+pub(super) struct InterestChange {
     /// It is to be passed on.
     pub newer: bool,
     /// Something else is wanted than before.
@@ -76,7 +76,7 @@ pub(super) struct News {
 
 impl Interests {
     /// Notes what was heard at `now`, when this channel's own events had come to `sequence`; `limit` channels are known at
-    /// most, by as many ways each.
+    /// most, by as many routes each.
     pub(super) fn note(
         &mut self,
         peer: Peer,
@@ -84,17 +84,17 @@ impl Interests {
         now: u64,
         sequence: u64,
         limit: usize,
-    ) -> News {
+    ) -> InterestChange {
         let Interest { origin, version, hops, .. } = *interest;
         if interest.filters.len() > MAX_FILTERS
             || !self.heard.contains_key(&origin) && self.heard.len() >= limit
             || self.silent.get(&origin).is_some_and(|silent| *silent >= version)
         {
-            return News::default();
+            return InterestChange::default();
         }
         self.silent.remove(&origin);
         let new = || Origin {
-            ways: BTreeMap::new(),
+            routes: BTreeMap::new(),
             version: 0,
             filters: Vec::new(),
             wanted: Wanted::default(),
@@ -103,15 +103,15 @@ impl Interests {
         };
         let known = self.heard.entry(origin).or_insert_with(new);
         let rank = |version: u64, hops: u32| (version, std::cmp::Reverse(hops));
-        // The same by a shorter way is news, too: else who heard by the longer one first would keep others to it.
-        let newer = known.ways.values().all(|way| rank(version, hops) > rank(way.version, way.hops));
-        let better = match known.ways.get(&peer) {
-            Some(way) => rank(version, hops) > rank(way.version, way.hops),
-            // Who calls himself by ever new numbers is no way beyond so many.
-            None => known.ways.len() < limit,
+        // The same by a shorter route is news, too: else who heard by the longer one first would keep others to it.
+        let newer = known.routes.values().all(|route| rank(version, hops) > rank(route.version, route.hops));
+        let better = match known.routes.get(&peer) {
+            Some(route) => rank(version, hops) > rank(route.version, route.hops),
+            // Who calls himself by ever new numbers is no route beyond so many.
+            None => known.routes.len() < limit,
         };
         if better {
-            known.ways.insert(peer, Way { version, hops, at: now });
+            known.routes.insert(peer, Route { version, hops, at: now });
             known.at = now;
         }
         let mut changed = false;
@@ -126,19 +126,19 @@ impl Interests {
                 known.filters.clone_from(&interest.filters);
             }
         }
-        News { newer, changed }
+        InterestChange { newer, changed }
     }
 
-    /// Forgets the ways over a link.
+    /// Forgets the routes over a link.
     pub(super) fn forget(&mut self, link: LinkId) {
-        self.heard.values_mut().for_each(|origin| origin.ways.retain(|peer, _| peer.link != link));
+        self.heard.values_mut().for_each(|origin| origin.routes.retain(|peer, _| peer.link != link));
     }
 
     /// Takes all that was heard for heard at `now`.
     pub(super) fn date(&mut self, now: u64) {
         for origin in self.heard.values_mut() {
             origin.at = now;
-            origin.ways.values_mut().for_each(|way| way.at = now);
+            origin.routes.values_mut().for_each(|route| route.at = now);
         }
     }
 
@@ -146,7 +146,7 @@ impl Interests {
     pub(super) fn expire(&mut self, since: u64, limit: usize) -> bool {
         let before = self.heard.len();
         for (id, origin) in &mut self.heard {
-            origin.ways.retain(|_, way| way.at >= since);
+            origin.routes.retain(|_, route| route.at >= since);
             if origin.at < since {
                 self.silent.insert(*id, origin.version);
             }
@@ -163,17 +163,17 @@ impl Interests {
         self.heard.keys().copied()
     }
 
-    /// How many there is a way to.
+    /// How many there is a route to.
     pub(super) fn reached(&self) -> usize {
-        self.heard.values().filter(|origin| !origin.ways.is_empty()).count()
+        self.heard.values().filter(|origin| !origin.routes.is_empty()).count()
     }
 
     pub(super) fn knows(&self, channel: u64) -> bool {
         self.heard.contains_key(&channel)
     }
 
-    /// The way to a channel: the shortest of those that keep up, and of equals the one that is used now. `is_up` says which links can be used.
-    pub(super) fn way(
+    /// The route to a channel: the shortest of those that keep up, and of equals the one that is used now. `is_up` says which links can be used.
+    pub(super) fn route(
         &self,
         channel: u64,
         used: Option<Peer>,
@@ -187,16 +187,21 @@ impl Interests {
         origin: &'a Origin,
         used: Option<Peer>,
         is_up: impl Fn(LinkId) -> bool,
-    ) -> Option<(Peer, &'a Way)> {
-        let newest = origin.ways.values().map(|way| way.version).max()?;
-        // Each version comes by all ways, and by the shortest not always first.
-        let keeps_up = |way: &Way| way.version.saturating_add(LAG) >= newest;
-        let rank =
-            |peer: Peer, way: &Way| (!is_up(peer.link), !keeps_up(way), way.hops, used != Some(peer), peer);
-        origin.ways.iter().min_by_key(|(peer, way)| rank(**peer, way)).map(|(peer, way)| (*peer, way))
+    ) -> Option<(Peer, &'a Route)> {
+        let newest = origin.routes.values().map(|route| route.version).max()?;
+        // Each version comes by all routes, and by the shortest not always first.
+        let keeps_up = |route: &Route| route.version.saturating_add(LAG) >= newest;
+        let rank = |peer: Peer, route: &Route| {
+            (!is_up(peer.link), !keeps_up(route), route.hops, used != Some(peer), peer)
+        };
+        origin
+            .routes
+            .iter()
+            .min_by_key(|(peer, route)| rank(**peer, route))
+            .map(|(peer, route)| (*peer, route))
     }
 
-    /// What is passed on of a channel, and by which neighbour it came: as the way to it has it, or the `newest` that came by any.
+    /// What is passed on of a channel, and by which neighbour it came: as the route to it has it, or the `newest` that came by any.
     pub(super) fn passed(
         &self,
         channel: u64,
@@ -205,13 +210,14 @@ impl Interests {
         is_up: impl Fn(LinkId) -> bool,
     ) -> Option<(Peer, Interest)> {
         let origin = self.heard.get(&channel)?;
-        // A version that came by another way says nothing of the best one; but what it says is wanted must not wait for that.
-        let news = || origin.ways.iter().max_by_key(|(_, way)| (way.version, std::cmp::Reverse(way.hops)));
-        let (peer, way) = match newest {
-            true => news().map(|(peer, way)| (*peer, way))?,
+        // A version that came by another route says nothing of the best one; but what it says is wanted must not wait for that.
+        let news =
+            || origin.routes.iter().max_by_key(|(_, route)| (route.version, std::cmp::Reverse(route.hops)));
+        let (peer, route) = match newest {
+            true => news().map(|(peer, route)| (*peer, route))?,
             false => self.best(origin, used, is_up)?,
         };
-        let (version, hops) = (way.version, way.hops.saturating_add(1));
+        let (version, hops) = (route.version, route.hops.saturating_add(1));
         Some((peer, Interest { origin: channel, version, hops, filters: origin.filters.clone() }))
     }
 
@@ -290,7 +296,7 @@ mod tests {
             note(&mut interests, number, 1, 1);
             note(&mut interests, 1, number, 1);
         }
-        assert_eq!((interests.heard.len(), interests.heard[&1].ways.len()), (10, 10));
+        assert_eq!((interests.heard.len(), interests.heard[&1].routes.len()), (10, 10));
         // Who is one goes on to be heard.
         assert!(note(&mut interests, 5, 1, 2).newer);
     }

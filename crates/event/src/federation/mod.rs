@@ -3,12 +3,12 @@
 //! Each channel tells its neighbours what its own consumers want; they pass that on, so that every channel knows, for each other,
 //! what is wanted there and which neighbour is the way. For each channel where events enter, a channel asks one neighbour for them,
 //! the one that is the way there, and says for whose consumers: its own, and those of the neighbours that ask it in turn. So an event
-//! crosses a link only if somebody beyond wants it, and by one way only, in a line, a tree, a ring.
+//! crosses a link only if somebody beyond wants it, and by one way only, in a link_entry, a tree, a ring.
 //!
 //! ```text
 //!   interests: what is wanted, everywhere          3 ──► 2 ──► 1
-//!   pulls: who is asked, by whom, for whom         3 ──► 2 ──► 1      (events of 1, for 3)
-//!   heads: whose request is granted, from where    1 ──► 2 ──► 3
+//!   requests: who is asked, by whom, for whom         3 ──► 2 ──► 1      (events of 1, for 3)
+//!   positions: whose request is granted, from where    1 ──► 2 ──► 3
 //!   events: each with its number and the one before it
 //! ```
 //!
@@ -22,29 +22,29 @@
 //! waits behind what is less urgent, and each consumer, which is of one level, gets a channel's events in order all the same. An event that is
 //! wanted at two levels crosses a link twice.
 //!
-//! How octets come to a neighbour is a [`Link`]'s business.
+//! How octets come to a neighbour is a [`Transport`]'s business.
 
+mod builder;
+mod event_log;
+mod forwarding;
 mod gateways;
 mod interest;
+mod level_state;
 mod levels;
-mod log;
-mod machine;
-mod membership;
+mod link_notifier;
+mod messages;
 mod node;
-mod notice;
-mod passage;
-mod plane;
-mod review;
+mod protocol;
+mod requests;
 #[cfg(test)]
 mod simulation;
 mod streams;
-mod teller;
 
+pub use builder::{FederationBuilder, Gateways};
 pub use interest::{Interest, MAX_FILTERS};
 pub use levels::Levels;
-pub use membership::{Gateways, Membership};
+pub use messages::{ControlMessage, ForwardedEvent, StreamPosition, StreamRequest};
 pub use node::{Federation, LinkId};
-pub use notice::{Head, Notice, Passed, Pull};
 
 /// How many of the events that are to be passed on a channel remembers at each level, its own and others'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,20 +91,20 @@ impl FederationCounts {
 }
 
 /// The way to one neighbour, or to all that listen to a group.
-pub trait Link: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Tells the neighbour how things are, at one level or several. When this returns without an error, what is sent from now on comes
     /// after it.
     ///
     /// # Errors
     /// [`LinkDown`]: it was not told. The next [`Federation::tick`] tells it again; until then nothing is forwarded.
-    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown>;
+    fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown>;
 
     /// Sends it an event. At each level one thread at a time does so; those of several levels may do so at once, and none should wait
     /// for one that is less urgent.
     ///
     /// # Errors
-    /// [`NotForwarded`].
-    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded>;
+    /// [`ForwardError`].
+    fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError>;
 }
 
 /// The neighbour cannot be reached.
@@ -121,20 +121,20 @@ impl std::error::Error for LinkDown {}
 
 /// Why an event was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotForwarded {
+pub enum ForwardError {
     /// The neighbour cannot be reached. It is sent again when it can.
     Down,
     /// It is larger than anything the link can send; it is lost for what lies beyond, and counted.
     TooLarge,
 }
 
-impl std::fmt::Display for NotForwarded {
+impl std::fmt::Display for ForwardError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NotForwarded::Down => LinkDown.fmt(f),
-            NotForwarded::TooLarge => f.write_str("the event is larger than the link can send"),
+            ForwardError::Down => LinkDown.fmt(f),
+            ForwardError::TooLarge => f.write_str("the event is larger than the link can send"),
         }
     }
 }
 
-impl std::error::Error for NotForwarded {}
+impl std::error::Error for ForwardError {}

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Upstream {
     /// Where they come from.
-    pub current: Option<Intake>,
+    pub current: Option<Subscription>,
     /// Where they will come from once that neighbour has begun: until then the current one goes on.
-    pub next: Option<Intake>,
+    pub next: Option<Subscription>,
     /// All up to this number has come that is wanted; `None` before there was any.
     pub position: Option<u64>,
     /// The largest number that has come.
@@ -22,33 +22,33 @@ pub(super) struct Upstream {
     pub delivered: u64,
     /// Something is missing.
     pub gap: bool,
-    /// The neighbour was further than this when it last said so; the events may be on their way.
+    /// The neighbour was further than this when it last message_sent so; the events may be on their way.
     pub behind: Option<u64>,
     /// What was missing has been asked for, since the last tick, and not been granted: asking more often would only make more traffic.
     pub asked: bool,
 }
 
 /// What a neighbour is asked for.
-pub(super) struct Intake {
+pub(super) struct Subscription {
     pub peer: Peer,
     pub number: u64,
     /// For whose consumers, in order.
     pub consumers: Vec<u64>,
     pub after: Option<u64>,
-    /// Under which epoch the neighbour sends; `None` until it has said so.
+    /// Under which epoch the neighbour sends; `None` until it has message_sent so.
     pub epoch: Option<u64>,
     /// The number up to which all has come.
     pub position: u64,
 }
 
 impl Upstream {
-    pub(super) fn intakes(&self) -> impl Iterator<Item = &Intake> {
+    pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
         self.next.iter().chain(&self.current)
     }
 
     /// What a neighbour over this link is asked for now.
-    pub(super) fn over(&self, link: super::LinkId) -> Option<&Intake> {
-        self.intakes().find(|intake| intake.peer.link == link)
+    pub(super) fn over(&self, link: super::LinkId) -> Option<&Subscription> {
+        self.subscriptions().find(|subscription| subscription.peer.link == link)
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Child {
     pub after: Option<u64>,
     /// For whose consumers, in order.
     pub consumers: Vec<u64>,
-    pub standing: Standing,
+    pub state: RequestState,
     /// The request before, which still holds until this one is granted.
     pub before: Option<u64>,
     /// When it asked last.
@@ -80,8 +80,8 @@ pub(super) struct Child {
 
 /// What has become of a neighbour's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
-    Waiting,
+pub(super) enum RequestState {
+    Pending,
     Granted,
     /// Events that were to go to it are gone: it must ask again, from where it is.
     Lapsed,
@@ -94,9 +94,9 @@ impl Downstream {
         for child in self
             .children
             .values_mut()
-            .filter(|child| child.standing == Standing::Granted || child.before.is_some())
+            .filter(|child| child.state == RequestState::Granted || child.before.is_some())
         {
-            (child.standing, child.before) = (Standing::Lapsed, None);
+            (child.state, child.before) = (RequestState::Lapsed, None);
         }
     }
 
@@ -110,18 +110,18 @@ impl Downstream {
         let mut first = None;
         for child in self.children.values_mut().filter(|child| ready(child)) {
             first = Some(first.map_or(from(child), |first: u64| first.min(from(child))));
-            (child.standing, child.before) = (Standing::Granted, None);
+            (child.state, child.before) = (RequestState::Granted, None);
         }
         first.map(|first| shared.map_or(first, |shared| shared.min(first)))
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Child> {
-        self.children.values().filter(|child| child.standing == Standing::Waiting)
+        self.children.values().filter(|child| child.state == RequestState::Pending)
     }
 
     /// Is somebody sent these events, with whom one who waits would share them?
     pub(super) fn is_shared(&self) -> bool {
-        self.epoch != 0 && self.children.values().any(|child| child.standing == Standing::Granted)
+        self.epoch != 0 && self.children.values().any(|child| child.state == RequestState::Granted)
     }
 }
 

@@ -117,7 +117,7 @@ fn connect(
 ) -> Result<ProxyPushSupplier, ConnectError> {
     let (world, task) = (world.clone(), tasks[index]);
     let consumer = move |events: &[Event<'_>]| world.consume(index, &task, events[0].header.creation_time);
-    let qos = ConsumerQos::of(task.name, Filter::of(20 + index as i32, 0)).quality(quality(task, 0));
+    let qos = ConsumerQos::new(task.name, Filter::of(20 + index as i32, 0)).quality(quality(task, 0));
     channel.for_consumers().connect(Arc::new(consumer), qos)
 }
 

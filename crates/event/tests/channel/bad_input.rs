@@ -1,10 +1,10 @@
 //! What is wrong with a consumer is said, with its name and the numbers, before anything of it is there.
 
 use crate::common::*;
-use isorb_event::dispatch::{Direct, Dispatch, Queued, Work};
+use isorb_event::dispatch::{Direct, Dispatch, Queued, ReadyConsumer};
 use isorb_event::{
     Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Filter, Fixed, Limits, Observer,
-    OtherPreemption, Priority, Quality, Scheduled, StartError, Strategy, SwapError, ThreadSetup, With,
+    OtherPreemption, Priority, Quality, Scheduled, StartError, Strategy, SwapError, ThreadSetup,
 };
 use isorb_sched::graph::{Call, Dependency, Graph, Operation};
 use isorb_sched::{Nanos, Plan, Policy, Preemption, RuntimeScheduler};
@@ -61,7 +61,7 @@ fn consumers_that_cannot_be_in_time_are_refused_with_the_numbers() {
         let scheduler = scheduled(policy);
         let channel = channel(&scheduler);
         let connect = |name: &str, quality: &Quality| {
-            let qos = ConsumerQos::of(name, Filter::of(20, 0)).quality(quality.clone());
+            let qos = ConsumerQos::new(name, Filter::of(20, 0)).quality(quality.clone());
             channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| ()), qos)
         };
         let _first = connect("imu", &declares(5, 10, None)).unwrap();
@@ -124,7 +124,7 @@ fn graphs_that_are_none_are_refused_by_the_name_of_the_operation() {
             .for_consumers()
             .connect(
                 Arc::new(|_: &[Event<'_>]| ()),
-                ConsumerQos::of("all", Filter::of(20, 0)).quality(declares(10, 10, None)),
+                ConsumerQos::new("all", Filter::of(20, 0)).quality(declares(10, 10, None)),
             )
             .unwrap();
     }
@@ -166,7 +166,7 @@ fn levels_that_are_none_are_refused() {
 struct Idle;
 
 impl Observer for Idle {
-    fn wanted(&self, _: u64, _: &[Filter]) {}
+    fn update_consumers(&self, _: u64, _: &[Filter]) {}
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn observers_beyond_the_limit_are_refused() {
 struct Anyhow;
 
 impl Dispatch for Anyhow {
-    fn ready(&self, _: Work) -> Result<(), Work> {
+    fn ready(&self, _: ReadyConsumer) -> Result<(), ReadyConsumer> {
         Ok(())
     }
 
@@ -259,14 +259,14 @@ fn a_dispatching_that_its_scheduler_does_not_count_on_is_refused() {
         for (strategy, does, _) in
             strategies.into_iter().filter(|(strategy, ..)| *strategy != Strategy::Direct)
         {
-            let by_type = Channel::fixed(config(), Fixed::<With, With, _>::new(own(strategy)));
+            let by_type = Channel::fixed(config(), Fixed::<true, true, _>::new(own(strategy)));
             let fits = does == Some(promised);
             assert_eq!(by_type.map(|channel| channel.destroy()).is_ok(), fits, "{promised:?} {strategy:?}");
             let dispatch = Arc::new(own(strategy));
             let swapped = channel.reconfigure_with(Configuration::Full, dispatch, Duration::from_secs(60));
             assert_eq!(swapped.is_ok(), fits, "{promised:?} {strategy:?}");
         }
-        assert!(Channel::fixed(config(), Fixed::<With, With, _>::new(Direct)).is_err());
+        assert!(Channel::fixed(config(), Fixed::<true, true, _>::new(Direct)).is_err());
         let anyhow = channel.reconfigure_with(Configuration::Full, Arc::new(Anyhow), Duration::from_secs(60));
         assert_eq!(anyhow, Err(SwapError::Preemption(OtherPreemption { promised, dispatching: None })));
         channel.destroy();

@@ -104,7 +104,7 @@ fn connect(
             world.supplier.get().unwrap().push(&event(takes + 1, 1, header.creation_time));
         }
     };
-    let qos = ConsumerQos::of(name, Filter::of_type(takes)).quality(quality);
+    let qos = ConsumerQos::new(name, Filter::of_type(takes)).quality(quality);
     channel.for_consumers().connect(Arc::new(consumer), qos)
 }
 

@@ -1,6 +1,6 @@
 //! What the tests share.
 
-use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ProxyPushSupplier, PushConsumer, Rack};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, ModuleSet, ProxyPushSupplier, PushConsumer};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ impl Log {
         })
     }
 
-    pub fn connect<R: Rack>(&self, channel: &Channel<R>, qos: ConsumerQos) -> ProxyPushSupplier<R> {
+    pub fn connect<M: ModuleSet>(&self, channel: &Channel<M>, qos: ConsumerQos) -> ProxyPushSupplier<M> {
         channel.for_consumers().connect(self.consumer(), qos).unwrap()
     }
 
@@ -47,7 +47,7 @@ pub fn event(event_type: i32, source: i32, time: u64) -> Event<'static> {
 }
 
 pub fn wants(filter: Filter) -> ConsumerQos {
-    ConsumerQos::of("test", filter)
+    ConsumerQos::new("test", filter)
 }
 
 /// A channel without threads, in virtual time.

@@ -98,7 +98,7 @@ fn admission_counts_on_the_jitter_that_pushes_are_allowed() {
     let scheduler = scheduled();
     let (channel, clock) = channel(&scheduler);
     let connect = |name: &str, quality: Quality| {
-        let qos = ConsumerQos::of(name, Filter::of(20, 0)).quality(quality);
+        let qos = ConsumerQos::new(name, Filter::of(20, 0)).quality(quality);
         channel.for_consumers().connect(Log::default().consumer(), qos)
     };
     let fast = |jitter| Quality {
@@ -140,7 +140,7 @@ fn a_place_in_a_chain_has_the_chains_period() {
     let scheduler = scheduled();
     scheduler.admit_graph(&graph).unwrap();
     let (channel, clock) = channel(&scheduler);
-    let proxy = Log::default().connect(&channel, ConsumerQos::of("show", Filter::of(20, 0)));
+    let proxy = Log::default().connect(&channel, ConsumerQos::new("show", Filter::of(20, 0)));
     // Of the 100 ms the sensor has 61 for its 8: it may end then once, and as soon as it is set off the next time.
     pushes(&channel, &clock, &[61, 39, 100], true);
     assert_eq!(proxy.counts().early, 0);

@@ -1,7 +1,7 @@
 //! Admission against the machine: consumers that were admitted are answered within the analysed responses by the channel's real-time threads on
 //! one processor, under each policy; those that were refused, forced in, miss. (`analysed.rs` does so in virtual time, to the millisecond.)
 //!
-//! Work is counted on the thread's own CPU clock, so what a consumer computes is what it declares. What the channel adds is declared as cost. What the
+//! ReadyConsumer is counted on the thread's own CPU clock, so what a consumer computes is what it declares. What the channel adds is declared as cost. What the
 //! machine adds (waking up, interrupts, a hypervisor) is measured before, during and after, and declared to the analysis as blocking. A run
 //! on a machine that is so noisy that nothing could be admitted with that says nothing, and is made again.
 
@@ -200,7 +200,7 @@ fn run(
                 notes.native.store(native.map_or(0, u64::from), SeqCst);
                 notes.served.fetch_add(1, SeqCst);
             };
-            let qos = isorb_event::ConsumerQos::of(task.name, Filter::of(20 + i as i32, 0));
+            let qos = isorb_event::ConsumerQos::new(task.name, Filter::of(20 + i as i32, 0));
             channel.for_consumers().connect(Arc::new(consumer), qos.quality(quality(task, OVERHEAD))).unwrap()
         })
         .collect();
@@ -354,7 +354,7 @@ fn who_was_admitted_is_in_time_and_who_was_refused_is_not() {
         .unwrap();
         let connect = |task: Task| {
             let qos =
-                isorb_event::ConsumerQos::of(task.name, Filter::Everything).quality(quality(task, OVERHEAD));
+                isorb_event::ConsumerQos::new(task.name, Filter::Everything).quality(quality(task, OVERHEAD));
             channel.for_consumers().connect(Arc::new(|_: &[Event<'_>]| ()), qos)
         };
         let _first = connect(BAD[0]).unwrap();

@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use isorb_event::federation::{
-    Federation, Head, Interest, Link, LinkDown, LinkId, NotForwarded, Notice, Passed, Pull,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Interest, LinkDown, LinkId,
+    StreamPosition, StreamRequest, Transport,
 };
 use isorb_event::{Channel, Config, ConsumerQos, Filter, Limits, ProxyPushSupplier, Quality};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,18 +15,18 @@ struct Wire {
     up: AtomicBool,
 }
 
-impl Link for Wire {
-    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+impl Transport for Wire {
+    fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
         let (far, link) = self.far()?;
-        notices.iter().for_each(|notice| {
-            far.heard(*link, notice);
+        messages.iter().for_each(|message| {
+            far.receive_message(*link, message);
         });
         Ok(())
     }
 
-    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
-        let (far, link) = self.far().map_err(|_| NotForwarded::Down)?;
-        far.received(*link, event);
+    fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
+        let (far, link) = self.far().map_err(|_| ForwardError::Down)?;
+        far.receive_event(*link, event);
         Ok(())
     }
 }
@@ -57,7 +58,7 @@ impl Net {
             Channel::new(config).unwrap()
         };
         let channels: Vec<Channel> = (0..count).map(channel).collect();
-        let nodes = channels.iter().map(|c| Federation::new(c, Quality::default()).unwrap()).collect();
+        let nodes = channels.iter().map(|c| Federation::builder(c).build().unwrap()).collect();
         let mut net = Net { channels, nodes, wires: vec![] };
         edges.into_iter().for_each(|(a, b)| net.join(a, b));
         net
@@ -87,7 +88,7 @@ impl Net {
     }
 
     fn consumer(&self, at: usize, log: &Log, filter: Filter) -> ProxyPushSupplier {
-        log.connect(&self.channels[at], ConsumerQos::of("consumer", filter))
+        log.connect(&self.channels[at], ConsumerQos::new("consumer", filter))
     }
 
     fn push(&self, at: usize, event_type: i32, time: u64) {
@@ -239,7 +240,7 @@ fn what_was_heard_before_the_first_tick_is_not_old() {
     let log = Log::default();
     // Told to channel 0 before either of them knows what the time is.
     let _c = net.consumer(1, &log, Filter::of(20, 0));
-    net.nodes[1].tell(net.wires[0][1].1);
+    net.nodes[1].resend(net.wires[0][1].1);
     assert_eq!(net.nodes[0].known(), 1);
     net.nodes[0].tick(1_000_000, 50);
     assert_eq!(net.nodes[0].known(), 1);
@@ -250,16 +251,16 @@ fn what_was_heard_before_the_first_tick_is_not_old() {
 /// A link that does not take anything, until it is let go.
 struct Stalled(AtomicBool);
 
-impl Link for Stalled {
-    fn announce(&self, _: &[Notice]) -> Result<(), LinkDown> {
+impl Transport for Stalled {
+    fn announce(&self, _: &[ControlMessage]) -> Result<(), LinkDown> {
         Ok(())
     }
 
-    fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {
+    fn forward(&self, _: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
         while !self.0.load(Ordering::SeqCst) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        Err(NotForwarded::Down)
+        Err(ForwardError::Down)
     }
 }
 
@@ -273,12 +274,19 @@ fn a_link_that_stalls_holds_up_nobody() {
     let dispatch = Queued::alone(strategy, &[isorb_event::Priority::MIN], &setup).unwrap().unwrap();
     let quality = Quality { queue: 2, ..Quality::default() };
     let dispatch: Arc<dyn Dispatch> = Arc::new(dispatch);
-    let federation = Federation::with(&channel, quality, Some(dispatch)).unwrap();
+    let federation = Federation::builder(&channel)
+        .quality(quality)
+        .gateways(Gateways::Dispatcher(dispatch))
+        .build()
+        .unwrap();
     let stalled = Arc::new(Stalled(AtomicBool::new(false)));
     let link = federation.join(stalled.clone());
     let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
-    let pulls = vec![Pull { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
-    federation.heard(link, &Notice { sender: 2, level: 0, interests, pulls, heads: vec![] });
+    let requests = vec![StreamRequest { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
+    federation.receive_message(
+        link,
+        &ControlMessage { sender: 2, level: 0, interests, requests, positions: vec![] },
+    );
     let log = Log::default();
     let _c = log.connect(&channel, wants(Filter::of(20, 0)));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -312,30 +320,30 @@ fn who_wants_too_much_is_sent_everything() {
 /// A link that leads nowhere; what it is asked for is written down.
 #[derive(Default)]
 struct Sink {
-    pulls: Mutex<Vec<Pull>>,
+    requests: Mutex<Vec<StreamRequest>>,
     last: AtomicU64,
 }
 
 impl Sink {
     /// Whether it is asked for events of channel 9 now; `None` if nothing was said.
     fn asked(&self) -> Option<bool> {
-        let pulls = std::mem::take(&mut *self.pulls.lock().unwrap());
-        pulls.last().map(|pull| !pull.consumers.is_empty())
+        let requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.last().map(|pull| !pull.consumers.is_empty())
     }
 }
 
-impl Link for Sink {
-    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
-        for pull in notices.iter().flat_map(|notice| &notice.pulls).filter(|pull| pull.source == 9) {
+impl Transport for Sink {
+    fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
+        for pull in messages.iter().flat_map(|message| &message.requests).filter(|pull| pull.source == 9) {
             // The same request may be told again, as that it was granted.
             let again = self.last.swap(pull.number, Ordering::SeqCst) == pull.number;
             if !again || pull.consumers.is_empty() {
-                self.pulls.lock().unwrap().push(pull.clone());
+                self.requests.lock().unwrap().push(pull.clone());
             }
         }
         Ok(())
     }
-    fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {
+    fn forward(&self, _: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
         Ok(())
     }
 }
@@ -344,7 +352,7 @@ impl Link for Sink {
 #[test]
 fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     let channel = Channel::new(Config { id: 1, own_threads: false, ..Config::default() }).unwrap();
-    let node = Federation::new(&channel, Quality::default()).unwrap();
+    let node = Federation::builder(&channel).build().unwrap();
     let (near, far) = (Arc::new(Sink::default()), Arc::new(Sink::default()));
     let (short, long) = (node.join(near.clone()), node.join(far.clone()));
     let log = Log::default();
@@ -355,8 +363,11 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
         // Whatever is asked for is granted.
         let sink = if link == short { &near } else { &far };
         let granted = vec![(1, sink.last.load(Ordering::SeqCst))];
-        let heads = vec![Head { source: 9, epoch: version, position: 0, granted }];
-        assert!(node.heard(link, &Notice { sender, level: 0, interests, pulls: vec![], heads }));
+        let positions = vec![StreamPosition { source: 9, epoch: version, position: 0, granted }];
+        assert!(node.receive_message(
+            link,
+            &ControlMessage { sender, level: 0, interests, requests: vec![], positions }
+        ));
     };
     hears(short, 1, 0);
     assert_eq!((near.asked(), far.asked()), (Some(true), None));
@@ -367,12 +378,12 @@ fn a_longer_way_that_is_ahead_does_not_take_the_events() {
     }
     // One that does not keep up is none any more, until it does. It goes on until the other has begun.
     (20..23).for_each(|version| hears(long, version, 1));
-    assert_eq!((near.asked(), far.pulls.lock().unwrap().len()), (None, 1));
+    assert_eq!((near.asked(), far.requests.lock().unwrap().len()), (None, 1));
     hears(long, 23, 1);
     assert_eq!((near.asked(), far.asked()), (Some(false), Some(true)));
     hears(short, 23, 0);
     assert_eq!((near.asked(), far.asked()), (Some(true), None));
-    assert!(!node.heard(LinkId(99), &Notice::default()), "a link that is gone says so");
+    assert!(!node.receive_message(LinkId(99), &ControlMessage::default()), "a link that is gone says so");
 }
 
 /// A neighbour asks for what comes after a number that is far beyond what there is: others behind the same channel get what comes.
@@ -382,8 +393,12 @@ fn who_says_that_it_has_had_what_is_not_there_yet_harms_nobody_else() {
     let forger = Arc::new(Sink::default());
     let link = net.nodes[1].join(forger);
     let interests = vec![Interest { origin: 9, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
-    let pulls = vec![Pull { source: 1, parent: 2, number: 1, after: Some(u64::MAX), consumers: vec![9] }];
-    net.nodes[1].heard(link, &Notice { sender: 9, level: 0, interests, pulls, heads: vec![] });
+    let requests =
+        vec![StreamRequest { source: 1, parent: 2, number: 1, after: Some(u64::MAX), consumers: vec![9] }];
+    net.nodes[1].receive_message(
+        link,
+        &ControlMessage { sender: 9, level: 0, interests, requests, positions: vec![] },
+    );
     net.push(0, 20, 1);
     let log = Log::default();
     let _c = net.consumer(2, &log, Filter::of(20, 0));
@@ -405,7 +420,7 @@ fn a_channel_that_was_started_anew_is_heard_at_once() {
     let limits = Limits { trace_threads: 0, ..Limits::default() };
     let config = Config { id: 3, limits, own_threads: false, ..Config::default() };
     net.channels[2] = Channel::new(config).unwrap();
-    net.nodes[2] = Federation::new(&net.channels[2], Quality::default()).unwrap();
+    net.nodes[2] = Federation::builder(&net.channels[2]).build().unwrap();
     let _after = net.consumer(2, &log, Filter::of(21, 0));
     net.join(1, 2);
     net.push(0, 21, 2);

@@ -4,7 +4,7 @@ use crate::common::*;
 use isorb_event::{
     Channel, Config, Configuration, ConnectError, ConsumerQos, Event, Failure, Filter, Fixed,
     FixedBroadcaster, FixedDiscriminator, FixedFiltering, Limits, Malformed, Overflow, Priority,
-    PushConsumer, Pushed, Quality, Strategy, With,
+    PushConsumer, Pushed, Quality, Strategy,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +47,7 @@ fn a_registration_is_served_once_an_event_and_registrations_are_independent() {
     let channel = Channel::new(Config::default()).unwrap();
     let log = Log::default();
     let any = Filter::any_of([Filter::of(20, 1), Filter::of_type(20), Filter::from_source(1)]);
-    let _c = log.connect(&channel, wants(any).and(Filter::of(20, 1)));
+    let _c = log.connect(&channel, wants(any).filter(Filter::of(20, 1)));
     let supplier = channel.for_suppliers().connect().unwrap();
     supplier.push(&event(20, 1, 5));
     assert_eq!(log.take_times(), [[5], [5]]);
@@ -173,7 +173,12 @@ fn behaves(configuration: Configuration, push: impl Fn(&Log, &Log, [Event<'stati
     }
 }
 
-fn connect_and_push<R: isorb_event::Rack>(channel: &Channel<R>, both: &Log, one: &Log, events: &[Event<'_>]) {
+fn connect_and_push<M: isorb_event::ModuleSet>(
+    channel: &Channel<M>,
+    both: &Log,
+    one: &Log,
+    events: &[Event<'_>],
+) {
     let _b = both.connect(channel, wants(Filter::all_of([Filter::of(20, 0), Filter::of(21, 0)])));
     let _o = one.connect(channel, wants(Filter::of(20, 1)));
     let supplier = channel.for_suppliers().connect().unwrap();
@@ -221,7 +226,7 @@ fn configurations_by_type_are_what_they_say() {
                     &config.levels,
                     &config.threads,
                 );
-                let modules = Fixed::<With, With, _>::new(queued.unwrap().unwrap());
+                let modules = Fixed::<true, true, _>::new(queued.unwrap().unwrap());
                 connect_and_push(&Channel::fixed(config, modules).unwrap(), both, one, &events);
             }
         }
@@ -301,7 +306,7 @@ fn failing_and_panicking_consumers_forfeit_and_delay_nobody() {
     let channel = Channel::new(Config { own_threads: false, ..Config::default() }).unwrap();
     let failing = Arc::new(Failing(AtomicU32::new(0)));
     let quality = Quality { failures: 3, priority: Priority::MAX, ..Quality::default() };
-    let qos = ConsumerQos::of("failing", Filter::Everything).quality(quality);
+    let qos = ConsumerQos::new("failing", Filter::Everything).quality(quality);
     let proxy = channel.for_consumers().connect(failing.clone(), qos).unwrap();
     let log = Log::default();
     let _other = log.connect(&channel, wants(Filter::Everything));

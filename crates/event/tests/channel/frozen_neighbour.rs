@@ -2,7 +2,7 @@
 
 use crate::common::{Log, event, until};
 use isorb_event::federation::{
-    Federation, Gateways, Interest, Link, LinkDown, LinkId, Membership, NotForwarded, Notice, Passed,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Interest, LinkDown, LinkId, Transport,
 };
 use isorb_event::{Channel, Config, ConsumerQos, Filter, Priority, Quality};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -24,29 +24,29 @@ impl Wire {
     }
 }
 
-impl Link for Wire {
-    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+impl Transport for Wire {
+    fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
         *self.waiting.lock().unwrap() += 1;
         let frozen = self.frozen.lock().unwrap();
         drop(self.thaws.wait_while(frozen, |frozen| *frozen).unwrap());
         *self.waiting.lock().unwrap() -= 1;
         let (far, link) = self.far.get().ok_or(LinkDown)?;
-        notices.iter().for_each(|notice| {
-            far.heard(*link, notice);
+        messages.iter().for_each(|message| {
+            far.receive_message(*link, message);
         });
         Ok(())
     }
 
-    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
-        let (far, link) = self.far.get().ok_or(NotForwarded::Down)?;
-        far.received(*link, event);
+    fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
+        let (far, link) = self.far.get().ok_or(ForwardError::Down)?;
+        far.receive_event(*link, event);
         Ok(())
     }
 }
 
 fn member(id: u64, gateways: Gateways) -> (Channel, Federation) {
     let channel = Channel::new(Config { id, ..Config::default() }).unwrap();
-    let node = Federation::member(&channel, Membership { gateways, ..Membership::default() }).unwrap();
+    let node = Federation::builder(&channel).gateways(gateways).build().unwrap();
     (channel, node)
 }
 
@@ -70,7 +70,7 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
     join(&middle, &to);
     let log = Log::default();
     let quality = Quality { priority: Priority::MAX, ..Quality::default() };
-    let _consumer = log.connect(&sink, ConsumerQos::of("urgent", Filter::of(20, 0)).quality(quality));
+    let _consumer = log.connect(&sink, ConsumerQos::new("urgent", Filter::of(20, 0)).quality(quality));
     let supplier = source.for_suppliers().connect().unwrap();
     let push = |n| {
         supplier.push(&event(20, 1, n).ttl(8));
@@ -100,7 +100,10 @@ fn urgent_events_pass_a_neighbour_that_does_not_answer() {
         stalls.freeze(true);
         // At the urgent level there is something to say, which the next to come by finds.
         let interests = vec![Interest { origin: 77, version: 1, hops: 0, filters: vec![Filter::of(30, 0)] }];
-        assert!(middle.note(up, &Notice { sender: 1, level: 3, interests, ..Notice::default() }));
+        assert!(middle.accept_message(
+            up,
+            &ControlMessage { sender: 1, level: 3, interests, ..ControlMessage::default() }
+        ));
         scope.spawn(|| (now + 1..=now + 3).for_each(push));
         until("the frozen one is being told", || *stalls.waiting.lock().unwrap() == 1);
         until("urgent events come all the same", || {

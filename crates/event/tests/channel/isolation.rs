@@ -43,8 +43,8 @@ fn one_that_stands_still_holds_up_nobody() {
             let quality = Quality { queue: 4, overflow, priority: Priority::MAX, ..Quality::default() };
             let slow = ConsumerQos { dispatch: own_threads(), ..wants(Filter::of(20, 0)) }.quality(quality);
             let stands = channel.for_consumers().connect(gate.clone(), slow).unwrap();
-            let roomy = Quality { queue: EVENTS as usize, ..Quality::default() };
-            let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(roomy));
+            let wake_threshold = Quality { queue: EVENTS as usize, ..Quality::default() };
+            let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(wake_threshold));
             let supplier = channel.for_suppliers().connect().unwrap();
             (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
             let mut got = Vec::new();
@@ -102,8 +102,8 @@ fn one_that_fails_or_panics_holds_up_nobody_and_is_disconnected() {
         let urgent = Quality { priority: Priority::MAX, failures: 5, ..Quality::default() };
         let bad =
             channel.for_consumers().connect(Arc::new(Bad), wants(Filter::of(20, 0)).quality(urgent)).unwrap();
-        let roomy = Quality { queue: EVENTS as usize, ..Quality::default() };
-        let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(roomy));
+        let wake_threshold = Quality { queue: EVENTS as usize, ..Quality::default() };
+        let _good = log.connect(&channel, wants(Filter::of(20, 0)).quality(wake_threshold));
         let supplier = channel.for_suppliers().connect().unwrap();
         (1..=EVENTS).for_each(|n| _ = supplier.push(&event(20, 0, n)));
         let mut got = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use isorb_event::federation::{
-    Federation, Gateways, Levels, Link, LinkDown, LinkId, Membership, NotForwarded, Notice, Passed,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, Gateways, Levels, LinkDown, LinkId, Transport,
 };
 use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Priority, ProxyPushSupplier, Quality};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 struct Wire(OnceLock<(Federation, LinkId)>);
 
-impl Link for Wire {
-    fn announce(&self, notices: &[Notice]) -> Result<(), LinkDown> {
+impl Transport for Wire {
+    fn announce(&self, messages: &[ControlMessage]) -> Result<(), LinkDown> {
         let (far, link) = self.0.get().ok_or(LinkDown)?;
-        notices.iter().for_each(|notice| {
-            far.heard(*link, notice);
+        messages.iter().for_each(|message| {
+            far.receive_message(*link, message);
         });
         Ok(())
     }
 
-    fn forward(&self, event: &Passed<'_>) -> Result<(), NotForwarded> {
-        let (far, link) = self.0.get().ok_or(NotForwarded::Down)?;
-        far.received(*link, event);
+    fn forward(&self, event: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
+        let (far, link) = self.0.get().ok_or(ForwardError::Down)?;
+        far.receive_event(*link, event);
         Ok(())
     }
 }
@@ -36,9 +36,7 @@ struct Member {
 
 fn member(id: u64, levels: &Levels) -> Member {
     let channel = Channel::new(Config { id, own_threads: false, ..Config::default() }).unwrap();
-    let membership =
-        Membership { levels: levels.clone(), gateways: Gateways::Channel, ..Membership::default() };
-    let node = Federation::member(&channel, membership).unwrap();
+    let node = Federation::builder(&channel).levels(levels.clone()).build().unwrap();
     Member { channel, node }
 }
 
@@ -55,7 +53,7 @@ fn pair(levels: &Levels) -> [Member; 2] {
 }
 
 fn at(priority: Priority, filter: Filter) -> ConsumerQos {
-    ConsumerQos::of("consumer", filter).quality(Quality { priority, ..Quality::default() })
+    ConsumerQos::new("consumer", filter).quality(Quality { priority, ..Quality::default() })
 }
 
 impl Member {
@@ -157,8 +155,7 @@ fn what_is_urgent_is_not_held_up_by_consumers_of_what_is_less_so() {
 fn gateways_on_threads_of_their_level_deliver_in_order() {
     let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
     let setup = Config::default().threads;
-    let membership = Membership { gateways: Gateways::Threads(1, setup), ..Membership::default() };
-    let node = Federation::member(&channel, membership).unwrap();
+    let node = Federation::builder(&channel).gateways(Gateways::Threads(1, setup)).build().unwrap();
     let far = member(2, &Levels::default());
     let log = Log::default();
     let _c = far.consume(&log, Priority::MAX, Filter::of(20, 0));

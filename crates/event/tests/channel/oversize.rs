@@ -3,7 +3,8 @@
 use crate::common::*;
 use isorb_event::dispatch::Queued;
 use isorb_event::federation::{
-    Federation, History, Interest, Link, LinkDown, NotForwarded, Notice, Passed, Pull,
+    ControlMessage, Federation, ForwardError, ForwardedEvent, History, Interest, LinkDown, StreamRequest,
+    Transport,
 };
 use isorb_event::{
     Channel, Config, ConsumerQos, Event, Filter, Limits, Overflow, Priority, Quality, Strategy, ThreadSetup,
@@ -97,11 +98,11 @@ fn each_channel_has_the_limit_that_it_is_given() {
 #[derive(Default)]
 struct Far(Mutex<Vec<usize>>);
 
-impl Link for Far {
-    fn announce(&self, _: &[Notice]) -> Result<(), LinkDown> {
+impl Transport for Far {
+    fn announce(&self, _: &[ControlMessage]) -> Result<(), LinkDown> {
         Ok(())
     }
-    fn forward(&self, passed: &Passed<'_>) -> Result<(), NotForwarded> {
+    fn forward(&self, passed: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
         self.0.lock().unwrap().push(passed.event.data.octets.len());
         Ok(())
     }
@@ -113,12 +114,15 @@ fn what_a_federation_cannot_remember_is_counted() {
     let config = Config { id: 1, own_threads: false, ..config(Strategy::ByHand { upcalls: false }) };
     let channel = Channel::new(config).unwrap();
     let history = History { events: 8, octets: 2 * LIMIT };
-    let federation = Federation::remembering(&channel, Quality::default(), None, history).unwrap();
+    let federation = Federation::builder(&channel).history(history).build().unwrap();
     let far = Arc::new(Far::default());
     let link = federation.join(far.clone());
     let interests = vec![Interest { origin: 2, version: 1, hops: 0, filters: vec![Filter::of(20, 0)] }];
-    let pulls = vec![Pull { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
-    federation.heard(link, &Notice { sender: 2, level: 0, interests, pulls, heads: vec![] });
+    let requests = vec![StreamRequest { source: 1, parent: 1, number: 1, after: None, consumers: vec![2] }];
+    federation.receive_message(
+        link,
+        &ControlMessage { sender: 2, level: 0, interests, requests, positions: vec![] },
+    );
     let supplier = channel.for_suppliers().connect().unwrap();
     for size in [2 * LIMIT + 1, 2 * LIMIT, LIMIT] {
         assert_eq!(supplier.push(&event(20, 0, 0).octets(&[7; 3 * LIMIT][..size])).taken, 1);

@@ -1,15 +1,16 @@
 //! What suppliers declare, and what follows from it.
 
 use crate::common::*;
-use isorb_event::federation::{Federation, Interest, Link, LinkDown, NotForwarded, Notice, Passed};
+use isorb_event::federation::{
+    ControlMessage, Federation, ForwardError, ForwardedEvent, Interest, LinkDown, Transport,
+};
 use isorb_event::{
-    Channel, Config, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, Quality, SupplierQos,
-    Undeclared,
+    Channel, Config, ConnectError, Filter, MAX_PUBLICATIONS, Observer, Publication, SupplierQos, Undeclared,
 };
 use std::sync::{Arc, Mutex};
 
 fn declares(publications: &[(i32, i32)]) -> SupplierQos {
-    SupplierQos::of(publications.iter().map(|(event_type, source)| Publication::of(*event_type, *source)))
+    SupplierQos::new(publications.iter().map(|(event_type, source)| Publication::new(*event_type, *source)))
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn what_was_not_declared_is_counted_or_refused() {
 #[test]
 fn nobody_declares_without_bound() {
     let channel = Channel::new(Config::default()).unwrap();
-    let many = |count: usize| SupplierQos::of((0..count as i32).map(|n| Publication::of(20 + n, 1)));
+    let many = |count: usize| SupplierQos::new((0..count as i32).map(|n| Publication::new(20 + n, 1)));
     assert!(channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS)).is_ok());
     let refused = channel.for_suppliers().connect_with(many(MAX_PUBLICATIONS + 1)).unwrap_err();
     assert_eq!(refused, ConnectError::TooManyPublications);
@@ -49,8 +50,8 @@ type Told = Option<Vec<Publication>>;
 struct Watch(Mutex<Vec<Told>>);
 
 impl Observer for Watch {
-    fn wanted(&self, _: u64, _: &[Filter]) {}
-    fn published(&self, _: u64, published: Option<&[Publication]>) {
+    fn update_consumers(&self, _: u64, _: &[Filter]) {}
+    fn update_suppliers(&self, _: u64, published: Option<&[Publication]>) {
         self.0.lock().unwrap().push(published.map(<[Publication]>::to_vec));
     }
 }
@@ -80,13 +81,13 @@ fn observers_are_told_what_all_suppliers_together_publish() {
     assert_eq!(told(), [None]);
 }
 
-struct Nowhere;
+struct NoSuccessor;
 
-impl Link for Nowhere {
-    fn announce(&self, _: &[Notice]) -> Result<(), LinkDown> {
+impl Transport for NoSuccessor {
+    fn announce(&self, _: &[ControlMessage]) -> Result<(), LinkDown> {
         Ok(())
     }
-    fn forward(&self, _: &Passed<'_>) -> Result<(), NotForwarded> {
+    fn forward(&self, _: &ForwardedEvent<'_>) -> Result<(), ForwardError> {
         Ok(())
     }
 }
@@ -95,13 +96,16 @@ impl Link for Nowhere {
 #[test]
 fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
     let channel = Channel::new(Config { id: 1, ..Config::default() }).unwrap();
-    let federation = Federation::new(&channel, Quality::default()).unwrap();
-    let link = federation.join(Arc::new(Nowhere));
+    let federation = Federation::builder(&channel).build().unwrap();
+    let link = federation.join(Arc::new(NoSuccessor));
     // By type, by source, by both: three look-ups.
     let filters = vec![Filter::of_type(20), Filter::from_source(2), Filter::of(22, 3)];
     let hears = |link, origin, filters| {
         let interests = vec![Interest { origin, version: 1, hops: 0, filters }];
-        federation.heard(link, &Notice { sender: origin, interests, ..Notice::default() });
+        federation.receive_message(
+            link,
+            &ControlMessage { sender: origin, interests, ..ControlMessage::default() },
+        );
     };
     hears(link, 2, filters);
     assert_eq!(channel.lookups(), 3, "it is not known what is published");
@@ -114,7 +118,7 @@ fn a_federation_subscribes_to_nothing_that_nobody_publishes() {
     drop(anything_of_2);
     assert_eq!(channel.lookups(), 1);
     // Between two neighbours no less: what comes by the one goes on by the other without its own tables.
-    let second = federation.join(Arc::new(Nowhere));
+    let second = federation.join(Arc::new(NoSuccessor));
     hears(second, 3, vec![Filter::of_type(40)]);
     assert_eq!(channel.lookups(), 1);
     hears(second, 4, vec![Filter::from_source(7)]);

@@ -1,4 +1,4 @@
-//! Modules replaced while events flow: none lost, doubled or reordered for a consumer.
+//! ModuleSet replaced while events flow: none lost, doubled or reordered for a consumer.
 
 use crate::common::*;
 use isorb_event::{Channel, Config, Configuration, Event, Filter, Overflow, Quality, Strategy, SwapError};

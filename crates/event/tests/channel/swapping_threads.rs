@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SWAPS: usize = 36;
 const SUPPLIERS: usize = 2;
 
-/// Modules that know conjunctions.
+/// ModuleSet that know conjunctions.
 const CORRELATING: [(Configuration, Strategy); 6] = [
     (Configuration::Full, Strategy::Threads { per_level: 2 }),
     (Configuration::ForwardingDiscriminator, Strategy::Direct),
@@ -110,7 +110,7 @@ fn a_conjunction_is_complete_exactly_once_whoever_dispatches_meanwhile() {
     }
 }
 
-/// Modules that know no conjunctions hand on each event by itself; what a conjunction had gathered waits, and gives way to something newer
+/// ModuleSet that know no conjunctions hand on each event by itself; what a conjunction had gathered waits, and gives way to something newer
 /// when modules come that know it again. So a change of modules forgets one event at the most, and nothing comes twice.
 #[test]
 fn nothing_comes_twice_where_conjunctions_are_known_only_at_times() {

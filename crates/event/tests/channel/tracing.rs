@@ -2,11 +2,11 @@
 
 use crate::common::*;
 use isorb_event::dispatch::{Dispatch, Queued};
-use isorb_event::trace::{Record, What};
 use isorb_event::{
     Channel, Config, Event, Filter, Priority, ProxyPushConsumer, Quality, Strategy, ThreadSetup, yield_now,
 };
 use isorb_rt::sched::{Cpus, current_cpus};
+use isorb_trace::{Record, RecordKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,32 +33,32 @@ fn a_nested_run_is_in_the_trace_from_push_to_deadline() {
     let high = admin.connect(Arc::new(high), wants(Filter::of(21, 0)).quality(quality)).unwrap();
     supplier.push(&event(20, 7, 0));
     assert!(channel.step());
-    let tracks = channel.trace().snapshot();
+    let tracks = channel.recorder().snapshot();
     assert_eq!((tracks.len(), tracks[0].overwritten), (1, 0));
     let start = tracks[0].records[0].at;
-    let seen: Vec<_> = tracks[0].records.iter().map(|r| ((r.at - start) / MS, r.what, r.who, r.a)).collect();
+    let seen: Vec<_> = tracks[0].records.iter().map(|r| ((r.at - start) / MS, r.kind, r.id, r.a)).collect();
     let (s, l, h) = (supplier.id(), low.id(), high.id());
     assert_eq!(
         seen,
         [
-            (0, What::Push, s, (20 << 32) + 7),
-            (0, What::Queue, l, 1),
-            (0, What::Begin, l, 0),
-            (1, What::Push, s, 21 << 32),
-            (1, What::Queue, h, 1),
-            (1, What::Preempt, l, 3),
-            (1, What::Begin, h, 0),
-            (4, What::End, h, 3 * MS),
-            (4, What::Resume, l, 3 * MS),
-            (5, What::End, l, 5 * MS),
-            (5, What::Miss, l, MS),
+            (0, RecordKind::Push, s, (20 << 32) + 7),
+            (0, RecordKind::Queue, l, 1),
+            (0, RecordKind::Begin, l, 0),
+            (1, RecordKind::Push, s, 21 << 32),
+            (1, RecordKind::Queue, h, 1),
+            (1, RecordKind::Preempt, l, 3),
+            (1, RecordKind::Begin, h, 0),
+            (4, RecordKind::End, h, 3 * MS),
+            (4, RecordKind::Resume, l, 3 * MS),
+            (5, RecordKind::End, l, 5 * MS),
+            (5, RecordKind::Miss, l, MS),
         ]
     );
     assert_eq!(tracks[0].records[6].level, 3);
-    channel.trace().switch(false);
+    channel.recorder().switch(false);
     supplier.push(&event(20, 7, 0));
     assert!(channel.step());
-    assert_eq!(channel.trace().snapshot(), tracks);
+    assert_eq!(channel.recorder().snapshot(), tracks);
 }
 
 /// Waits without giving the processor away.
@@ -72,14 +72,14 @@ fn until(what: &str, so: impl Fn() -> bool) {
 
 /// The records of all threads, by time; of those at one moment, each thread's stay in order.
 fn records(channel: &Channel) -> Vec<Record> {
-    let tracks = channel.trace().snapshot();
+    let tracks = channel.recorder().snapshot();
     let mut all: Vec<Record> = tracks.into_iter().flat_map(|track| track.records).collect();
     all.sort_by_key(|record| record.at);
     all
 }
 
-fn of(records: &[Record], what: What) -> Vec<Record> {
-    records.iter().copied().filter(|record| record.what == what).collect()
+fn of(records: &[Record], kind: RecordKind) -> Vec<Record> {
+    records.iter().copied().filter(|record| record.kind == kind).collect()
 }
 
 /// Threads for each level, all on this processor.
@@ -97,7 +97,7 @@ fn waits(channel: &Channel, supplier: &Arc<ProxyPushConsumer>) -> impl Fn(&[Even
     let (channel, supplier) = (channel.clone(), supplier.clone());
     move |_| {
         supplier.push(&event(21, 0, 0));
-        until("the other one returns", || !of(&records(&channel), What::End).is_empty());
+        until("the other one returns", || !of(&records(&channel), RecordKind::End).is_empty());
     }
 }
 
@@ -113,7 +113,7 @@ fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) 
     qos.dispatch = own;
     let inner = admin.connect(inner, qos).unwrap();
     supplier.push(&event(20, 0, 0));
-    let ended = || of(&records(&channel), What::End).len() == 2;
+    let ended = || of(&records(&channel), RecordKind::End).len() == 2;
     until("both have returned", ended);
     // What follows the end of a run is written by then as well.
     let (outer, inner) = (outer.id(), inner.id());
@@ -125,28 +125,30 @@ fn two(config: Config, first: i16, second: i16, own: Option<Arc<dyn Dispatch>>) 
 fn who_loses_the_processor_to_another_thread_is_in_the_trace() {
     let cpu = current_cpus().unwrap().iter().next().unwrap();
     let (records, low, high) = two(on(cpu), 0, 30_000, None);
-    let (lost, back) = (of(&records, What::Preempt), of(&records, What::Resume));
-    let [begun] = of(&records, What::Begin).into_iter().filter(|r| r.who == high).collect::<Vec<_>>()[..]
+    let (lost, back) = (of(&records, RecordKind::Preempt), of(&records, RecordKind::Resume));
+    let [begun] =
+        of(&records, RecordKind::Begin).into_iter().filter(|r| r.id == high).collect::<Vec<_>>()[..]
     else {
         panic!("the urgent one runs once: {records:?}")
     };
-    let [ended] = of(&records, What::End).into_iter().filter(|r| r.who == high).collect::<Vec<_>>()[..]
+    let [ended] = of(&records, RecordKind::End).into_iter().filter(|r| r.id == high).collect::<Vec<_>>()[..]
     else {
         panic!("and returns: {records:?}")
     };
-    let expected = Record { at: begun.at, what: What::Preempt, level: 0, who: low, a: 3, b: high.into() };
+    let expected =
+        Record { at: begun.at, kind: RecordKind::Preempt, level: 0, id: low, a: 3, b: high.into() };
     assert_eq!(lost, [expected]);
-    let expected = Record { at: ended.at, what: What::Resume, a: ended.a, ..expected };
+    let expected = Record { at: ended.at, kind: RecordKind::Resume, a: ended.a, ..expected };
     assert_eq!(back, [expected]);
     // All threads of the channel are confined.
-    assert!(of(&records, What::End).iter().all(|end| end.b == 0), "{records:?}");
+    assert!(of(&records, RecordKind::End).iter().all(|end| end.b == 0), "{records:?}");
 }
 
 #[test]
 fn nobody_loses_the_processor_to_the_less_urgent_nor_on_another_one_nor_after_its_end() {
     let cpus: Vec<usize> = current_cpus().unwrap().iter().collect();
     let none = |(records, ..): (Vec<Record>, u32, u32)| {
-        let lost = [What::Preempt, What::Resume].map(|what| of(&records, what));
+        let lost = [RecordKind::Preempt, RecordKind::Resume].map(|what| of(&records, what));
         assert_eq!(lost, [Vec::new(), Vec::new()], "{records:?}");
     };
     none(two(on(cpus[0]), 30_000, 0, None));
@@ -171,7 +173,7 @@ fn nobody_loses_the_processor_to_the_less_urgent_nor_on_another_one_nor_after_it
     let supplier = channel.for_suppliers().connect().unwrap();
     for (n, event_type) in [20, 21, 20, 21].into_iter().enumerate() {
         supplier.push(&event(event_type, 0, 0));
-        until("it has returned", || of(&records(&channel), What::End).len() == n + 1);
+        until("it has returned", || of(&records(&channel), RecordKind::End).len() == n + 1);
     }
     channel.destroy();
     none((records(&channel), 0, 0));

@@ -33,7 +33,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Nothing better is known.
+    /// No other exception describes the error.
     Unknown "UNKNOWN",
     /// An argument is not valid.
     BadParam "BAD_PARAM",
@@ -41,11 +41,11 @@ kinds! {
     NoMemory "NO_MEMORY",
     /// A limit of the implementation was passed.
     ImpLimit "IMP_LIMIT",
-    /// Communication was lost in the middle of a call.
+    /// Communication was lost during a call.
     CommFailure "COMM_FAILURE",
     /// The object reference is malformed.
     InvObjref "INV_OBJREF",
-    /// The caller may not do this.
+    /// The caller has no permission.
     NoPermission "NO_PERMISSION",
     /// An invariant of the ORB is broken.
     Internal "INTERNAL",
@@ -61,13 +61,13 @@ kinds! {
     BadOperation "BAD_OPERATION",
     /// A resource ran out.
     NoResources "NO_RESOURCES",
-    /// The reply of a deferred call is not there yet.
+    /// The reply of a deferred call has not arrived.
     NoResponse "NO_RESPONSE",
     /// Persistent storage failed.
     PersistStore "PERSIST_STORE",
     /// Operations were called in the wrong order.
     BadInvOrder "BAD_INV_ORDER",
-    /// The object could not be reached; trying again may help.
+    /// The object could not be reached; a later attempt may succeed.
     Transient "TRANSIENT",
     /// Memory could not be freed.
     FreeMem "FREE_MEM",
@@ -83,7 +83,7 @@ kinds! {
     ObjAdapter "OBJ_ADAPTER",
     /// A value has no equivalent in the other representation.
     DataConversion "DATA_CONVERSION",
-    /// The object does not exist, and never will again.
+    /// The object does not exist and never will.
     ObjectNotExist "OBJECT_NOT_EXIST",
     /// A transaction is required.
     TransactionRequired "TRANSACTION_REQUIRED",

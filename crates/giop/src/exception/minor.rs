@@ -1,7 +1,8 @@
-//! Minor codes: the upper 20 bits say who assigned it, the lower 12 bits which it is (clause 8.17.1.1).
+//! Minor codes: the upper 20 bits identify the organisation that assigned the code, the lower 12
+//! bits the code (clause 8.17.1.1).
 //!
-//! Constants are full values. A name says which exception the code belongs to, since the same number means something
-//! else in another exception.
+//! Constants are full values. A constant's name has the exception in front, because a number has
+//! different meanings in different exceptions.
 
 /// Codes that the OMG assigned.
 pub const OMG_VMCID: u32 = 0x4f4d_0000;
@@ -12,7 +13,7 @@ pub const OMNIORB_VMCID: u32 = 0x4154_0000;
 /// Codes of TAO.
 pub const TAO_VMCID: u32 = 0x5441_0000;
 
-/// Who assigned a minor code.
+/// The bits of the organisation that assigned a minor code.
 pub(super) const VMCID_MASK: u32 = 0xffff_f000;
 
 macro_rules! codes {
@@ -151,7 +152,7 @@ codes! { ISORB ISORB_VMCID:
     NO_PERMISSION_BIDIRECTIONAL NoPermission 1 "calls back over the client's connection were not agreed",
 }
 
-/// Codes of omniORB that its users meet most.
+/// Codes of omniORB that its users meet most often.
 pub(super) const OMNIORB: &[(Kind, u32, &str)] = &[
     (Kind::Transient, OMNIORB_VMCID | 1, "a forwarded reference failed; the original one will be tried"),
     (Kind::Transient, OMNIORB_VMCID | 2, "no connection could be opened"),
@@ -199,7 +200,7 @@ pub(super) const OMNIORB: &[(Kind, u32, &str)] = &[
     (Kind::Initialize, OMNIORB_VMCID | 13, "the endpoint could not be opened"),
 ];
 
-/// What a minor code means in an exception of this kind; `None` when it is not known here.
+/// The meaning of a minor code in an exception of this kind; `None` for an unknown code.
 pub fn sentence(kind: Kind, minor: u32) -> Option<&'static str> {
     let table = match minor & VMCID_MASK {
         OMG_VMCID => OMG,
@@ -210,7 +211,7 @@ pub fn sentence(kind: Kind, minor: u32) -> Option<&'static str> {
     table.iter().find(|(k, m, _)| *k == kind && *m == minor).map(|(_, _, sentence)| *sentence)
 }
 
-/// The name of whoever assigned a minor code; `None` when it is not known here.
+/// The organisation that assigned a minor code; `None` for an unknown one.
 pub fn assigner(minor: u32) -> Option<&'static str> {
     match minor & VMCID_MASK {
         OMG_VMCID => Some("OMG"),

@@ -17,9 +17,9 @@ use isorb_scope::Full;
 pub enum Completion {
     /// It was executed.
     Yes = 0,
-    /// It was not: it may be called again without being executed twice.
+    /// It was not executed: a repeated call does not execute it twice.
     No = 1,
-    /// It is not known.
+    /// Unknown.
     Maybe = 2,
 }
 
@@ -34,7 +34,8 @@ impl Completion {
     }
 }
 
-/// A system exception. Two are equal when kind, minor code and completion status are equal; the sentence does not count.
+/// A system exception. Two are equal when kind, minor code and completion status are equal; the
+/// sentence does not count.
 ///
 /// `Debug` and `Display` print the same text, so that a `main` that returns one prints a sentence.
 ///
@@ -42,13 +43,14 @@ impl Completion {
 /// Making one allocates nothing unless a sentence is added.
 #[derive(Clone)]
 pub struct SystemException {
-    /// Which exception.
+    /// The standard exception.
     pub kind: Kind,
-    /// Why; see [`minor`].
+    /// The reason; see [`minor`].
     pub minor: u32,
     /// Whether the operation was executed.
     pub completed: Completion,
-    /// A sentence for people: which peer, which operation, how long. Travels in service context 14, if at all.
+    /// A sentence for people: the peer, the operation, the time. It travels in service context 14,
+    /// if at all.
     pub detail: Option<Box<str>>,
 }
 
@@ -58,21 +60,21 @@ impl SystemException {
         SystemException { kind, minor, completed, detail: None }
     }
 
-    /// With this minor code.
+    /// Sets the minor code.
     #[must_use]
     pub fn minor(mut self, minor: u32) -> SystemException {
         self.minor = minor;
         self
     }
 
-    /// With this completion status.
+    /// Sets the completion status.
     #[must_use]
     pub fn completed(mut self, completed: Completion) -> SystemException {
         self.completed = completed;
         self
     }
 
-    /// With a sentence.
+    /// Adds a sentence.
     ///
     /// # Real-time
     /// The sentence is on the heap.
@@ -87,21 +89,22 @@ impl SystemException {
         self.kind.repository_id()
     }
 
-    /// Writes the body of a reply with status SYSTEM_EXCEPTION (clause 9.4.3.2): id, minor code, completion.
+    /// Writes the body of a reply with status SYSTEM_EXCEPTION (clause 9.4.3.2): id, minor code,
+    /// completion.
     pub fn encode(&self, e: &mut Encoder<'_>) {
         e.string(self.repository_id());
         e.put(self.minor);
         e.put(self.completed as u32);
     }
 
-    /// Reads such a body. An exception that is not in the standard is UNKNOWN with the OMG's minor code 2 and its id as
-    /// the sentence.
+    /// Reads such a body. An exception outside the standard becomes UNKNOWN with the OMG's minor
+    /// code 2; the sentence is its id.
     ///
     /// # Errors
-    /// As the parts' types have; an unknown completion status is [`ErrorKind::Value`].
+    /// The errors of reading its parts; [`ErrorKind::Value`] for an unknown completion status.
     ///
     /// # Real-time
-    /// Allocates for an exception that is not in the standard.
+    /// Allocates for an exception outside the standard.
     pub fn decode(d: &mut Decoder<'_>) -> isorb_cdr::Result<SystemException> {
         let id = d.string()?;
         let minor = d.get::<u32>()?;
@@ -133,7 +136,7 @@ impl fmt::Display for SystemException {
         write!(f, "{}", self.kind)?;
         if self.minor != 0 {
             match minor::assigner(self.minor) {
-                Some(who) => write!(f, ", minor {who} {}", self.minor & !minor::VMCID_MASK)?,
+                Some(assigner) => write!(f, ", minor {assigner} {}", self.minor & !minor::VMCID_MASK)?,
                 None => write!(f, ", minor {:#x}", self.minor)?,
             }
             if let Some(sentence) = minor::sentence(self.kind, self.minor) {
@@ -170,7 +173,8 @@ impl From<Full> for SystemException {
 }
 
 impl From<isorb_cdr::Error> for SystemException {
-    /// By the table that STYLE asks for: whose fault it is shows in the kind, what it is in the minor code.
+    /// One table for all decoding errors: the kind tells the party at fault, the minor code the
+    /// error.
     fn from(error: isorb_cdr::Error) -> SystemException {
         let (kind, minor) = match error.kind {
             ErrorKind::Text => (Kind::DataConversion, minor::DATA_CONVERSION_CHARACTER),

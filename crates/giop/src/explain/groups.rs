@@ -1,4 +1,4 @@
-//! What references and URLs say of groups.
+//! Explanations of groups in references and URLs.
 
 use super::{Lines, address};
 use crate::component::TaggedComponent;
@@ -14,7 +14,7 @@ impl Lines {
         self.components(&profile.components);
     }
 
-    /// A component of groups, if it is one.
+    /// Explains a component of groups; false for any other component.
     pub(super) fn of_groups(&mut self, tagged: &TaggedComponent) -> bool {
         match tagged.tag {
             TAG_GROUP => match Group::parse(&tagged.data) {

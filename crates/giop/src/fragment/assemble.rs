@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use isorb_cdr::{Error, ErrorKind, Order, Version};
 use isorb_scope::{Buffer, BufferPool};
 
-/// What one connection may keep.
+/// Limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Messages of which fragments are still to come.
+    /// Incomplete messages.
     pub messages: usize,
-    /// Bytes of all of them, as their buffers have them.
+    /// Bytes of their buffers together.
     pub bytes: usize,
     /// Bytes of one message, its header included.
     pub message: usize,
@@ -25,28 +25,30 @@ impl Default for Limits {
     }
 }
 
-/// What became of a message that was received.
+/// The result of a received message.
 #[derive(Debug)]
 pub enum Assembled {
-    /// It has no fragments: it can be read where it lies.
+    /// The message has no fragments; read it in place.
     Whole,
-    /// It was kept; more is to come.
+    /// The assembler keeps the fragment; more must come.
     Pending,
-    /// It was the last fragment: this is the message as if it had never been cut, [`Header::total`] bytes from the start
-    /// of the buffer, to be read by [`message::start`](crate::message::start) with this header. (One that came in fragments
-    /// of GIOP 1.1 has a trailer, which says where alignment counts anew; see [`Header::seams`].)
+    /// The last fragment. The buffer holds the message as if it had never been cut,
+    /// [`Header::total`] bytes from its start; read it by [`message::start`](crate::message::start)
+    /// with this header. A message from GIOP 1.1 has a trailer with its fragment boundaries; see
+    /// [`Header::fragment_boundaries`].
     Complete(Header, Buffer),
-    /// A fragment of a message that was cancelled: nothing to do.
+    /// A fragment of a cancelled message: nothing to do.
     Ignored,
 }
 
-/// Puts the fragments of one connection together.
+/// Assembles the fragmented messages of one connection.
 ///
-/// How long to wait for the next fragment is the caller's business: [`Assembler::pending`] says whether any is awaited.
+/// The time limit for the next fragment is the caller's task: [`Assembler::pending`] says whether
+/// the assembler waits for any.
 ///
 /// # Real-time
-/// Copies each fragment once, and the message again each time that it outgrows a size class of the pool. Allocates only
-/// where the pool does, and for GIOP 1.1 a list of four bytes a fragment.
+/// Copies each fragment once, and the message again each time it outgrows a size class of the pool.
+/// Allocates only where the pool does, and for GIOP 1.1 a list of four bytes for each fragment.
 #[derive(Debug)]
 pub struct Assembler {
     pool: Arc<BufferPool>,
@@ -60,14 +62,14 @@ pub struct Assembler {
 struct Partial {
     /// Header of the first fragment.
     header: Header,
-    /// Request id; in GIOP 1.1 there is one message at most, and its id may not be known yet.
+    /// Request id. In GIOP 1.1 at most one message is incomplete, and its id may still be unknown.
     id: Option<u32>,
     buffer: Buffer,
     length: usize,
-    /// What the caller said the time was when the first fragment came.
+    /// The caller's time at the first fragment.
     begun: u64,
-    /// In GIOP 1.1: where fragments begin in the buffer.
-    seams: Vec<u32>,
+    /// In GIOP 1.1: the offsets of the fragments in the buffer.
+    boundaries: Vec<u32>,
 }
 
 impl Assembler {
@@ -76,32 +78,33 @@ impl Assembler {
         Assembler { pool, limits, partial: Vec::with_capacity(limits.messages), bytes: 0, now: 0 }
     }
 
-    /// Number of messages of which fragments are still to come.
+    /// Number of incomplete messages.
     pub fn pending(&self) -> usize {
         self.partial.len()
     }
 
-    /// Says what the time is, in any unit, for [`Assembler::oldest`].
+    /// Sets the time, in any unit, for [`Assembler::oldest`].
     pub fn set_time(&mut self, now: u64) {
         self.now = now;
     }
 
-    /// When the first fragment came of the message that waits longest for its last, as [`Assembler::set_time`] said.
+    /// The time of the first fragment of the incomplete message that has waited longest, in the
+    /// unit of [`Assembler::set_time`].
     pub fn oldest(&self) -> Option<u64> {
         self.partial.iter().map(|partial| partial.begun).min()
     }
 
-    /// Octets that have arrived of messages of which fragments are still to come.
+    /// Octets of incomplete messages that have arrived.
     pub fn arrived(&self) -> usize {
         self.partial.iter().map(|partial| partial.length).sum()
     }
 
-    /// Bytes that are held for them.
+    /// Bytes of their buffers.
     pub fn held(&self) -> usize {
         self.bytes
     }
 
-    /// Looks at a received message: the header, and all its bytes, header included.
+    /// Takes a received message: the header, and all its bytes, header included.
     ///
     /// # Errors
     /// [`ProtocolError`]: the connection must end.
@@ -141,20 +144,20 @@ impl Assembler {
             buffer,
             length: 0,
             begun: self.now,
-            seams: Vec::new(),
+            boundaries: Vec::new(),
         });
         self.append(self.partial.len() - 1, message)?;
         Ok(Assembled::Pending)
     }
 
-    /// Forgets a message of which the client cancelled the rest. Whether there was one.
+    /// Drops an incomplete message that the client cancelled. False if there was none.
     pub fn cancel(&mut self, id: u32) -> bool {
         let Some(at) = self.partial.iter().position(|p| p.id == Some(id)) else { return false };
         self.remove(at);
         true
     }
 
-    /// Forgets everything, as when the caller gave up waiting.
+    /// Drops all incomplete messages.
     pub fn clear(&mut self) {
         self.partial.clear();
         self.bytes = 0;
@@ -164,7 +167,8 @@ impl Assembler {
         let (at, data) = if header.version == Version::V1_2 {
             let mut c = Cursor::at_offset(&message[Header::LEN..], Header::LEN, header.order);
             let id = c.u32()?;
-            // A client may cancel before the last fragment, and the fragments may have been on their way (clause 9.4.9).
+            // A client may cancel before the last fragment, while fragments are on their way
+            // (clause 9.4.9).
             let Some(at) = self.position_1_2(id) else { return Ok(Assembled::Ignored) };
             (at, &message[Header::LEN + 4..])
         } else {
@@ -178,35 +182,38 @@ impl Assembler {
             check_length(header)?;
         }
         if header.version == Version::V1_1 && !data.is_empty() {
-            self.seam(at)?;
+            self.record_boundary(at)?;
         }
         self.append(at, data)?;
         if header.more_fragments {
             return Ok(Assembled::Pending);
         }
-        // Where every seam lies as far behind a multiple of 8 as a fragment's data does, alignment never changes.
-        let seams = core::mem::take(&mut self.partial[at].seams);
-        self.bytes -= 4 * seams.len();
-        let seams = if seams.iter().all(|seam| seam % 8 == 4) { Vec::new() } else { seams };
-        for seam in &seams {
-            self.append(at, &seam.to_ne_bytes())?;
+        // If every boundary is as far behind a multiple of 8 as a fragment's data, alignment never
+        // changes.
+        let boundaries = core::mem::take(&mut self.partial[at].boundaries);
+        self.bytes -= 4 * boundaries.len();
+        let boundaries =
+            if boundaries.iter().all(|boundary| boundary % 8 == 4) { Vec::new() } else { boundaries };
+        for boundary in &boundaries {
+            self.append(at, &boundary.to_ne_bytes())?;
         }
         let Partial { header: first, mut buffer, length, .. } = self.remove(at);
         let Ok(size) = u32::try_from(length - Header::LEN) else { return Err(ProtocolError::FragmentLimit) };
-        let whole = Header { more_fragments: false, size, seams: seams.len() as u32, ..first };
+        let whole =
+            Header { more_fragments: false, size, fragment_boundaries: boundaries.len() as u32, ..first };
         buffer.bytes_mut()[..Header::LEN].copy_from_slice(&whole.write());
         Ok(Assembled::Complete(whole, buffer))
     }
 
-    /// Notes that a fragment begins here.
-    fn seam(&mut self, at: usize) -> Result<(), ProtocolError> {
+    /// Records that a fragment begins here.
+    fn record_boundary(&mut self, at: usize) -> Result<(), ProtocolError> {
         if self.bytes + 4 > self.limits.bytes {
             return Err(ProtocolError::FragmentLimit);
         }
         self.bytes += 4;
         let partial = &mut self.partial[at];
-        // The limits keep a message below 4 GiB, or else its size would not fit its header.
-        partial.seams.push(u32::try_from(partial.length).unwrap_or(u32::MAX));
+        // The limits keep a message below 4 GiB; a larger one would not fit its header.
+        partial.boundaries.push(u32::try_from(partial.length).unwrap_or(u32::MAX));
         Ok(())
     }
 
@@ -247,7 +254,7 @@ impl Assembler {
 
     fn remove(&mut self, at: usize) -> Partial {
         let partial = self.partial.swap_remove(at);
-        self.bytes -= partial.buffer.capacity() + 4 * partial.seams.len();
+        self.bytes -= partial.buffer.capacity() + 4 * partial.boundaries.len();
         partial
     }
 
@@ -260,7 +267,7 @@ impl Assembler {
     }
 }
 
-/// Checks the length of a message that is not the last part of one.
+/// Checks the length of a fragment that is not the last one.
 fn check_length(header: &Header) -> Result<(), ProtocolError> {
     if header.version == Version::V1_2 && !header.total().is_multiple_of(8) {
         return Err(ProtocolError::FragmentLength(header.size));
@@ -268,7 +275,8 @@ fn check_length(header: &Header) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// The request id, where it is in the first part already: in 1.2 always, in 1.1 after the service contexts.
+/// The request id, if the first fragment contains it: in 1.2 always, in 1.1 behind the service
+/// contexts.
 fn request_id(header: &Header, message: &[u8]) -> Option<u32> {
     let order: Order = header.order;
     let mut c = Cursor::at_offset(&message[Header::LEN..], Header::LEN, order);

@@ -4,15 +4,15 @@ use crate::{Header, MessageKind};
 use core::ops::Range;
 use isorb_cdr::{Message, Order, Version};
 
-/// Least length of a fragment that [`split`] makes, in bytes, its header included.
+/// Smallest length of a fragment from [`split`], in bytes, header included.
 pub const MIN_FRAGMENT: usize = 32;
 
 /// Length of a fragment's header and request id.
 const FRAGMENT_HEAD: usize = Header::LEN + 4;
 
-/// Cuts a finished message, whose size is patched, into messages of at most `max_fragment` bytes (rounded down to a
-/// multiple of 8, at least [`MIN_FRAGMENT`]). `None` when it need not or cannot be cut: it is short enough, it is not
-/// GIOP 1.2, or its kind has no fragments. Send it as it is then.
+/// Cuts a finished message with its final size into messages of at most `max_fragment` bytes
+/// (rounded down to a multiple of 8, at least [`MIN_FRAGMENT`]). `None` for a message that is short
+/// enough, is not GIOP 1.2, or is of a kind without fragments: send it as it is.
 ///
 /// # Real-time
 /// Allocates nothing and copies no body.
@@ -21,7 +21,7 @@ pub fn split<'a>(message: &'a Message<'a>, max_fragment: usize) -> Option<Fragme
     if message.len() <= max {
         return None;
     }
-    // Header and request id were copied into the buffer: they lie in the first piece.
+    // Header and request id were copied into the buffer, so they are in the first piece.
     let head = message.pieces().next()?;
     let header = Header::parse(head.first_chunk()?).ok()?;
     let id = *head.get(Header::LEN..)?.first_chunk::<4>()?;
@@ -43,7 +43,7 @@ pub fn split<'a>(message: &'a Message<'a>, max_fragment: usize) -> Option<Fragme
 pub struct Fragments<'a> {
     message: &'a Message<'a>,
     header: Header,
-    /// The request id as it lies.
+    /// The request id in the message's byte order.
     id: [u8; 4],
     at: usize,
     max: usize,
@@ -56,7 +56,7 @@ impl<'a> Iterator for Fragments<'a> {
         let left = self.message.len().checked_sub(self.at).filter(|left| *left > 0)?;
         let first = self.at == 0;
         let head_length = if first { Header::LEN } else { FRAGMENT_HEAD };
-        // The first fragment brings its own header along.
+        // The first fragment carries its own header.
         let body_at = if first { Header::LEN } else { self.at };
         let room = self.max - head_length;
         let more = left - (body_at - self.at) > room;
@@ -72,7 +72,7 @@ impl<'a> Iterator for Fragments<'a> {
     }
 }
 
-/// One fragment: octets of its own, then a part of the message.
+/// One fragment: its own octets, then a part of the message.
 #[derive(Debug)]
 pub struct Fragment<'a> {
     head: [u8; FRAGMENT_HEAD],

@@ -69,7 +69,7 @@ fn by_request_id() {
         &buffer.bytes()[..header.total()],
         part(2, 0, MessageKind::LocateReply, &[&other, b"ABCDEFGHI"])
     );
-    // An ordinary message in between is none of its business.
+    // An unfragmented message in between is not the assembler's.
     let whole = part(2, 0, MessageKind::Reply, &[&other, b"?"]);
     assert!(matches!(push(&mut assembler, &whole), Ok(Assembled::Whole)));
     let end = part(2, 0, MessageKind::Fragment, &[&ID]);
@@ -103,7 +103,8 @@ fn one_at_a_time_in_1_1() {
     assert!(matches!(push(&mut assembler, &another), Ok(Assembled::Whole)));
 }
 
-/// A reply of GIOP 1.1 as omniORB cuts it: a double behind the seam is aligned from the fragment's header.
+/// A reply of GIOP 1.1 as omniORB cuts it: a double behind the boundary is aligned from the
+/// fragment's header.
 #[test]
 fn alignment_of_1_1() {
     let mut assembler = Assembler::new(pool(), limits());
@@ -113,14 +114,14 @@ fn alignment_of_1_1() {
     push(&mut assembler, &part(1, 2, MessageKind::Fragment, &[&rest[..14]])).unwrap();
     let end = part(1, 0, MessageKind::Fragment, &[&rest[14..], &[0, 0, 0, 0, 0, 8]]);
     let Ok(Assembled::Complete(header, mut buffer)) = push(&mut assembler, &end) else { panic!() };
-    assert_eq!(header.seams, 2);
+    assert_eq!(header.fragment_boundaries, 2);
     let mut region = Region::new(256);
     let scope = region.enter();
     let mut d = message::start(&mut buffer.bytes_mut()[..header.total()], &header, &scope).unwrap();
     assert_eq!(message::Reply::read(&mut d).unwrap().id, 9);
     assert_eq!(d.plain_seq::<u8>(), Ok(&b"abcde"[..]));
     assert_eq!((d.take(4).map(|pad| pad.to_vec()), d.get()), (Ok(b"fg\0\0".to_vec()), Ok(1.0f64)));
-    // Two octets are left of this fragment, which are padding, and two of the next.
+    // Two octets of padding are left in this fragment, and two in the next.
     assert_eq!((d.get(), d.remaining()), (Ok(0x0007_0000u32), 4));
     assert_eq!((d.get(), d.remaining()), (Ok(8u32), 0));
     assert_eq!(assembler.pending(), 0);
@@ -245,7 +246,7 @@ proptest! {
             let Ok(header) = Header::parse(message.first_chunk().unwrap()) else { continue };
             if let Ok(Assembled::Complete(header, buffer)) = assembler.push(&header, &message) {
                 let written = Header::parse(buffer.bytes().first_chunk().unwrap());
-                prop_assert_eq!(written, Ok(Header { seams: 0, ..header }));
+                prop_assert_eq!(written, Ok(Header { fragment_boundaries: 0, ..header }));
             }
             prop_assert!(assembler.pending() <= limits().messages);
         }

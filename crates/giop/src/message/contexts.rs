@@ -1,10 +1,10 @@
-//! Service contexts as they lie in a message.
+//! Service contexts in a message.
 
 use crate::cursor::Cursor;
 use crate::octets::put_octets;
 use isorb_cdr::{Decoder, Encoder, Order, Result};
 
-/// One service context: what it is, and its octets, which by rule are an encapsulation (clause 7.7).
+/// One service context: its id, and its octets, which are an encapsulation by rule (clause 7.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceContext<'a> {
     /// Service id; see [`context`](crate::context).
@@ -13,7 +13,8 @@ pub struct ServiceContext<'a> {
     pub data: &'a [u8],
 }
 
-/// The service contexts of a message: checked to be well formed when the header was read, walked when they are asked for.
+/// The service contexts of a message. They are checked when the header is read, and decoded when a
+/// caller asks for one.
 #[derive(Clone, Copy)]
 pub struct ServiceContexts<'m> {
     bytes: &'m [u8],
@@ -27,7 +28,7 @@ impl<'m> ServiceContexts<'m> {
     pub const EMPTY: ServiceContexts<'static> =
         ServiceContexts { bytes: &[], base: 0, order: Order::NATIVE, count: 0 };
 
-    /// Measures the contexts and takes them.
+    /// Measures and takes the contexts.
     #[inline(always)]
     pub(super) fn read(d: &mut Decoder<'m>) -> Result<ServiceContexts<'m>> {
         match d.count(8)? {
@@ -48,8 +49,8 @@ impl<'m> ServiceContexts<'m> {
         Ok(ServiceContexts { bytes: d.take(length)?, base, order, count })
     }
 
-    /// Where so many of them end that begin at an offset of a whole message; `None` where they are malformed or `passes` does not take
-    /// one of their ids.
+    /// The end of `count` contexts that begin at an offset of a whole message. `None` if they are
+    /// malformed or `passes` rejects one of their ids.
     #[inline(never)]
     pub(super) fn end(
         message: &[u8],
@@ -73,7 +74,7 @@ impl<'m> ServiceContexts<'m> {
         Some(base + cursor.position())
     }
 
-    /// So many contexts, whose end was found.
+    /// Contexts with a known end.
     #[inline(always)]
     pub(super) fn measured(bytes: &'m [u8], base: usize, order: Order, count: usize) -> ServiceContexts<'m> {
         ServiceContexts { bytes, base, order, count }

@@ -1,9 +1,10 @@
-//! Messages without a body: CancelRequest, CloseConnection, MessageError (clauses 9.4.4, 9.4.7, 9.4.8).
+//! Messages without a body: CancelRequest, CloseConnection, MessageError (clauses 9.4.4, 9.4.7,
+//! 9.4.8).
 
 use crate::{Header, MessageKind};
 use isorb_cdr::{Decoder, Result, Version};
 
-/// A whole CancelRequest.
+/// A complete CancelRequest.
 pub fn cancel_request(version: Version, id: u32) -> [u8; Header::LEN + 4] {
     let header = Header { size: 4, ..Header::new(version, MessageKind::CancelRequest) };
     let mut message = [0; Header::LEN + 4];
@@ -20,12 +21,12 @@ pub fn read_cancel(d: &mut Decoder<'_>) -> Result<u32> {
     d.get()
 }
 
-/// A whole CloseConnection.
+/// A complete CloseConnection.
 pub const fn close_connection(version: Version) -> [u8; Header::LEN] {
     Header::new(version, MessageKind::CloseConnection).write()
 }
 
-/// A whole MessageError; its version is the highest that is spoken here when the peer's was not.
+/// A complete MessageError. Its version is our highest one if the peer's is unknown.
 pub const fn message_error(version: Version) -> [u8; Header::LEN] {
     Header::new(version, MessageKind::MessageError).write()
 }

@@ -4,7 +4,7 @@ use super::{Target, target, write_header};
 use crate::MessageKind;
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
-/// A question where an object is.
+/// A LocateRequest: the client asks for an object's location.
 #[derive(Clone, Copy, Debug)]
 pub struct LocateRequest<'m> {
     /// Request id.
@@ -26,7 +26,7 @@ impl<'m> LocateRequest<'m> {
     }
 }
 
-/// Where an object is.
+/// The location of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum LocateStatus {
@@ -55,7 +55,7 @@ impl LocateStatus {
     ];
 }
 
-/// An answer where an object is; what follows it is not padded, in any version (clause 9.4.6.2).
+/// A LocateReply. What follows it is not padded, in any version (clause 9.4.6.2).
 #[derive(Clone, Copy, Debug)]
 pub struct LocateReply {
     /// Request id.
@@ -90,7 +90,7 @@ pub fn write_locate_request(e: &mut Encoder<'_>, id: u32, key: &[u8]) {
     target::write_key(e, key);
 }
 
-/// Writes the headers of a LocateReply; what the status asks for follows at once.
+/// Writes the headers of a LocateReply; the data of its status follow without padding.
 pub fn write_locate_reply(e: &mut Encoder<'_>, id: u32, status: LocateStatus) {
     write_header(e, MessageKind::LocateReply);
     e.put(id);

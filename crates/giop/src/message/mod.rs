@@ -1,8 +1,9 @@
-//! The headers of each message, in each version: reading where they lie, writing in front of a body.
+//! The headers of each message in each version: read in place, written in front of a body.
 //!
-//! Reading starts with [`start`] on the whole message (alignment counts from its first byte), goes on with the reader of
-//! the message's kind and ends with [`body`]. Writing starts with [`write_request`] or [`write_reply`], goes on with
-//! [`begin_body`], the values and [`end_body`], and ends with [`finish_header`] on the finished message.
+//! Reading starts with [`start`] on the whole message (alignment counts from its first byte),
+//! continues with the reader of the message's kind and ends with [`body`]. Writing starts with
+//! [`write_request`] or [`write_reply`], continues with [`begin_body`], the values and
+//! [`end_body`], and ends with [`finish_header`] on the finished message.
 
 mod contexts;
 mod control;
@@ -28,8 +29,8 @@ use core::hint::cold_path;
 use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Message, Result, Text, Version};
 use isorb_scope::Scope;
 
-/// A decoder on a whole message, after the twelve octets that `header` was parsed from. Text is read as before any code
-/// set was negotiated; [`Decoder::set_text`] changes that for the body.
+/// A decoder on a whole message, behind the twelve octets that `header` was parsed from. Text is
+/// read as before code sets were negotiated; [`Decoder::set_text`] changes that for the body.
 ///
 /// # Errors
 /// [`ErrorKind::Truncated`] when the message is shorter than a header.
@@ -43,15 +44,16 @@ pub fn start<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -
     }
 }
 
-/// As [`start`], on a message that is known to have its header; one that is shorter reads as if it ended there.
+/// As [`start`], for a message that is known to contain its header; a shorter one reads as if it
+/// ended there.
 ///
 /// # Real-time
 /// O(1), allocates nothing.
 #[inline]
 pub fn start_whole<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<'m>) -> Decoder<'m> {
     let text = Text::fallback(header.version);
-    if header.seams != 0 {
-        return start_with_seams(message, header, text, scope);
+    if header.fragment_boundaries != 0 {
+        return start_with_fragment_boundaries(message, header, text, scope);
     }
     let mut d = Decoder::new(message, header.order, text, scope);
     d.skip(Header::LEN);
@@ -59,21 +61,21 @@ pub fn start_whole<'m>(message: &'m mut [u8], header: &Header, scope: &'m Scope<
 }
 
 #[cold]
-fn start_with_seams<'m>(
+fn start_with_fragment_boundaries<'m>(
     message: &'m mut [u8],
     header: &Header,
     text: Text,
     scope: &'m Scope<'m>,
 ) -> Decoder<'m> {
-    let (message, seams) = seams(message, header);
+    let (message, boundaries) = split_boundaries(message, header);
     let mut d = Decoder::new(message, header.order, text, scope);
     d.skip(Header::LEN);
-    if seams.is_empty() { d } else { d.with_seams(seams) }
+    if boundaries.is_empty() { d } else { d.with_fragment_boundaries(boundaries) }
 }
 
-/// Parts a message from the offsets of its seams, which stand behind it.
-fn seams<'m>(message: &'m mut [u8], header: &Header) -> (&'m mut [u8], &'m [[u8; 4]]) {
-    let trailer = header.seams as usize * 4;
+/// Separates a message from its fragment boundaries, which follow it.
+fn split_boundaries<'m>(message: &'m mut [u8], header: &Header) -> (&'m mut [u8], &'m [[u8; 4]]) {
+    let trailer = header.fragment_boundaries as usize * 4;
     match message.len().checked_sub(trailer) {
         Some(length) if trailer > 0 => {
             let (message, trailer) = message.split_at_mut(length);
@@ -83,7 +85,8 @@ fn seams<'m>(message: &'m mut [u8], header: &Header) -> (&'m mut [u8], &'m [[u8;
     }
 }
 
-/// Skips to the body of a Request or Reply: in GIOP 1.2 it is 8-aligned unless it is empty (clause 9.4.2.3).
+/// Skips to the body of a Request or Reply: in GIOP 1.2 it is 8-aligned unless it is empty (clause
+/// 9.4.2.3).
 #[inline]
 pub fn body(d: &mut Decoder<'_>) {
     if d.text().version >= Version::V1_2 {
@@ -91,7 +94,7 @@ pub fn body(d: &mut Decoder<'_>) {
     }
 }
 
-/// Where a body begins.
+/// The start of a body.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct BodyStart {
@@ -109,7 +112,7 @@ pub fn begin_body(e: &mut Encoder<'_>) -> BodyStart {
     BodyStart { unpadded, padded: e.position() }
 }
 
-/// Takes the padding back when the body turned out empty.
+/// Takes the padding back if the body is empty.
 #[inline(always)]
 pub fn end_body(e: &mut Encoder<'_>, start: BodyStart) {
     if e.position() == start.padded && start.padded != start.unpadded && e.error().is_none() {
@@ -134,7 +137,7 @@ pub fn finish_header(message: &mut Message<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a header whose size is to be patched.
+/// Writes a header; its size is patched later.
 fn write_header(e: &mut Encoder<'_>, kind: MessageKind) {
     e.raw(&Header::new(e.text().version, kind).write());
 }

@@ -5,8 +5,8 @@ use crate::cursor::unterminated;
 use core::fmt;
 use isorb_cdr::{Decoder, Error, ErrorKind, Result};
 
-/// The name of an operation as it lies in a request. It has no zero octet; that it is text is checked when it is asked for,
-/// since a server that compares it with the names it knows need not know.
+/// The name of an operation in a request. It has no zero octet. [`text`](Self::text) checks that it
+/// is text; a server that only compares it with known names does not need the check.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OperationName<'m>(&'m [u8]);
 
@@ -17,7 +17,7 @@ impl<'m> OperationName<'m> {
         unterminated(name).map(OperationName).map_err(|kind| d.error(kind))
     }
 
-    /// From octets that are to be looked at for a zero.
+    /// Octets that are not yet checked for zeros.
     #[inline(always)]
     pub(super) fn unchecked(octets: &'m [u8]) -> OperationName<'m> {
         OperationName(octets)
@@ -32,7 +32,7 @@ impl<'m> OperationName<'m> {
     /// The name as text.
     ///
     /// # Errors
-    /// [`ErrorKind::Text`] when it is none.
+    /// [`ErrorKind::Text`] for octets that are not text.
     ///
     /// # Real-time
     /// Linear in its length; allocates nothing.

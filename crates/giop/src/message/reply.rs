@@ -6,7 +6,7 @@ use crate::{Header, MessageKind};
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Order, Result, Text, Version};
 use isorb_scope::Scope;
 
-/// What a reply's body is.
+/// The kind of a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ReplyStatus {
@@ -16,11 +16,11 @@ pub enum ReplyStatus {
     UserException = 1,
     /// A [`SystemException`](crate::SystemException).
     SystemException = 2,
-    /// A reference to send this and later requests to.
+    /// A reference for this and later requests.
     LocationForward = 3,
     /// A reference that replaces the old one for good (GIOP 1.2).
     LocationForwardPerm = 4,
-    /// A short: the kind of [`Target`](super::Target) to send again with (GIOP 1.2).
+    /// A short: the kind of [`Target`](super::Target) for the next attempt (GIOP 1.2).
     NeedsAddressingMode = 5,
 }
 
@@ -40,16 +40,16 @@ const ID_AT: usize = Header::LEN;
 const STATUS_AT: usize = ID_AT + 4;
 /// The number of service contexts.
 const CONTEXTS_AT: usize = STATUS_AT + 4;
-/// Where there are none.
+/// The body, without contexts.
 const BODY_AT: usize = CONTEXTS_AT + 4;
 
-/// The header of an ordinary reply: one of GIOP 1.2 without service contexts, and well formed, as nearly all are. It has a fixed
-/// length.
+/// The header of an ordinary reply: well-formed GIOP 1.2 without service contexts, as nearly all
+/// replies are. Its length is fixed.
 #[derive(Clone, Copy, Debug)]
 pub struct OrdinaryReply {
     /// Id of the request.
     pub id: u32,
-    /// What the body is.
+    /// The kind of the body.
     pub status: ReplyStatus,
 }
 
@@ -59,30 +59,31 @@ impl OrdinaryReply {
     /// Offset of the body in the message.
     pub const BODY_AT: usize = BODY_AT;
 
-    /// Gives a reply of GIOP 1.2 a service context, which was written up to its body and has none.
+    /// Adds a service context to a reply of GIOP 1.2 that is written up to its body and has none.
     ///
     /// # Real-time
-    /// As writing the context.
+    /// The cost of writing the context.
     #[cold]
     pub fn add_context(e: &mut Encoder<'_>, context: ServiceContext<'_>) {
         e.patch(CONTEXTS_AT, 1);
         contexts::write_each(e, &[context]);
     }
 
-    /// Whether what was written of a reply of GIOP 1.2 has no service contexts.
+    /// Whether the written part of a reply of GIOP 1.2 has no service contexts.
     #[inline(always)]
     #[must_use]
     pub fn has_no_contexts(written: &[u8]) -> bool {
         written.get(CONTEXTS_AT..BODY_AT) == Some(&[0; 4])
     }
 
-    /// Looks at a whole message; `None` for anything that is not ordinary, which [`Reply::open`] reads or refuses.
+    /// Examines a whole message; `None` for a reply that is not ordinary, which [`Reply::open`]
+    /// reads or rejects.
     ///
     /// # Real-time
     /// O(1), allocates nothing.
     #[inline(always)]
     pub fn find(message: &[u8], header: &Header) -> Option<OrdinaryReply> {
-        if header.version != Version::V1_2 || header.seams != 0 {
+        if header.version != Version::V1_2 || header.fragment_boundaries != 0 {
             return None;
         }
         let (head, _) = message.split_first_chunk::<BODY_AT>()?;
@@ -99,14 +100,14 @@ impl OrdinaryReply {
         Some(OrdinaryReply { id, status })
     }
 
-    /// Where the results begin in a whole reply of GIOP 1.2 that says that its call ended well, whatever service contexts it has;
-    /// `None` for any other, which [`Reply::open`] reads or refuses.
+    /// The start of the results in a whole reply of GIOP 1.2 without an exception, with any service
+    /// contexts. `None` for any other reply, which [`Reply::open`] reads or rejects.
     ///
     /// # Real-time
     /// Linear in the number of contexts, allocates nothing.
     #[inline(never)]
     pub fn results_behind_contexts(message: &[u8], header: &Header) -> Option<usize> {
-        if header.version != Version::V1_2 || header.seams != 0 {
+        if header.version != Version::V1_2 || header.fragment_boundaries != 0 {
             return None;
         }
         let (head, _) = message.split_first_chunk::<BODY_AT>()?;
@@ -121,7 +122,8 @@ impl OrdinaryReply {
         Some(((ends + 7) & !7).min(message.len()))
     }
 
-    /// A decoder on the octets of a body, which may have been moved away from the header, to an 8-aligned address.
+    /// A decoder on the octets of a body, which may have moved away from the header to an 8-aligned
+    /// address.
     ///
     /// # Real-time
     /// O(1), allocates nothing.
@@ -131,21 +133,21 @@ impl OrdinaryReply {
     }
 }
 
-/// The header of a reply, where it lies.
+/// The header of a reply, read in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'m> {
     /// Id of the request.
     pub id: u32,
-    /// What the body is.
+    /// The kind of the body.
     pub status: ReplyStatus,
     /// Service contexts.
     pub contexts: ServiceContexts<'m>,
 }
 
 impl<'m> Reply<'m> {
-    /// Reads the header of a reply in a whole message: the reply, and a decoder at its body. It gives what
-    /// [`start_whole`](super::start_whole), [`Reply::read`] and [`body`](super::body) give, in fewer steps for a message that
-    /// is as most are: of GIOP 1.2, without service contexts.
+    /// Reads the header of a reply in a whole message: the reply, and a decoder at its body. The
+    /// result is that of [`start_whole`](super::start_whole), [`Reply::read`] and
+    /// [`body`](super::body), in fewer steps for an ordinary message.
     ///
     /// # Errors
     /// [`isorb_cdr::Error`] for a malformed header.
@@ -210,9 +212,9 @@ fn known(d: &Decoder<'_>, status: u32) -> Result<ReplyStatus> {
     }
 }
 
-/// Writes the message header and the reply header in the version of the encoder's text; then
-/// [`begin_body`](super::begin_body). The encoder must be at position 0. Gives the offset of the status, for
-/// [`Encoder::patch`].
+/// Writes the message header and the reply header in the version of the encoder's text; then comes
+/// [`begin_body`](super::begin_body). The encoder must be at position 0. Returns the offset of the
+/// status, for [`Encoder::patch`].
 ///
 /// # Real-time
 /// Linear in the header's length; allocates only when the encoder's buffer is too small.
@@ -224,7 +226,7 @@ pub fn write_reply(
     contexts: &[ServiceContext<'_>],
 ) -> usize {
     if e.text().version >= Version::V1_2 && contexts.is_empty() {
-        // All of it has a fixed length: in one piece, the number of contexts at its end.
+        // A header of fixed length, written in one piece.
         let mut fixed = [0; BODY_AT];
         fixed[..ID_AT].copy_from_slice(const { &Header::new(Version::V1_2, MessageKind::Reply).write() });
         fixed[ID_AT..STATUS_AT].copy_from_slice(&id.to_ne_bytes());
@@ -235,7 +237,8 @@ pub fn write_reply(
     write_reply_any(e, id, status, contexts)
 }
 
-/// As [`write_reply`], in GIOP 1.2 with the priority of its request and no other context (RT-CORBA 1.2, clause 5.4.2).
+/// As [`write_reply`], in GIOP 1.2 with the priority of its request as the only context (RT-CORBA
+/// 1.2, clause 5.4.2).
 ///
 /// # Real-time
 /// O(1); allocates only when the encoder's buffer is too small.
@@ -257,11 +260,12 @@ pub fn write_prioritised_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus
     STATUS_AT
 }
 
-/// Length of the header of a reply with a priority and no other context; its body, if it has one, is aligned behind it.
+/// Length of a reply header with a priority and no other context; the body, if any, is aligned
+/// behind it.
 const PRIORITISED_REPLY: usize = BODY_AT + 8 + 4;
 
-/// Makes the header that an encoder begins with, which [`write_reply`] wrote without contexts in GIOP 1.2, that of another
-/// reply.
+/// Changes the header at the start of an encoder into that of another reply. [`write_reply`] wrote
+/// it without contexts in GIOP 1.2.
 #[inline(always)]
 pub fn renew_reply(e: &mut Encoder<'_>, id: u32, status: ReplyStatus) {
     e.patch(ID_AT, id);

@@ -9,7 +9,7 @@ use core::hint::cold_path;
 use isorb_cdr::{Decoder, Encoder, Error, ErrorKind, Order, Result, Text, Version};
 use isorb_scope::Scope;
 
-/// What the caller waits for.
+/// The reply that the caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Response {
@@ -39,12 +39,12 @@ impl Response {
     }
 }
 
-/// The header of a request, where it lies.
+/// The header of a request, read in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'m> {
-    /// Request id: replies carry it.
+    /// Request id; the reply carries it.
     pub id: u32,
-    /// What the caller waits for.
+    /// The reply that the caller waits for.
     pub response: Response,
     /// The object.
     pub target: Target<'m>,
@@ -54,11 +54,12 @@ pub struct Request<'m> {
     pub contexts: ServiceContexts<'m>,
 }
 
-/// Where the parts of an ordinary request lie: one of GIOP 1.2 by key, as nearly all are, with service contexts that the one who
-/// looks lets pass, if any.
+/// The offsets of an ordinary request: GIOP 1.2 by key, as nearly all are, with service contexts
+/// that the caller of [`find`](Self::find) accepts.
 ///
-/// It is well formed, except that the operation's name may hold a zero octet, for which [`Request::open`] looks. A server that
-/// compares it with the names that it knows need not.
+/// It is well formed, except that the operation's name may contain a zero octet, which
+/// [`Request::open`] checks. A server that compares the name with known names does not need the
+/// check.
 #[derive(Clone, Copy, Debug)]
 pub struct OrdinaryRequest {
     key_ends: usize,
@@ -67,20 +68,20 @@ pub struct OrdinaryRequest {
     place: RequestPlace,
 }
 
-/// What a server needs of an ordinary request once it knows what it is for.
+/// The parts of an ordinary request that a server needs once it knows object and operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestPlace {
     /// The request id.
     pub id: u32,
-    /// What the caller waits for.
+    /// The reply that the caller waits for.
     pub response: Response,
-    /// Where the service contexts lie.
+    /// The service contexts' offsets.
     pub contexts: ContextsPlace,
-    /// Where the body begins; in the message, or at its end.
+    /// The start of the body, in the message or at its end.
     pub body_at: usize,
 }
 
-/// Where the service contexts of a message lie in it.
+/// The offsets of a message's service contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextsPlace {
     at: usize,
@@ -89,7 +90,7 @@ pub struct ContextsPlace {
 }
 
 impl ContextsPlace {
-    /// The contexts, from the message that they were found in, or as much of it as lies before the body.
+    /// The contexts in the message in which they were found, or in its part before the body.
     #[inline(always)]
     pub fn of(self, message: &[u8], order: Order) -> ServiceContexts<'_> {
         if self.count == 0 {
@@ -105,7 +106,7 @@ impl ContextsPlace {
     }
 }
 
-/// From where the contexts begin, behind their number, to the body.
+/// From the first context, behind their number, to the body.
 #[inline(always)]
 fn behind_number(
     message: &[u8],
@@ -124,14 +125,14 @@ fn behind_number(
 }
 
 impl OrdinaryRequest {
-    /// Looks at a whole message; `None` for anything that is not ordinary, which [`Request::open`] reads or refuses. `passes` says of
-    /// the id of a service context whether a request with it is.
+    /// Examines a whole message; `None` for a request that is not ordinary, which [`Request::open`]
+    /// reads or rejects. `passes` says whether a service context with this id is allowed.
     ///
     /// # Real-time
     /// Linear in the number of contexts, allocates nothing.
     #[inline(always)]
     pub fn find(message: &[u8], header: &Header, passes: impl Fn(u32) -> bool) -> Option<OrdinaryRequest> {
-        if header.version != Version::V1_2 || header.seams != 0 {
+        if header.version != Version::V1_2 || header.fragment_boundaries != 0 {
             return None;
         }
         let native = |number: &[u8; 4]| {
@@ -146,7 +147,8 @@ impl OrdinaryRequest {
         }
         let (id, key) = (native(fixed[ID_AT..].first_chunk()?), native(fixed[KEY_AT - 4..].first_chunk()?));
         let key_ends = KEY_AT.checked_add(key as usize)?;
-        // Behind the key and its padding: the length of the name, the name, its terminator, padding.
+        // Behind the key and its padding: the length of the name, the name, its terminator,
+        // padding.
         let (_, rest) = rest.split_at_checked((key as usize).checked_add(3)? & !3)?;
         let (name, rest) = rest.split_first_chunk()?;
         let name_at = message.len() - rest.len();
@@ -164,7 +166,7 @@ impl OrdinaryRequest {
         Some(OrdinaryRequest { key_ends, name_at, name_ends, place })
     }
 
-    /// The object key and the name of the operation in the message that was looked at; `None` with a shorter one.
+    /// The object key and the operation's name in the examined message; `None` with a shorter one.
     #[inline]
     pub fn names<'m>(&self, message: &'m [u8]) -> Option<(&'m [u8], &'m [u8])> {
         Some((message.get(KEY_AT..self.key_ends)?, message.get(self.name_at..self.name_ends)?))
@@ -176,10 +178,10 @@ impl OrdinaryRequest {
         self.place
     }
 
-    /// The object key and the operation's name in the message that was looked at, and a decoder at its body.
+    /// The object key and the operation's name in the examined message, and a decoder at its body.
     ///
     /// # Panics
-    /// With another message, which is shorter.
+    /// With another, shorter message.
     ///
     /// # Real-time
     /// O(1), allocates nothing.
@@ -202,7 +204,8 @@ impl OrdinaryRequest {
     }
 }
 
-/// The head of an ordinary request, kept so that another one for the same object and operation is known by comparing octets.
+/// The head of an ordinary request, kept so that another one for the same object and operation is
+/// known by comparing octets.
 #[derive(Debug)]
 pub struct KnownHead {
     /// From the response flags to the number of service contexts.
@@ -226,7 +229,8 @@ impl KnownHead {
     /// Heads that end behind this offset are not kept.
     pub const MAX: usize = 256;
 
-    /// Keeps the head of a message that [`OrdinaryRequest::find`] looked at. `false`: it is too long, and none is kept.
+    /// Keeps the head of a message that [`OrdinaryRequest::find`] looked at. `false`: it is too
+    /// long, and none is kept.
     ///
     /// # Real-time
     /// Copies the head; allocates nothing.
@@ -244,8 +248,8 @@ impl KnownHead {
         true
     }
 
-    /// If a message has the head that was kept: the rest of it. [`OrdinaryRequest::find`] would find the same key, operation,
-    /// contexts and body.
+    /// If a message has the head that was kept: the rest of it. [`OrdinaryRequest::find`] would
+    /// find the same key, operation, contexts and body.
     ///
     /// # Real-time
     /// One comparison of octets, of [`KnownHead::MAX`] at most; linear in the number of contexts.
@@ -256,7 +260,7 @@ impl KnownHead {
         header: &Header,
         passes: impl Fn(u32) -> bool,
     ) -> Option<RequestPlace> {
-        if header.version != Version::V1_2 || header.seams != 0 || header.order != self.order {
+        if header.version != Version::V1_2 || header.fragment_boundaries != 0 || header.order != self.order {
             cold_path();
             return None;
         }
@@ -272,9 +276,9 @@ impl KnownHead {
 }
 
 impl<'m> Request<'m> {
-    /// Reads the header of a request in a whole message: the request, and a decoder at its body. It gives what
-    /// [`start_whole`](super::start_whole), [`Request::read`] and [`body`](super::body) give, in fewer steps for a message
-    /// that is as most are.
+    /// Reads the header of a request in a whole message: the request, and a decoder at its body. It
+    /// gives what [`start_whole`](super::start_whole), [`Request::read`] and [`body`](super::body)
+    /// give, in fewer steps for a message that is as most are.
     ///
     /// # Errors
     /// [`isorb_cdr::Error`] for a malformed header.
@@ -325,8 +329,8 @@ impl<'m> Request<'m> {
 
     #[inline(always)]
     fn read_1_2(d: &mut Decoder<'m>) -> Result<Request<'m>> {
-        // What has a fixed length, in one piece: the id, the flags with three reserved octets, and the address disposition with
-        // its padding, which comes before whatever kind of address.
+        // Everything of fixed length in one piece: the id, the flags with three reserved octets,
+        // and the address disposition with its padding, which precedes every kind of address.
         let [id, flags, disposition] = d.get::<[u32; 3]>()?;
         let (flags, disposition) = match d.order() {
             Order::Little => (flags as u8, disposition as u16),
@@ -348,19 +352,19 @@ impl<'m> Request<'m> {
         }
         let target = Target::read(d)?;
         let operation = OperationName::read(d)?;
-        // The principal, long since without meaning.
+        // The principal, which has no meaning any more.
         octets(d)?;
         Ok(Request { id, response, target, operation, contexts })
     }
 }
 
-/// Another way to name the object of a request than its key, for a server that asked for it with NEEDS_ADDRESSING_MODE
-/// (clause 9.4.3.1).
+/// An object named otherwise than by its key, for a server that asked for it with
+/// NEEDS_ADDRESSING_MODE (clause 9.4.3.1).
 #[derive(Clone, Copy, Debug)]
 pub enum Addressed<'a> {
     /// By a profile of the reference.
     Profile(&'a TaggedProfile),
-    /// By the whole reference, and which of its profiles is meant.
+    /// By the whole reference and the index of one of its profiles.
     Reference {
         /// The reference.
         ior: &'a Ior,
@@ -369,7 +373,8 @@ pub enum Addressed<'a> {
     },
 }
 
-/// As [`write_request`], with another address than a key. GIOP 1.2 only: earlier versions know no other way.
+/// As [`write_request`], with another address than a key. GIOP 1.2 only: earlier versions have only
+/// keys.
 ///
 /// # Real-time
 /// Linear in the header's length; allocates only when the encoder's buffer is too small.
@@ -410,7 +415,8 @@ const DISPOSITION_AT: usize = RESPONSE_AT + 4;
 /// Behind the length of the key.
 const KEY_AT: usize = DISPOSITION_AT + 8;
 
-/// What has a fixed length in a request of GIOP 1.2: up to the address disposition (0, a key) and its padding.
+/// The fixed part of a request of GIOP 1.2: up to the address disposition (0, a key) and its
+/// padding.
 const fn fixed() -> [u8; 24] {
     let mut fixed = [0; 24];
     let (header, _) = fixed.split_at_mut(Header::LEN);
@@ -418,7 +424,8 @@ const fn fixed() -> [u8; 24] {
     fixed
 }
 
-/// What all requests of GIOP 1.2 to one object begin with, written once: up to the object key.
+/// The common beginning of all requests of GIOP 1.2 to one object, up to the object key, written
+/// once.
 #[derive(Clone, Debug)]
 pub struct RequestHead(Box<[u8]>);
 
@@ -432,7 +439,8 @@ impl RequestHead {
         Some(RequestHead(head.into()))
     }
 
-    /// The head of requests whose target is this profile, as those to groups have it (clause 11); `None` for one of 4 GiB or more.
+    /// The head of requests with this profile as target, as in requests to groups (clause 11);
+    /// `None` for one of 4 GiB or more.
     #[cfg(feature = "miop")]
     pub fn by_profile(profile: &TaggedProfile) -> Option<RequestHead> {
         let mut fixed = fixed();
@@ -443,15 +451,15 @@ impl RequestHead {
         Some(RequestHead(head.into()))
     }
 
-    /// Makes the header that an encoder begins with, which [`RequestHead::write`] wrote without contexts, that of another
-    /// request of the same operation.
+    /// Changes the header at the start of an encoder into that of another request of the same
+    /// operation. [`RequestHead::write`] wrote it without contexts.
     #[inline(always)]
     pub fn renew(e: &mut Encoder<'_>, id: u32, response: Response) {
         e.patch(ID_AT, id);
         e.patch(RESPONSE_AT, u32::from_ne_bytes([response as u8, 0, 0, 0]));
     }
 
-    /// As [`write_request`], which writes the same. GIOP 1.2 only.
+    /// As [`write_request`], with the same output. GIOP 1.2 only.
     ///
     /// # Real-time
     /// As [`write_request`]: the head is copied.
@@ -472,7 +480,7 @@ impl RequestHead {
     }
 }
 
-/// The operation, and the contexts behind it.
+/// The operation, and the contexts after it.
 #[inline]
 fn put_name_before(e: &mut Encoder<'_>, operation: &str, contexts: &[ServiceContext<'_>]) {
     if has_zero(operation.as_bytes()) {
@@ -486,7 +494,7 @@ fn put_name_before(e: &mut Encoder<'_>, operation: &str, contexts: &[ServiceCont
 }
 
 /// Writes the message header and the request header in the version of the encoder's text; then
-/// [`begin_body`](super::begin_body). The encoder must be at position 0.
+/// comes [`begin_body`](super::begin_body). The encoder must be at position 0.
 ///
 /// # Real-time
 /// Linear in the header's length; allocates only when the encoder's buffer is too small.

@@ -1,10 +1,10 @@
-//! Whom a request is for (clause 9.4.2.1, TargetAddress of GIOP 1.2).
+//! The target of a request (clause 9.4.2.1, TargetAddress of GIOP 1.2).
 
 use crate::cursor::Cursor;
 use crate::octets::put_octets;
 use isorb_cdr::{Decoder, Encoder, ErrorKind, Result, Version};
 
-/// A tagged profile where it lies.
+/// A tagged profile, read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawProfile<'m> {
     /// Profile tag, 0 for IIOP.
@@ -30,19 +30,19 @@ impl<'m> RawProfile<'m> {
     }
 }
 
-/// How a request names its object.
+/// The ways in which a request names its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'m> {
-    /// By its object key: the only way before GIOP 1.2 and the usual one.
+    /// By its object key: the usual way, and the only one before GIOP 1.2.
     Key(&'m [u8]),
     /// By a profile of its reference.
     Profile(RawProfile<'m>),
-    /// By its whole reference, of which the selected profile is kept.
+    /// By its whole reference; the selected profile is kept.
     Reference(RawProfile<'m>),
 }
 
 impl<'m> Target<'m> {
-    /// The object key; `None` when it is in a profile that is not IIOP, which a server answers with
+    /// The object key; `None` for a profile that is not IIOP, which a server answers with
     /// NEEDS_ADDRESSING_MODE.
     pub fn key(&self) -> Option<&'m [u8]> {
         match self {
@@ -61,7 +61,7 @@ impl<'m> Target<'m> {
         Target::read_as(d, disposition)
     }
 
-    /// Reads what comes behind the address disposition of GIOP 1.2.
+    /// Reads the part behind the address disposition of GIOP 1.2.
     #[inline(always)]
     pub(super) fn read_as(d: &mut Decoder<'m>, disposition: u16) -> Result<Target<'m>> {
         match disposition {
@@ -71,7 +71,7 @@ impl<'m> Target<'m> {
     }
 }
 
-/// The kinds that are not usual.
+/// The unusual kinds.
 #[cold]
 fn other<'m>(d: &mut Decoder<'m>, kind: u16) -> Result<Target<'m>> {
     match kind {

@@ -1,7 +1,7 @@
-//! Putting messages together again from packets that come in any order, twice, or not at all (clause 11).
+//! Assembling messages from packets that arrive in any order, twice, or not at all (clause 11).
 //!
-//! All memory is there from the start. A message is given out only when each of its packets has come, as it was sent; what cannot become
-//! one is given up, counted, and not begun again by its packets that come later:
+//! All memory is allocated at the start. A message is delivered only when each of its packets has
+//! arrived. An impossible message is abandoned and counted, and later packets do not begin it anew:
 //!
 //! | what | then |
 //! |---|---|
@@ -12,77 +12,78 @@
 //! | a message that is not whole in time | given up |
 //! | more messages under way than there is room for | the sender with most of them loses the one that it has been silent about for longest |
 //!
-//! Ids without octets, or of zeros alone, tell no collection from another: those who send them are not protected against packets that come twice.
+//! Ids that are empty or all zeros do not distinguish collections; their senders have no protection
+//! against duplicate packets.
 
 use super::packet::{MAX_ID, Packet};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How much a [`Collector`] holds.
+/// Limits of a [`Collector`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Messages of more than one packet that may be under way.
+    /// Incomplete messages of more than one packet.
     pub messages: usize,
     /// Octets of one message.
     pub octets: usize,
     /// Packets of one message.
     pub packets: usize,
-    /// How long a message may take from its first packet that comes, in nanoseconds.
+    /// The time from a message's first packet to its last, in nanoseconds.
     pub age_ns: u64,
 }
 
-/// What became of a packet.
+/// The result of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'c> {
-    /// It made this message whole.
+    /// The packet completed this message.
     Whole(&'c [u8]),
-    /// It is kept until the others come.
-    Kept,
-    /// It had come before, or its message has.
+    /// The packet is stored until the others arrive.
+    Stored,
+    /// The packet, or its whole message, had arrived before.
     Duplicate,
-    /// Its message was given up.
-    GivenUp(Lost),
+    /// The packet's message was abandoned.
+    Abandoned(Lost),
 }
 
-/// Why a message was given up.
+/// The reason for abandoning a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// Two of its packets contradict each other.
     Conflict,
-    /// There is no room for so many octets or packets.
+    /// The message has more octets or packets than the limits allow.
     TooLong,
 }
 
-/// How many messages were given up, and packets ignored.
+/// Counts of abandoned messages and ignored packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostCounts {
-    /// Messages of which packets contradicted each other.
+    /// Messages with contradictory packets.
     pub conflicts: u64,
-    /// Messages for which there was no room.
+    /// Messages above the limits.
     pub too_long: u64,
-    /// Messages that were not whole in time.
+    /// Messages that were not complete in time.
     pub late: u64,
-    /// Messages that made room for others.
+    /// Messages that were dropped for newer ones.
     pub displaced: u64,
-    /// Packets that had come before.
+    /// Duplicate packets.
     pub duplicates: u64,
 }
 
-/// Puts messages together. `S` is what tells senders apart.
+/// Assembles messages. `S` identifies the sender.
 #[derive(Debug)]
 pub struct Collector<S> {
     limits: Limits,
     slots: Box<[Slot<S>]>,
     /// How many slots are in use.
     open: usize,
-    /// A message whose packets did not come in order.
+    /// A message with packets out of order.
     whole: Box<[u8]>,
     recent: Recent<S>,
     counts: LostCounts,
 }
 
-/// Which collection.
+/// The identity of a collection.
 #[derive(Clone, Copy, Debug)]
 struct Name<S> {
     sender: S,
@@ -104,28 +105,28 @@ impl<S: Copy + PartialEq> Name<S> {
     }
 }
 
-/// A packet's piece in the slot's octets; without octets when it has not come.
+/// A packet's piece in the slot's octets; empty until it arrives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
     at: u32,
     length: u32,
 }
 
-/// A message under way.
+/// An incomplete message.
 #[derive(Debug)]
 struct Slot<S> {
     name: Option<Name<S>>,
     began_ns: u64,
     heard_ns: u64,
-    /// How many packets there are; 0 while nobody knows.
+    /// The number of packets; 0 while unknown.
     count: u32,
     came: u32,
-    /// One more than the highest number that came.
+    /// One more than the highest number that arrived.
     ends: u32,
     in_order: bool,
     /// By the packets' numbers.
     pieces: Box<[Piece]>,
-    /// The pieces, as they came.
+    /// The pieces in order of arrival.
     octets: Box<[u8]>,
     used: usize,
 }
@@ -153,7 +154,7 @@ impl<S: Copy + PartialEq> Slot<S> {
         (self.count, self.came, self.ends, self.used, self.in_order) = (0, 0, 0, 0, true);
     }
 
-    /// Takes a packet's piece; `false` when it is there already.
+    /// Takes a packet's piece; `false` for a duplicate.
     fn take(&mut self, packet: &Packet<'_>) -> Result<bool, Lost> {
         let number = packet.number as usize;
         if number >= self.pieces.len() || packet.count as usize > self.pieces.len() {
@@ -198,10 +199,10 @@ impl<S: Copy + PartialEq> Slot<S> {
     }
 }
 
-/// How many collections are remembered after their end.
+/// The number of ended collections that are remembered.
 const RECENT: usize = 64;
 
-/// Collections that have ended lately.
+/// Recently ended collections.
 #[derive(Debug)]
 struct Recent<S> {
     names: Vec<(u64, Name<S>)>,
@@ -226,8 +227,8 @@ impl<S: Copy + PartialEq> Recent<S> {
 }
 
 impl<S: Copy + PartialEq> Collector<S> {
-    /// A collector with all its memory: [`Limits::messages`] + 1 times [`Limits::octets`], and eight octets for each packet.
-    /// At least one message of at least one octet and packet.
+    /// A collector with all its memory: [`Limits::messages`] + 1 times [`Limits::octets`], and
+    /// eight octets for each packet. At least one message of at least one octet and packet.
     pub fn new(limits: Limits) -> Collector<S> {
         let most = u32::MAX as usize / 2;
         let limits = Limits {
@@ -246,12 +247,12 @@ impl<S: Copy + PartialEq> Collector<S> {
         }
     }
 
-    /// What came to nothing.
+    /// Counts of abandoned messages and ignored packets.
     pub fn counts(&self) -> LostCounts {
         self.counts
     }
 
-    /// Messages under way.
+    /// Incomplete messages.
     pub fn under_way(&self) -> usize {
         self.open
     }
@@ -259,13 +260,15 @@ impl<S: Copy + PartialEq> Collector<S> {
     /// Takes a packet.
     ///
     /// # Real-time
-    /// Compares the packet's name with those of the messages under way and of 64 that have ended, and copies the piece, unless it is a message of its
-    /// own; the last packet of a message whose packets came out of order copies all. Allocates nothing.
+    /// Compares the packet's name with those of the incomplete messages and of 64 ended ones, and
+    /// copies the piece unless it is a whole message. The last packet of a message that arrived out
+    /// of order copies all pieces. Allocates nothing.
     pub fn take<'c>(&'c mut self, sender: S, packet: &Packet<'c>, now_ns: u64) -> Taken<'c> {
         if self.open > 0 {
             self.give_up_late(now_ns);
         }
-        // Long enough for a packet that took another way, and short enough for an id that is used again.
+        // Long enough for a packet that took another route, and short enough for the reuse of an
+        // id.
         let since_ns = now_ns.saturating_sub(self.limits.age_ns.saturating_mul(4));
         if self.recent.has(sender, packet, since_ns) {
             self.counts.duplicates += 1;
@@ -275,7 +278,7 @@ impl<S: Copy + PartialEq> Collector<S> {
         if known.is_none() && packet.number == 0 && packet.last {
             if packet.data.len() > self.limits.octets {
                 self.counts.too_long += 1;
-                return Taken::GivenUp(Lost::TooLong);
+                return Taken::Abandoned(Lost::TooLong);
             }
             self.recent.note(Name::new(sender, packet), now_ns);
             return Taken::Whole(packet.data);
@@ -296,7 +299,7 @@ impl<S: Copy + PartialEq> Collector<S> {
                 slot.gather(&mut self.whole);
                 Taken::Whole(&self.whole[..slot.used])
             }
-            Ok(true) => Taken::Kept,
+            Ok(true) => Taken::Stored,
             Ok(false) => {
                 self.counts.duplicates += 1;
                 Taken::Duplicate
@@ -307,7 +310,7 @@ impl<S: Copy + PartialEq> Collector<S> {
                     Lost::TooLong => self.counts.too_long += 1,
                 }
                 self.end(index, now_ns);
-                Taken::GivenUp(why)
+                Taken::Abandoned(why)
             }
         }
     }
@@ -316,7 +319,7 @@ impl<S: Copy + PartialEq> Collector<S> {
         self.slots.iter().position(|slot| slot.name.as_ref().is_some_and(|name| name.is(sender, packet)))
     }
 
-    /// A slot for a new message; another one makes room where there is none.
+    /// A slot for a new message; if all are in use, another message is dropped.
     fn begin(&mut self, name: Name<S>, now_ns: u64) -> usize {
         let free = self.slots.iter().position(|slot| slot.name.is_none());
         let index = free.unwrap_or_else(|| {
@@ -330,7 +333,7 @@ impl<S: Copy + PartialEq> Collector<S> {
         index
     }
 
-    /// Of the sender with most messages under way, the one that nothing was heard of for longest.
+    /// Of the sender with the most incomplete messages, the one that has been silent for longest.
     fn most_burdensome(&self) -> usize {
         let of = |sender: S| self.slots.iter().filter(|slot| slot.is_from(sender)).count();
         let burden = |slot: &Slot<S>| {
@@ -351,7 +354,7 @@ impl<S: Copy + PartialEq> Collector<S> {
         }
     }
 
-    /// Ends a message, whole or not; its octets stay until the slot is used again.
+    /// Ends a message, complete or not; its octets stay until the slot is used again.
     fn end(&mut self, index: usize, now_ns: u64) {
         if let Some(name) = self.slots[index].name.take() {
             self.open -= 1;

@@ -1,4 +1,5 @@
-//! Which group, and where (clause 11: TAG_UIPMC profile, TAG_GROUP and TAG_GROUP_IIOP components).
+//! The identity and address of a group (clause 11: TAG_UIPMC profile, TAG_GROUP and TAG_GROUP_IIOP
+//! components).
 
 use crate::codeset::CodeSetComponentInfo;
 use crate::component::{Component, TAG_CODE_SETS, TaggedComponent};
@@ -12,13 +13,13 @@ use isorb_cdr::{ErrorKind, Result, Version};
 
 /// Component tag of an object group.
 pub const TAG_GROUP: u32 = 39;
-/// Component tag of the IIOP profile for requests to a group that are answered.
+/// Component tag of the IIOP profile for two-way requests to a group.
 pub const TAG_GROUP_IIOP: u32 = 40;
 
 /// An object group (PortableGroup::TagGroupTaggedComponent, version 1.0).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// The domain in which its number means something.
+    /// The domain of its number.
     pub domain: String,
     /// Its number there.
     pub id: u64,
@@ -26,10 +27,10 @@ pub struct Group {
     pub ref_version: u32,
 }
 
-/// A [`Group`] where it lies.
+/// A [`Group`], read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRef<'a> {
-    /// The domain in which its number means something.
+    /// The domain of its number.
     pub domain: &'a str,
     /// Its number there.
     pub id: u64,
@@ -48,7 +49,8 @@ impl<'a> GroupRef<'a> {
         Ok(GroupRef { domain: c.str()?, id: c.u64()?, ref_version: c.u32()? })
     }
 
-    /// The group in the octets of a profile with tag 3; `None` when there is none, or they are malformed.
+    /// The group in the octets of a profile with tag 3; `None` when there is none, or they are
+    /// malformed.
     ///
     /// # Real-time
     /// Linear in the number of components; allocates nothing.
@@ -105,16 +107,16 @@ impl Group {
     }
 }
 
-/// Where a group is: the profile with tag 3.
+/// The address of a group: the profile with tag 3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UipmcProfile {
-    /// Version 1.0; some ORBs write that of GIOP instead, which does not matter.
+    /// Version 1.0. Some ORBs write that of GIOP instead, which has no effect.
     pub version: Version,
     /// Address of the IP multicast group.
     pub address: String,
     /// UDP port.
     pub port: u16,
-    /// Components, one of which says which object group is meant.
+    /// Components, one of which identifies the object group.
     pub components: Vec<TaggedComponent>,
 }
 
@@ -144,19 +146,19 @@ impl UipmcProfile {
         Ok(TaggedProfile { tag: TAG_UIPMC, data })
     }
 
-    /// Which group is there; `None` when the profile does not say, or not well.
+    /// The group; `None` for a profile without one, or with a malformed one.
     pub fn group(&self) -> Option<Group> {
         Group::parse(&self.component(TAG_GROUP)?.data).ok()
     }
 
-    /// Where requests to the group that are answered go, if there is such a place. Some ORBs put it under the tag that IIOP's
-    /// profiles have.
+    /// The address for two-way requests to the group, if there is one. Some ORBs put it under the
+    /// tag of IIOP's profiles.
     pub fn answering(&self) -> Option<IiopProfile> {
         let tagged = self.component(TAG_GROUP_IIOP).or(self.component(crate::profile::TAG_INTERNET_IOP))?;
         IiopProfile::parse(&tagged.data).ok().filter(|profile| !profile.host.is_empty())
     }
 
-    /// The code sets that the members understand; `None` when the profile does not say, or not well.
+    /// The code sets of the members; `None` if the profile has none, or malformed ones.
     pub fn code_sets(&self) -> Option<CodeSetComponentInfo> {
         match Component::parse(self.component(TAG_CODE_SETS)?) {
             Ok(Component::CodeSets(info)) => Some(info),
@@ -175,8 +177,9 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    /// Clause 11 by hand, little endian: byte order, version 1.0, padding; "225.1.1.1" with its length; port 5000; one component, 39:
-    /// byte order, version 1.0, padding, "Consumer" with its length, padding, group 1, reference version 7.
+    /// Clause 11 by hand, little endian: byte order, version 1.0, padding; "225.1.1.1" with its
+    /// length; port 5000; one component, 39: byte order, version 1.0, padding, "Consumer" with its
+    /// length, padding, group 1, reference version 7.
     const PROFILE: &[u8] = b"\x01\x01\0\0\x0a\0\0\x00225.1.1.1\0\x88\x13\x01\0\0\0\
         \x27\0\0\0\x24\0\0\0\x01\x01\0\0\x09\0\0\0Consumer\0\0\0\0\0\0\0\0\
         \x01\0\0\0\0\0\0\0\x07\0\0\0";

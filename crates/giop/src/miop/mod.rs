@@ -1,14 +1,17 @@
-//! Requests to all members of a group at once: the Unreliable Multicast Inter-ORB Protocol (CORBA 3.3 part 2, clause 11).
+//! Requests to all members of a group: the Unreliable Multicast Inter-ORB Protocol (CORBA 3.3 part
+//! 2, clause 11).
 //!
-//! A group's reference has a profile with the address of an IP multicast group and a component that says which object group
-//! is meant. A request is one GIOP message, which names the group by that profile, cut into the packets of a collection. Nobody answers.
+//! A group's reference has a profile with the address of an IP multicast group and a component that
+//! identifies the object group. A request is one GIOP message, which names the group by that
+//! profile, cut into the packets of a collection. No member replies.
 //!
 //! ```text
 //!   request ── PacketHead before each piece ──► datagrams ──► Packet::parse ── Collector ──► request
 //!                                                                               bounded       └ GroupRequest: which group?
 //! ```
 //!
-//! As everywhere in this crate there is no socket and no clock: datagrams and times are given.
+//! As everywhere in this crate there is no socket and no clock: the caller passes datagrams and
+//! times.
 
 mod collector;
 mod group;

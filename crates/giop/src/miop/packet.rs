@@ -4,10 +4,11 @@ use crate::cursor::Cursor;
 use core::fmt;
 use isorb_cdr::Order;
 
-/// The longest id of a collection.
+/// The longest id of a collection, in octets.
 pub const MAX_ID: usize = 252;
 
-/// Length of the ids of this ORB's collections, which makes a header end where the next eight octets begin.
+/// Length of the ids of this ORB's collections. With it, the header ends at a multiple of eight
+/// octets.
 pub const ID_LEN: usize = 12;
 
 const MAGIC: [u8; 4] = *b"MIOP";
@@ -20,44 +21,45 @@ const FIXED: usize = 20;
 /// The piece of the message begins at a multiple of this.
 const BOUNDARY: usize = 8;
 
-/// A packet, where it lies.
+/// A packet, read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// Its number in the collection, from 0.
     pub number: u32,
-    /// How many the collection has; 0 when the sender does not say.
+    /// The number of packets in the collection; 0 if the sender does not announce it.
     pub count: u32,
     /// Whether it is the last one.
     pub last: bool,
-    /// What tells the collection from others of its sender.
+    /// Distinguishes the collection from others of its sender.
     pub id: &'a [u8],
     /// Its piece of the message, never empty.
     pub data: &'a [u8],
 }
 
-/// Why a datagram is no packet.
+/// The reason why a datagram is not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketError {
-    /// It does not begin with `MIOP`.
+    /// The datagram does not begin with `MIOP`.
     Magic,
-    /// It is of another version than 1.0.
+    /// Another version than 1.0.
     Version(u8),
-    /// It ends inside the header.
+    /// The datagram ends inside the header.
     Short,
-    /// Its id is longer than 252 octets.
+    /// The id is longer than 252 octets.
     Id(u32),
-    /// It says that its piece has so many octets; there are others.
+    /// The announced length of the piece is not the actual one.
     Length {
-        /// As the header has it.
+        /// Announced in the header.
         said: u16,
-        /// As they came.
+        /// Received.
         came: usize,
     },
-    /// Its number is none of a collection with so many packets, or it says that it is the last one and is not.
+    /// The number does not belong to a collection of this many packets, or the last-packet flag is
+    /// wrong.
     Number {
         /// The packet's number.
         number: u32,
-        /// How many there are.
+        /// The number of packets.
         count: u32,
     },
 }
@@ -82,7 +84,7 @@ impl fmt::Display for PacketError {
 impl core::error::Error for PacketError {}
 
 impl<'a> Packet<'a> {
-    /// Reads a datagram. What is left over behind the piece is an error, as is a piece without octets.
+    /// Reads a datagram. Octets behind the piece are an error; so is an empty piece.
     ///
     /// # Errors
     /// [`PacketError`].
@@ -129,7 +131,7 @@ fn fixed(c: &mut Cursor<'_>) -> Option<(u16, u32, u32, u32)> {
 pub struct PacketHead {
     /// The packet's number in its collection, from 0.
     pub number: u32,
-    /// How many the collection has.
+    /// The number of packets in the collection.
     pub count: u32,
     /// The collection's id.
     pub id: [u8; ID_LEN],
@@ -168,7 +170,8 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    /// Clause 11 by hand, big endian: magic, version 1.0, stop bit, 3 octets, packet 1 of 2, id "id" and its padding.
+    /// Clause 11 by hand, big endian: magic, version 1.0, stop bit, 3 octets, packet 1 of 2, id
+    /// "id" and its padding.
     const BIG: &[u8] = b"MIOP\x10\x02\0\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02id\0\0xyz";
 
     #[test]
@@ -178,10 +181,10 @@ mod tests {
         // The same, little endian.
         let little = b"MIOP\x10\x03\x03\0\x01\0\0\0\x02\0\0\0\x02\0\0\0id\0\0xyz";
         assert_eq!(Packet::parse(little), Ok(packet));
-        // A sender that does not know how many there will be says 0, and marks the last one.
+        // A sender that does not know the number of packets announces 0, and marks the last one.
         let open = b"MIOP\x10\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0\0x";
         assert_eq!(Packet::parse(open), Ok(Packet { number: 7, count: 0, last: false, id: b"", data: b"x" }));
-        // As written here, whatever the machine's byte order.
+        // As written here, in any byte order of the machine.
         let head = PacketHead { number: 0, count: 1, id: *b"twelve octet", length: 2 }.write();
         let big = b"MIOP\x10\x02\0\x02\0\0\0\0\0\0\0\x01\0\0\0\x0ctwelve octet";
         let little = b"MIOP\x10\x03\x02\0\0\0\0\0\x01\0\0\0\x0c\0\0\0twelve octet";
@@ -210,7 +213,7 @@ mod tests {
             assert!(Packet::parse(&BIG[..length]).is_err(), "{length}");
         }
         assert!(Packet::parse(&[BIG, b"?"].concat()).is_err(), "more than it says");
-        // The last one by its number, though it does not say so.
+        // The last packet by its number, without the flag.
         assert!(Packet::parse(&[&BIG[..5], b"\0", &BIG[6..]].concat()).unwrap().last);
     }
 

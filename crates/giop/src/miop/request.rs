@@ -7,31 +7,32 @@ use crate::{Header, MessageKind, context};
 use core::fmt;
 use isorb_cdr::{Order, Version};
 
-/// Where the parts of a request to a group lie. It has the group's profile for its target (clause 11), which GIOP 1.2 brought.
+/// The offsets of a request to a group. Its target is the group's profile (clause 11), which GIOP
+/// 1.2 introduced.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRequest<'m> {
     message: &'m [u8],
     order: Order,
-    /// The group that is meant.
+    /// The group.
     pub group: GroupRef<'m>,
-    /// The service context that says in which code sets its text is.
+    /// The service context with the code sets of its text.
     pub code_sets: Option<&'m [u8]>,
-    /// The operation and the service contexts: where they begin and end.
+    /// Start and end of the operation and the service contexts.
     middle: (usize, usize),
-    /// Where the arguments begin.
+    /// The start of the arguments.
     body: usize,
 }
 
-/// Why a message is no request to a group.
+/// The reason why a message is not a request to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotForGroup {
-    /// It is no whole message, or not of GIOP 1.2, or no Request.
+    /// The message is incomplete, not GIOP 1.2, or not a Request.
     Message,
-    /// Its header is malformed.
+    /// The header is malformed.
     Malformed,
-    /// It names something else than a group.
+    /// The target is not a group.
     Target,
-    /// Its sender waits for an answer, which many would give.
+    /// The sender waits for a reply, which many members would send.
     Answer,
 }
 
@@ -54,7 +55,7 @@ const DISPOSITION_AT: usize = FLAGS_AT + 4;
 const KEY_AT: usize = DISPOSITION_AT + 8;
 
 impl<'m> GroupRequest<'m> {
-    /// Looks at a whole message.
+    /// Examines a whole message.
     ///
     /// # Errors
     /// [`NotForGroup`].
@@ -81,7 +82,8 @@ impl<'m> GroupRequest<'m> {
         Ok(GroupRequest { message, order: header.order, group, code_sets, middle, body })
     }
 
-    /// Writes the same request to the object with this key; its length. `None` when there is no room.
+    /// Writes the same request to the object with this key, and returns its length. `None` when
+    /// there is no room.
     ///
     /// # Real-time
     /// Copies the message; allocates nothing.
@@ -90,7 +92,7 @@ impl<'m> GroupRequest<'m> {
         let (from, to) = self.middle;
         let middle_ends = key_ends + (to - from);
         let body = &self.message[self.body..];
-        // Arguments begin where eight octets do; where there are none, so does nothing.
+        // Arguments begin at a multiple of eight octets; without any there is no padding.
         let body_at = if body.is_empty() { middle_ends } else { middle_ends.next_multiple_of(8) };
         let total = body_at + body.len();
         let into = into.get_mut(..total)?;
@@ -110,14 +112,15 @@ impl<'m> GroupRequest<'m> {
         Some(total)
     }
 
-    /// The most octets that [`GroupRequest::to_key`] may need for a message and key of these lengths.
+    /// The most octets that [`GroupRequest::to_key`] may need for a message and key of these
+    /// lengths.
     pub const fn room(message: usize, key: usize) -> usize {
         message + key + 16
     }
 }
 
 struct Parts<'m> {
-    /// Of the target, where that is a group's.
+    /// Length of the target in a request to a group.
     profile: Option<&'m [u8]>,
     code_sets: Option<&'m [u8]>,
     middle: (usize, usize),
@@ -242,7 +245,8 @@ mod tests {
         }
     }
 
-    /// A packet that JacORB 3.9 sent, big endian: `add(3)` to group 1 of domain "test" at 225.77.1.1:5099, with its code sets.
+    /// A packet that JacORB 3.9 sent, big endian: `add(3)` to group 1 of domain "test" at
+    /// 225.77.1.1:5099, with its code sets.
     const JACORB: &str = "4d494f50 10020084 00000000 00000001 0000000c 343939393035313436330000\
         47494f50 01020000 00000078 00000000 00000000 0001 0000 00000003 00000040\
         00010000 0000000b 3232352e37372e312e310000 13eb0000 00000001 00000027 0000001c\

@@ -1,8 +1,9 @@
-//! Real-Time CORBA policies as values and as octets (RT-CORBA 1.2, clause 5; CORBA 3.3 part 2, clause 7.6.6.5 for the
-//! component that carries them).
+//! Real-Time CORBA policies as values and as octets (RT-CORBA 1.2, clause 5; CORBA 3.3 part 2,
+//! clause 7.6.6.5 for the component that carries them).
 //!
-//! A policy is made freely and [checked](RtPolicy::check) where it is used, as the standard has it: a POA refuses it with
-//! InvalidPolicy, a client's override with INV_POLICY. What comes from the wire is checked when it is read.
+//! A policy is made without checks and [checked](RtPolicy::check) where it is used, as the standard
+//! has it: a POA rejects it with InvalidPolicy, a client's override with INV_POLICY. A policy from
+//! the wire is checked when it is read.
 
 mod protocol;
 
@@ -44,7 +45,7 @@ pub fn type_name(policy_type: u32) -> Option<&'static str> {
     })
 }
 
-/// Who says at which priority a request runs.
+/// The side that decides the priority of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PriorityModel {
     /// The client; its priority travels with each request and comes back with the reply.
@@ -56,9 +57,10 @@ pub enum PriorityModel {
 /// The priority model policy: the model, and the server's priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PriorityModelPolicy {
-    /// Who says it.
+    /// The deciding side.
     pub model: PriorityModel,
-    /// In the server-declared model the priority of the object; else that of requests of clients that send none.
+    /// In the server-declared model the priority of the object; else that of requests without a
+    /// client's priority.
     pub server_priority: i16,
 }
 
@@ -66,33 +68,33 @@ pub struct PriorityModelPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RtPolicy {
-    /// Who says at which priority requests run.
+    /// The side that decides the priority of requests.
     PriorityModel(PriorityModelPolicy),
     /// The id of the thread pool that serves a POA.
     ThreadPool(u32),
-    /// Protocols that a POA's objects are reached by, the preferred one first.
+    /// Protocols of a POA's objects, the preferred one first.
     ServerProtocol(Vec<Protocol>),
-    /// Protocols that a client reaches objects by, the preferred one first.
+    /// Protocols that a client uses, the preferred one first.
     ClientProtocol(Vec<Protocol>),
     /// A connection for one object reference alone.
     PrivateConnection,
-    /// One connection a band of priorities.
+    /// One connection for each priority band.
     PriorityBands(Vec<PriorityRange>),
 }
 
-/// Why a policy can hold nowhere.
+/// The reason why a policy is invalid everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// A server priority below 0.
     NegativePriority,
-    /// A list of bands with none in it.
+    /// An empty list of bands.
     NoBands,
     /// A band that begins below 0.
     NegativeBand,
     /// A band that ends before it begins.
     EmptyBand,
-    /// A list of protocols with none in it.
+    /// An empty list of protocols.
     NoProtocols,
 }
 
@@ -123,17 +125,18 @@ impl RtPolicy {
         }
     }
 
-    /// Whether references carry it to the client: the priority model, the client's protocols and the bands.
+    /// Whether references carry it to the client: the priority model, the client's protocols and
+    /// the bands are carried.
     pub const fn is_client_exposed(&self) -> bool {
         matches!(self.policy_type(), PRIORITY_MODEL | CLIENT_PROTOCOL | PRIORITY_BANDED_CONNECTION)
     }
 
-    /// Whether a client may override it; the other types are NO_PERMISSION there.
+    /// Whether a client may override it; overriding another type is NO_PERMISSION.
     pub const fn is_client_override(&self) -> bool {
         matches!(self.policy_type(), CLIENT_PROTOCOL | PRIVATE_CONNECTION | PRIORITY_BANDED_CONNECTION)
     }
 
-    /// Looks for what makes no sense in any place.
+    /// Checks the policy by itself.
     ///
     /// # Errors
     /// [`PolicyError`].
@@ -181,8 +184,8 @@ impl RtPolicy {
     /// Reads a policy; `None` for one of another type.
     ///
     /// # Errors
-    /// [`isorb_cdr::Error`] for octets that are no such policy; [`ErrorKind::Value`] for one that [makes no
-    /// sense](RtPolicy::check).
+    /// [`isorb_cdr::Error`] for malformed octets; [`ErrorKind::Value`] for a policy that is
+    /// [invalid](RtPolicy::check).
     pub fn parse(policy: &PolicyValue) -> Result<Option<RtPolicy>> {
         if type_name(policy.policy_type).is_none() {
             return Ok(None);
@@ -229,7 +232,7 @@ fn check_bands(bands: &[PriorityRange]) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// The component that tells clients those of a server's policies that concern them; `None` when none does.
+/// The component with those of a server's policies that concern clients; `None` when none does.
 ///
 /// # Errors
 /// As [`RtPolicy::to_value`].
@@ -239,7 +242,7 @@ pub fn to_component(policies: &[RtPolicy]) -> Result<Option<TaggedComponent>> {
     if values.is_empty() { Ok(None) } else { Component::Policies(values).to_tagged().map(Some) }
 }
 
-/// The Real-Time CORBA policies in a profile's components, those of other types left out.
+/// The Real-Time CORBA policies in a profile's components, without those of other types.
 ///
 /// # Errors
 /// [`isorb_cdr::Error`] for a component or a policy that is malformed.

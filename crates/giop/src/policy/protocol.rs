@@ -1,8 +1,9 @@
 //! Protocols and their properties (RT-CORBA 1.2, clauses 5.14 and 5.15).
 //!
-//! The standard defines the properties of TCP, unix sockets, shared memory and UDP as interfaces. On the wire a protocol is
-//! its profile tag, then the properties of the ORB protocol (GIOP has none), then those of the transport, in the order of
-//! their attributes. Whether a transport marks its packets is a matter of one side and does not travel; of UDP nothing does.
+//! The standard defines the properties of TCP, unix sockets, shared memory and UDP as interfaces.
+//! On the wire a protocol is its profile tag, the properties of the ORB protocol (GIOP has none),
+//! then those of the transport in the order of their attributes. Marking packets concerns one side
+//! only and does not travel; no property of UDP does.
 
 use crate::cursor::Cursor;
 use crate::octets::put_name;
@@ -14,9 +15,9 @@ use isorb_cdr::{Encoder, ErrorKind, Result};
 /// A protocol: the tag of its profiles, and the properties of its transport.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Protocol {
-    /// The tag of the profiles in which references name its addresses ([`crate::profile`]).
+    /// The tag of the profiles with its addresses ([`crate::profile`]).
     pub tag: u32,
-    /// What its transport is told.
+    /// The properties of its transport.
     pub properties: ProtocolProperties,
 }
 
@@ -44,7 +45,7 @@ pub struct TcpProperties {
     pub send_buffer_size: u32,
     /// Size of the socket's receive buffer in bytes (`SO_RCVBUF`).
     pub recv_buffer_size: u32,
-    /// Asks an idle peer from time to time whether it is still there (`SO_KEEPALIVE`).
+    /// Probes an idle peer from time to time (`SO_KEEPALIVE`).
     pub keep_alive: bool,
     /// Reaches hosts of the attached networks only (`SO_DONTROUTE`).
     pub dont_route: bool,
@@ -84,15 +85,15 @@ pub struct SharedMemoryProperties {
     pub send_buffer_size: u32,
     /// Size of the receive buffer in bytes.
     pub recv_buffer_size: u32,
-    /// As TCP's; for peers whose shared memory has a socket beside it.
+    /// As TCP's; for shared memory with a socket beside it.
     pub keep_alive: bool,
     /// As TCP's.
     pub dont_route: bool,
     /// As TCP's.
     pub no_delay: bool,
-    /// Memory that is made beforehand, in bytes.
+    /// Preallocated memory in bytes.
     pub preallocate_buffer_size: u32,
-    /// File that is mapped; empty for one without a name.
+    /// The mapped file; empty for anonymous memory.
     pub mmap_filename: String,
     /// Lock of the mapped file; empty for none.
     pub mmap_lockname: String,
@@ -153,12 +154,12 @@ impl ProtocolProperties {
     }
 }
 
-/// Writes a `ProtocolList`. Of a transport without attributes of its own there is nothing to write after the tag.
+/// Writes a `ProtocolList`. A transport without attributes has nothing behind its tag.
 pub(super) fn write(protocols: &[Protocol], e: &mut Encoder<'_>) {
     e.count(protocols.len());
     for protocol in protocols {
         e.put(protocol.tag);
-        // What is on the wire follows from the tag alone: a reader knows nothing else.
+        // The layout follows from the tag alone, because a reader knows nothing else.
         match protocol.tag {
             TAG_INTERNET_IOP => {
                 let p = match protocol.properties {

@@ -12,7 +12,8 @@ fn band(low: i16, high: i16) -> PriorityRange {
     PriorityRange { low, high }
 }
 
-/// The octets of a policy in the order of this machine begin with its flag; written by hand they are big endian.
+/// The octets of a policy in the order of this machine begin with its flag; written by hand they
+/// are big endian.
 #[test]
 fn golden() {
     // RT-CORBA 1.2, clause 5.4.1: PriorityModel (an enum, so an unsigned long), Priority.
@@ -42,7 +43,7 @@ fn golden() {
         Ok(Some(RtPolicy::ThreadPool(5)))
     );
     assert_eq!(RtPolicy::parse(&value(PRIVATE_CONNECTION, b"\0")), Ok(Some(RtPolicy::PrivateConnection)));
-    assert_eq!(RtPolicy::parse(&value(23, b"?")), Ok(None), "the policy of somebody else");
+    assert_eq!(RtPolicy::parse(&value(23, b"?")), Ok(None), "another policy");
 }
 
 /// Clause 7.6.6.5 of CORBA 3.3 part 2: in the component each policy is {type, octets}.

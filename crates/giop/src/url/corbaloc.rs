@@ -16,18 +16,18 @@ use isorb_cdr::Version;
 /// TCP port of an address without one.
 pub const DEFAULT_PORT: u16 = 2809;
 
-/// Object key of a `corbaname:` URL, and of `rir:`, without one.
+/// Object key of `corbaname:` and `rir:` URLs without one.
 pub const NAME_SERVICE: &str = "NameService";
 
 /// One address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
-    /// `rir:`: what this process calls the initial reference of that name. Always alone.
+    /// `rir:`: the initial reference of that name in this process. Always alone.
     Rir,
     /// `iiop:`, or nothing before the colon.
     Iiop {
-        /// GIOP version to begin with, 1.0 when none is written.
+        /// The first GIOP version to use, 1.0 if none is written.
         version: Version,
         /// Host name or address, without brackets.
         host: String,
@@ -37,7 +37,7 @@ pub enum Address {
     /// `diop:`: UDP, as TAO writes it.
     #[cfg(feature = "diop")]
     Diop {
-        /// GIOP version to begin with, 1.2 when none is written, as TAO does.
+        /// The first GIOP version to use, 1.2 if none is written, as in TAO.
         version: Version,
         /// Host name or address, without brackets.
         host: String,
@@ -47,16 +47,16 @@ pub enum Address {
     /// `miop:`: an object group behind an IP multicast group. It has no object key.
     #[cfg(feature = "miop")]
     Miop(super::GroupAddress),
-    /// Any other protocol, such as `uiop:`, kept as it is.
+    /// Any other protocol, such as `uiop:`, unchanged.
     Other {
         /// Name of the protocol.
         protocol: String,
-        /// All up to the next comma or the key.
+        /// The text up to the next comma or the key.
         address: String,
     },
 }
 
-/// Addresses, of which a client may use any, and an object key.
+/// Addresses, any of which a client may use, and an object key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corbaloc {
     /// The addresses, at least one.
@@ -66,8 +66,9 @@ pub struct Corbaloc {
 }
 
 impl Corbaloc {
-    /// A reference of the IIOP addresses, and of those of `uiop:` (unix sockets, as TAO writes them), `diop:` (UDP) and `miop:` (groups) where
-    /// their features are on; `None` when there is none.
+    /// A reference with the IIOP addresses, and those of `uiop:` (unix sockets, as TAO writes
+    /// them), `diop:` (UDP) and `miop:` (groups) if their features are on. `None` when there is no
+    /// address.
     pub fn to_ior(&self) -> Option<Ior> {
         let profiles = self.addresses.iter().filter_map(|address| match address {
             Address::Iiop { version, host, port } => {
@@ -104,7 +105,7 @@ impl Corbaloc {
         (!profiles.is_empty()).then(|| Ior { type_id: String::new(), profiles })
     }
 
-    /// Whether the last address says all by itself, so that no key follows.
+    /// Whether the last address is complete by itself, so that no key follows.
     fn ends_without_key(&self) -> bool {
         #[cfg(feature = "miop")]
         return self.key.is_empty() && matches!(self.addresses.last(), Some(Address::Miop(_)));
@@ -112,7 +113,7 @@ impl Corbaloc {
         false
     }
 
-    /// Reads what follows the scheme, from byte `at` of `url` on.
+    /// Reads the text behind the scheme, from byte `at` of `url` on.
     pub(super) fn parse(url: &str, at: usize) -> Result<Corbaloc, UrlError> {
         let mut reader = Reader { url, at };
         let mut addresses = Vec::new();
@@ -126,7 +127,8 @@ impl Corbaloc {
                 break;
             }
         }
-        // Whatever ended the last address: a slash, or for unix sockets, whose paths have slashes, a bar.
+        // The end of the last address: a slash, or a bar for unix sockets, because their paths have
+        // slashes.
         if !reader.rest().is_empty() {
             reader.at += 1;
         }
@@ -226,7 +228,7 @@ impl<'a> Reader<'a> {
         Ok(version)
     }
 
-    /// `host[:port]`, up to whatever may follow an address.
+    /// `host[:port]`, up to a character that may follow an address.
     pub fn host_and_port(&mut self) -> Result<(String, Option<u16>), UrlError> {
         let host_at = self.at;
         let host = if self.eat('[') {
@@ -244,7 +246,7 @@ impl<'a> Reader<'a> {
         }
         let port_at = self.at;
         let port = if self.eat(':') {
-            // A sign is good for `parse`, not for a port.
+            // `parse` accepts a sign, a port does not.
             let digits = self.until(&[',', '/', ';']);
             let digits = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
             match digits.and_then(|d| d.parse().ok()) {

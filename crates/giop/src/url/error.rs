@@ -1,15 +1,15 @@
-//! What can be wrong with a URL or a stringified reference or name.
+//! Errors in URLs, stringified references and names.
 
 use crate::{Kind, SystemException, minor};
 use alloc::string::ToString;
 use core::fmt;
 
-/// What is wrong, and where.
+/// An error and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UrlError {
-    /// What is wrong.
+    /// The error.
     pub kind: UrlErrorKind,
-    /// Column at which it was noticed, in characters, from 1.
+    /// The column of the error, in characters, from 1.
     pub column: usize,
 }
 
@@ -17,13 +17,13 @@ pub struct UrlError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlErrorKind {
-    /// No scheme that is known here.
+    /// An unknown scheme.
     Scheme,
-    /// A character in a stringified reference that is no hexadecimal digit.
+    /// A character in a stringified reference that is not a hexadecimal digit.
     HexDigit,
     /// An odd number of hexadecimal digits: some are missing.
     OddDigits,
-    /// The octets of a stringified reference are no reference.
+    /// The octets of a stringified reference are malformed.
     Reference(isorb_cdr::Error),
     /// No address where one is needed.
     NoAddress,
@@ -31,28 +31,28 @@ pub enum UrlErrorKind {
     Protocol,
     /// A version that is not `1.0`, `1.1` or `1.2`.
     Version,
-    /// No host where one is needed, or a character that cannot be in one.
+    /// No host where one is needed, or a character that a host cannot have.
     Host,
     /// An IPv6 address without its closing bracket.
     Bracket,
-    /// A port that is no number from 1 to 65535.
+    /// A port that is not a number from 1 to 65535.
     Port,
-    /// What stands before the slash of `miop:` is no group.
+    /// The text before the slash of `miop:` is not a group.
     #[cfg(feature = "miop")]
     Group,
-    /// The address of `miop:` is none of a multicast group, or has no port.
+    /// The address of `miop:` is not a multicast address, or has no port.
     #[cfg(feature = "miop")]
     Multicast,
-    /// What stands behind the semicolon of `miop:` is no address of IIOP with a key.
+    /// The text behind the semicolon of `miop:` is not an IIOP address with a key.
     #[cfg(feature = "miop")]
     Answering,
-    /// `rir:` beside other addresses, or with something between the colon and the key.
+    /// `rir:` beside other addresses, or with text between the colon and the key.
     Rir,
     /// A percent sign without two hexadecimal digits.
     Escape,
     /// A character that must be written as a percent escape.
     Character,
-    /// A name after `#` that is not well formed: a backslash before an ordinary character or at the end.
+    /// A malformed name behind `#`: a backslash before an ordinary character or at the end.
     NameEscape,
     /// A name with an empty component.
     NameEmpty,

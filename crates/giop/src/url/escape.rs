@@ -11,8 +11,8 @@ fn plain(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b";/:?@&=+$,-_.!~*'()".contains(&octet)
 }
 
-/// The octets of a part of `url` that begins at `at`. Whatever is printable stands for itself, though only the characters
-/// above should.
+/// The octets of a part of `url` that begins at `at`. Every printable character is accepted, though
+/// only those above should be.
 pub(super) fn octets(url: &str, at: usize, part: &str) -> Result<Vec<u8>, UrlError> {
     let mut octets = Vec::with_capacity(part.len());
     let bytes = part.as_bytes();
@@ -36,7 +36,7 @@ pub(super) fn octets(url: &str, at: usize, part: &str) -> Result<Vec<u8>, UrlErr
     Ok(octets)
 }
 
-/// The same where the octets must be text.
+/// As [`unescape`], for octets that must be text.
 pub(super) fn text(url: &str, at: usize, part: &str) -> Result<String, UrlError> {
     String::from_utf8(octets(url, at, part)?).map_err(|_| UrlError::at(UrlErrorKind::Escape, url, at))
 }

@@ -1,4 +1,4 @@
-//! `miop:` addresses: a group, where it is, and who answers for it.
+//! `miop:` addresses: a group, its multicast address, and the object for two-way requests.
 
 use super::corbaloc::{Reader, write_host};
 use super::{Address, Corbaloc, UrlError, UrlErrorKind};
@@ -13,18 +13,19 @@ use core::fmt;
 use core::net::IpAddr;
 use isorb_cdr::Version;
 
-/// `[1.0@]1.0-domain-number[-reference version]/address:port[;iiop:host:port/key]`, as part 2, clause 11 has it.
+/// `[1.0@]1.0-domain-number[-reference version]/address:port[;iiop:host:port/key]`, as part 2,
+/// clause 11 has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupAddress {
-    /// As it was written, 1.0 when nothing was.
+    /// The written version, else 1.0.
     pub version: Version,
-    /// Which object group.
+    /// The object group.
     pub group: Group,
     /// Address of the IP multicast group.
     pub address: IpAddr,
     /// UDP port.
     pub port: u16,
-    /// An object behind IIOP, for requests to the group that are answered.
+    /// An IIOP object for two-way requests to the group.
     pub answering: Option<Box<Corbaloc>>,
 }
 
@@ -42,7 +43,7 @@ impl GroupAddress {
 }
 
 impl Reader<'_> {
-    /// What follows `miop:`.
+    /// The text behind `miop:`.
     pub(super) fn miop(&mut self) -> Result<GroupAddress, UrlError> {
         let version = self.version(Version::V1_0)?;
         let group = self.group()?;
@@ -67,7 +68,7 @@ impl Reader<'_> {
         group.ok_or_else(|| UrlError::at(UrlErrorKind::Group, self.url, start))
     }
 
-    /// All the rest: an address of IIOP, and a key.
+    /// The rest: an IIOP address and a key.
     fn answering(&mut self) -> Result<Corbaloc, UrlError> {
         let start = self.at;
         let answering = Corbaloc::parse(self.url, start)?;
@@ -97,7 +98,7 @@ fn group(text: &str) -> Option<Group> {
     parts.next().is_none().then_some(Group { domain, id, ref_version })
 }
 
-/// Digits only: a sign is good for `parse`, not here.
+/// Digits only: `parse` would accept a sign.
 fn number(digits: &str) -> Option<u64> {
     digits.bytes().all(|octet| octet.is_ascii_digit()).then(|| digits.parse().ok())?
 }

@@ -36,7 +36,7 @@ pub enum ObjectUrl {
         /// The name; `None` for the context itself.
         name: Option<Name>,
     },
-    /// A file that holds another of these, by its path from the root.
+    /// A file that contains another URL, by its absolute path.
     File(String),
 }
 

@@ -16,7 +16,7 @@ fn iiop(minor: u8, host: &str, port: u16) -> Address {
     Address::Iiop { version, host: host.into(), port }
 }
 
-/// The examples of clause 7.6.10.1 and their like.
+/// The examples of clause 7.6.10.1 and similar ones.
 #[test]
 fn corbaloc() {
     let one = loc("corbaloc::555xyz.com/Prod/TradingService");
@@ -54,7 +54,7 @@ fn diop() {
     let other = loc("corbaloc:DIOP:[::1],:h/k");
     let version = Version::V1_2;
     assert_eq!(other.addresses[0], Address::Diop { version, host: "::1".into(), port: 2809 });
-    // Laid out as IIOP's profile, with TAO's tag.
+    // The layout is IIOP's profile, with TAO's tag.
     let ior = other.to_ior().unwrap();
     assert_eq!(ior.profiles.iter().map(|profile| profile.tag).collect::<Vec<_>>(), [0x5441_4f04, 0]);
     let profile = crate::IiopProfile::parse(&ior.profiles[0].data).unwrap();
@@ -85,7 +85,7 @@ fn miop() {
     let profile = crate::miop::UipmcProfile::parse(&two_ways.profiles[0].data).unwrap();
     let iiop = profile.answering().unwrap();
     assert_eq!((&*iiop.host, iiop.port, &*iiop.key), ("lab", 9, &b"key"[..]));
-    // Beside others, whose key it does not need.
+    // Beside other addresses; it does not need their key.
     let mixed = loc("corbaloc:miop:1.0@1.0-d-1/225.1.1.1:5000,iiop:h/k");
     assert_eq!((mixed.addresses.len(), &*mixed.key), (2, &b"k"[..]));
 }

@@ -4,20 +4,20 @@ use super::problem::{Problem, rest};
 use super::url::{UrlProblem, to_url};
 use super::{Shared, ids, iterating, problem, references};
 use crate::binding::{Binding, BindingKind, ContextId, Target};
-use crate::iterators::Position;
-use crate::store::{Mode, Refusal};
-use crate::tree::{self, Failure, Progress};
-use isorb::cos_naming::naming_context::{
+use crate::cos_naming::naming_context::{
     BindContextError, BindError, BindNewContextError, DestroyError, InvalidName, NotEmpty,
     RebindContextError, RebindError, ResolveError, UnbindError,
 };
-use isorb::cos_naming::naming_context_ext::{
+use crate::cos_naming::naming_context_ext::{
     InvalidAddress, ResolveStrError, ToNameError, ToStringError, ToUrlError,
 };
-use isorb::cos_naming::{
+use crate::cos_naming::{
     BindingIteratorRef, BindingListView, Name, NameComponentView, NameView, NamingContext, NamingContextExt,
     NamingContextRef,
 };
+use crate::iterators::Position;
+use crate::store::{Mode, Refusal};
+use crate::tree::{self, Failure, Progress};
 use isorb::{Kind, Object, Poa, Policies, Reference, Result, SystemException, Upcall};
 use isorb_giop::NameComponent as Step;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::{Shared, ids, problem};
 use crate::binding::{BindingKind, ContextId};
+use crate::cos_naming::{BindingIterator, BindingListView, BindingType, BindingView, NameComponentView};
 use crate::store::{Entries, Refusal};
-use isorb::cos_naming::{BindingIterator, BindingListView, BindingType, BindingView, NameComponentView};
 use isorb::{Kind, Result, SystemException, Upcall};
 use isorb_giop::NameComponent;
 use std::sync::Arc;

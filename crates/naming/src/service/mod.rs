@@ -13,11 +13,11 @@ mod references;
 mod url;
 
 use crate::binding::ContextId;
+use crate::cos_naming::{BindingIteratorRef, NamingContextExtRef};
 use crate::iterators::Iterators;
 use crate::limits::Limits;
 use crate::store::Store;
 use contexts::Contexts;
-use isorb::cos_naming::{BindingIteratorRef, NamingContextExtRef};
 use isorb::poa::policies::{IdAssignment, IdUniqueness, Lifespan, RequestProcessing, ServantRetention};
 use isorb::poa::{CreateError, PoaPolicies, PolicyError, ServantManager};
 use isorb::{Kind, Object, Orb, Poa, Reference, Result, Servant, SystemException};

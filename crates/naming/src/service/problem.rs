@@ -1,12 +1,12 @@
 //! From what went wrong to the exceptions of the standard (Naming Service 1.3, clause 2.3).
 
-use crate::store::Refusal;
-use crate::tree::{Failure, Why};
-use isorb::cos_naming::naming_context::{
+use crate::cos_naming::naming_context::{
     AlreadyBound, BindError, CannotProceed, InvalidName, NotFound, NotFoundReason, RebindError,
 };
-use isorb::cos_naming::naming_context_ext::ResolveStrError;
-use isorb::cos_naming::{Name, NameComponent, NamingContextRef};
+use crate::cos_naming::naming_context_ext::ResolveStrError;
+use crate::cos_naming::{Name, NameComponent, NamingContextRef};
+use crate::store::Refusal;
+use crate::tree::{Failure, Why};
 use isorb::{Kind, Result, SystemException};
 use isorb_giop::NameComponent as Step;
 

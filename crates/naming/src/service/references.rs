@@ -2,9 +2,9 @@
 
 use super::{ids, problem};
 use crate::binding::{ContextId, Target};
+use crate::cos_naming::NamingContextExtRef;
 use crate::limits::Limits;
 use crate::store::Store;
-use isorb::cos_naming::NamingContextExtRef;
 use isorb::{Kind, Object, Orb, Poa, Reference, Result, SystemException};
 use isorb_giop::Ior;
 

@@ -1,8 +1,8 @@
 //! A naming service in an ORB of its own, and a client's view of it.
 #![allow(dead_code)]
 
-use isorb::cos_naming::{NameComponent, NamingContextExtRef};
 use isorb::{Config, Object, Orb};
+use isorb_naming::cos_naming::{NameComponent, NamingContextExtRef};
 use isorb_naming::{Limits, MemoryStore, NamingService, Store};
 use isorb_testkit::RunningOrb;
 use std::sync::Arc;

@@ -14,12 +14,12 @@ pub(crate) const GRACE_NS: u64 = 1_000_000_000;
 
 /// What was heard of the client.
 #[derive(Debug, Default)]
-pub(super) struct Heard(AtomicU8);
+pub(super) struct Activity(AtomicU8);
 
 const EVER: u8 = 1;
 const LATELY: u8 = 2;
 
-impl Heard {
+impl Activity {
     #[inline(always)]
     pub fn mark(&self) {
         self.0.store(EVER | LATELY, Ordering::Relaxed);
@@ -55,14 +55,14 @@ impl IdleLimits {
 impl Connection {
     /// Takes note that the client asks for something.
     #[inline(always)]
-    pub fn hear(&self) {
-        self.heard.mark();
+    pub fn mark_used(&self) {
+        self.activity.mark();
     }
 
     /// Since when the peer has been connected without sending a request; `None` when it has sent one.
     pub fn silent_since(&self) -> Option<u64> {
-        let heard = self.heard.ever() || self.side == Side::Connector;
-        (!heard).then(|| self.used_at.load(Ordering::Relaxed))
+        let activity = self.activity.ever() || self.side == Side::Connector;
+        (!activity).then(|| self.used_at.load(Ordering::Relaxed))
     }
 
     /// Whether something has come that nobody has read yet: who waits for a busy thread is not silent.
@@ -80,10 +80,10 @@ impl Connection {
         if self.side == Side::Connector || self.lossy || !self.is_open() {
             return None;
         }
-        let served_before = self.heard.ever();
+        let served_before = self.activity.ever();
         let limit = if served_before { limits.between } else { limits.first };
         let limit = limit?;
-        let used = self.heard.lately()
+        let used = self.activity.lately()
             || self.serving.load(Ordering::SeqCst) > 0
             || self.in_flight.load(Ordering::SeqCst) > 0
             || self.bidirectional.load(Ordering::Acquire);
@@ -91,7 +91,7 @@ impl Connection {
             self.used_at.store(now, Ordering::Relaxed);
         }
         let due = after(self.used_at.load(Ordering::Relaxed), limit);
-        if due > now || self.holding.is_busy() {
+        if due > now || self.account.is_busy() {
             let look = after(now, if served_before || due <= now { limit / 4 } else { limit });
             return Some(if due > now { due.min(look) } else { look });
         }

@@ -1,6 +1,7 @@
 //! Bytes from the stream to whole messages.
 
-use super::holding::Holding;
+use super::table::BufferAccount;
+use crate::buffers::BLOCK_STAYS;
 use crate::hot::hot;
 use crate::policy::Timeout;
 use isorb_cdr::{Order, Version};
@@ -19,10 +20,6 @@ const HEADER: usize = 12;
 const SMALL: usize = 4096;
 /// Block of a connection on which messages came faster than they were read: one system call gets many.
 const WIDE: usize = 32 << 10;
-/// Blocks up to this size stay with the connection and the threads that read it; larger ones go back to the pool, so that
-/// one large message does not cost memory for ever.
-pub(crate) const STAY: usize = 128 << 10;
-
 /// Room that the header of a message is trusted with. More is made as its octets come, so that a peer which announces much
 /// and sends nothing takes no memory from others.
 const ON_TRUST: usize = 256 << 10;
@@ -108,7 +105,7 @@ pub(crate) struct Inbox {
     parted: bool,
     /// How long after its beginning a message must be whole.
     message_timeout: Option<Duration>,
-    holding: Arc<Holding>,
+    account: Arc<BufferAccount>,
 }
 
 impl Inbox {
@@ -116,7 +113,7 @@ impl Inbox {
         pool: &Arc<BufferPool>,
         limit: usize,
         message_timeout: Option<Duration>,
-        holding: Arc<Holding>,
+        account: Arc<BufferAccount>,
     ) -> Inbox {
         Inbox {
             block: fresh_block(pool),
@@ -130,7 +127,7 @@ impl Inbox {
             begun: 0,
             parted: false,
             message_timeout,
-            holding,
+            account,
         }
     }
 
@@ -154,7 +151,7 @@ impl Inbox {
         let mut got = None;
         if self.is_empty()
             && !self.parted
-            && (self.room..=STAY).contains(&room)
+            && (self.room..=BLOCK_STAYS).contains(&room)
             && (wait == Wait::No || self.timeout == timeout)
         {
             let received = stream.recv(into.bytes_mut(), wait);
@@ -331,8 +328,8 @@ impl Inbox {
             held += assembler.held();
         }
         match since {
-            Some(since) => self.holding.arriving.note(since, now, moved, held),
-            None => self.holding.arriving.clear(),
+            Some(since) => self.account.arriving.note(since, now, moved, held),
+            None => self.account.arriving.clear(),
         }
         since
     }
@@ -341,7 +338,7 @@ impl Inbox {
     pub fn discard(&mut self, pool: &Arc<BufferPool>) {
         (self.block, self.assembler) = (fresh_block(pool), None);
         (self.start, self.end, self.begun, self.parted) = (0, 0, 0, false);
-        self.holding.arriving.clear();
+        self.account.arriving.clear();
     }
 
     /// Whether no part of a further message is here.
@@ -365,7 +362,7 @@ impl Inbox {
         }
         let Some(beyond) = (self.end - self.start).checked_sub(len) else { return Ok(Step::Incomplete) };
         let copied = if self.start > 0 || beyond > len { len } else { beyond };
-        if into.capacity() < copied.max(SMALL) || into.capacity() > STAY {
+        if into.capacity() < copied.max(SMALL) || into.capacity() > BLOCK_STAYS {
             *into = pool.take(copied.max(SMALL)).ok_or(ReadError::NoMemory)?;
         }
         if self.start > 0 || beyond > len {
@@ -405,7 +402,7 @@ impl Inbox {
     fn arrived(&mut self) {
         self.begun = 0;
         if !self.parted {
-            self.holding.arriving.clear();
+            self.account.arriving.clear();
         }
     }
 
@@ -415,7 +412,7 @@ impl Inbox {
         let room = len.min(ON_TRUST.max(4 * here.len()));
         let full = here.len() == self.block.capacity();
         if full || self.block.capacity() < len.min(ON_TRUST) {
-            let mut larger = self.holding.take(room, wait).ok_or(ReadError::NoMemory)?;
+            let mut larger = self.account.take(room, wait).ok_or(ReadError::NoMemory)?;
             larger.bytes_mut()[..here.len()].copy_from_slice(&self.block.bytes()[here.clone()]);
             self.block = larger;
             (self.start, self.end) = (0, here.len());
@@ -434,7 +431,7 @@ impl Inbox {
         let limits = fragment::Limits { message: self.limit, bytes: 2 * self.limit, messages: PARTIAL };
         let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(pool.clone(), limits)));
         // It takes blocks of its own.
-        self.holding.make_way();
+        self.account.evict();
         let now = now_ns();
         assembler.set_time(now);
         let pushed = assembler.push(&header, &into.bytes()[..len]).map_err(ReadError::Protocol)?;

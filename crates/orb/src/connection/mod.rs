@@ -9,24 +9,22 @@
 //!   call ◄── Inbox (held by the first waiter) ◄── wire      Slots: who waits for which request id
 //! ```
 
-mod holding;
 mod idle;
 mod inbox;
 mod outbox;
 mod reading;
 mod slots;
+mod table;
 
-pub(crate) use holding::Roll;
 pub(crate) use idle::{GRACE_NS, IdleLimits};
-pub(crate) use inbox::{Arrived, Inbox, ReadError, STAY};
+pub(crate) use inbox::{Arrived, Inbox, ReadError};
 pub(crate) use outbox::SendError;
 pub(crate) use slots::{Slot, Slots};
+pub(crate) use table::ConnectionTable;
 
+use crate::buffers::{CallBuffers, with_buffers};
 use crate::policy::Timeout;
-use crate::server::Lane;
-use crate::workspace::{Work, with_work};
-use holding::Holding;
-use idle::Heard;
+use idle::Activity;
 use isorb_cdr::{Message, Narrow, Text, Version, Wide};
 use isorb_giop::MessageKind;
 use isorb_giop::context::PriorityRange;
@@ -35,12 +33,13 @@ use isorb_rt::sync::{LockError, PiGuard, PiMutex};
 use isorb_rt::time::{Deadline, now_ns};
 use isorb_scope::{Buffer, BufferPool};
 use isorb_transport::{Capabilities, Stream, Wait};
-use outbox::{Outbox, Patience};
+use outbox::{Outbox, SendTimeout};
 use std::hint::cold_path;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use table::BufferAccount;
 
 /// Limits of a connection, from the ORB's configuration.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +77,7 @@ pub(crate) struct Connection {
     /// When the newest call began, in nanoseconds.
     used_at: AtomicU64,
     /// What was heard of the peer.
-    heard: Heard,
+    activity: Activity,
     /// Requests of the peer that are being served.
     serving: AtomicU32,
     /// Agreed code sets: 0 none yet, else 1 + bits of [`encode_text`].
@@ -93,10 +92,10 @@ pub(crate) struct Connection {
     missed: AtomicBool,
     /// The poller of its lane, and its token there.
     watch: PiMutex<Option<(Arc<Poller>, u64)>>,
-    /// The lane that it was moved to, for the band that it is for. Who reads it elsewhere lets go of it.
-    pub home: OnceLock<Weak<Lane>>,
+    /// Number of the lane that it was moved to because of its band. Other readers release it.
+    pub lane: OnceLock<u64>,
     pool: Arc<BufferPool>,
-    holding: Arc<Holding>,
+    account: Arc<BufferAccount>,
     limits: Limits,
     send_timeout: Timeout,
 }
@@ -115,7 +114,7 @@ const BROKEN: u8 = 2;
 const CLOSING: u8 = 3;
 
 /// How long those who close connections wait for the clients to read what was kept.
-const FAREWELL: Duration = Duration::from_secs(1);
+const ORDERLY_CLOSE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// `roll` has the connections that give way when the pool runs low.
@@ -124,9 +123,9 @@ impl Connection {
         side: Side,
         limits: Limits,
         pool: Arc<BufferPool>,
-        roll: &Arc<Roll>,
+        table: &Arc<ConnectionTable>,
     ) -> Connection {
-        let holding = Holding::new(roll, &pool);
+        let account = BufferAccount::new(table, &pool);
         let lossy = stream.is_lossy();
         // What comes in datagrams is whole, or lost: fragments would be lost one by one.
         let limits = if lossy { Limits { fragment: 0, ..limits } } else { limits };
@@ -136,13 +135,13 @@ impl Connection {
             unsure: lossy,
             pollable: true,
             side,
-            outbox: PiMutex::new(Outbox::new(holding.clone())),
-            inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, holding.clone())),
+            outbox: PiMutex::new(Outbox::new(account.clone())),
+            inbox: PiMutex::new(Inbox::new(&pool, limits.message, limits.message_timeout, account.clone())),
             slots: Slots::new(side),
             state: AtomicU8::new(OPEN),
             in_flight: AtomicU32::new(0),
             used_at: AtomicU64::new(now_ns()),
-            heard: Heard::default(),
+            activity: Activity::default(),
             serving: AtomicU32::new(0),
             code_sets: AtomicU8::new(0),
             bidirectional: AtomicBool::new(false),
@@ -150,9 +149,9 @@ impl Connection {
             band: AtomicU32::new(NO_BAND),
             missed: AtomicBool::new(false),
             watch: PiMutex::default(),
-            home: OnceLock::new(),
+            lane: OnceLock::new(),
             pool,
-            holding,
+            account,
             limits,
             send_timeout: limits.send_timeout.into(),
         }
@@ -195,18 +194,18 @@ impl Connection {
     }
 
     /// What it holds of the pool for messages on their way.
-    pub fn holding(&self) -> &Holding {
-        &self.holding
+    pub fn account(&self) -> &BufferAccount {
+        &self.account
     }
 
     /// When it is to be given up if nothing happens until then, in nanoseconds: for connections that nobody blocks on.
     #[inline]
-    pub fn gives_up_at(&self) -> Option<u64> {
-        self.holding.gives_up_at(self.limits.message_timeout, self.limits.send_timeout)
+    pub fn abandoned_at(&self) -> Option<u64> {
+        self.account.abandoned_at(self.limits.message_timeout, self.limits.send_timeout)
     }
 
     /// Gives it up, since it has not got on in time.
-    pub fn give_up(&self) {
+    pub fn abandon(&self) {
         crate::log::note(format_args!(
             "{}: broken off; a message that had begun did not arrive, or a reply was not read, in time (message_timeout_ms, send_timeout_ms)",
             self.peer()
@@ -228,7 +227,7 @@ impl Connection {
     /// will be told that the request was not processed.
     #[inline(always)]
     pub fn serving(&self) -> Option<Serving<'_>> {
-        self.hear();
+        self.mark_used();
         self.serving.fetch_add(1, Ordering::SeqCst);
         let serving = Serving(self);
         // In one order with `close`: either it sees the request, or the request sees that it closes.
@@ -249,11 +248,11 @@ impl Connection {
     /// Closes all of these in order, as [`close`](Self::close) does, and waits for the peers to read what was kept for them:
     /// [`FAREWELL`] at most, for all together.
     pub fn close_all(connections: &[Arc<Connection>]) {
-        let by = Deadline::after(FAREWELL);
+        let by = Deadline::after(ORDERLY_CLOSE);
         // Nobody calls any more while others are waited for.
         let mut left: Vec<_> = connections.iter().filter(|one| one.begin_to_close()).collect();
         left.retain(|one| !one.has_left());
-        left.iter().for_each(|one| one.say_goodbye(by));
+        left.iter().for_each(|one| one.close_by(by));
     }
 
     fn begin_to_close(&self) -> bool {
@@ -280,7 +279,7 @@ impl Connection {
 
     /// Ends it when the peer has read what was kept, or at `by`.
     #[cold]
-    fn say_goodbye(&self, by: Deadline) {
+    fn close_by(&self, by: Deadline) {
         // Who sends holds the lock for as long as the peer does not read.
         if self.is_closing()
             && let Ok(mut outbox) = self.outbox.lock_until(by)
@@ -353,7 +352,7 @@ impl Connection {
     /// # Real-time
     /// One PI lock, one system call when the socket takes it all.
     pub fn send(&self, message: &Message<'_>) -> Result<(), SendError> {
-        let patience = Patience { deadline: Deadline::NONE, each: self.send_timeout };
+        let patience = SendTimeout { deadline: Deadline::NONE, each: self.send_timeout };
         let sent = self.send_in(message, patience);
         if sent == Err(SendError::NotSent) {
             cold_path();
@@ -375,7 +374,7 @@ impl Connection {
         deadline: Deadline,
         timeout: Timeout,
     ) -> Result<(), SendError> {
-        let sent = self.send_in(message, Patience { deadline, each: timeout.min(self.send_timeout) });
+        let sent = self.send_in(message, SendTimeout { deadline, each: timeout.min(self.send_timeout) });
         if sent == Err(SendError::NotSent) {
             self.not_sent(deadline);
         }
@@ -392,7 +391,7 @@ impl Connection {
 
     /// The usual case: nothing waits before the message, nobody else sends, and the socket takes it all.
     #[inline(always)]
-    fn send_in(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
+    fn send_in(&self, message: &Message<'_>, patience: SendTimeout) -> Result<(), SendError> {
         let fragment = self.limits.fragment;
         if self.takes_replies()
             && let Some(octets) = message.contiguous()
@@ -415,7 +414,7 @@ impl Connection {
     }
 
     #[inline(never)]
-    fn send_any(&self, message: &Message<'_>, patience: Patience) -> Result<(), SendError> {
+    fn send_any(&self, message: &Message<'_>, patience: SendTimeout) -> Result<(), SendError> {
         if !self.takes_replies() {
             return Err(SendError::Closed);
         }
@@ -573,7 +572,7 @@ impl Drop for Serving<'_> {
             && connection.state.load(Ordering::SeqCst) == CLOSING
         {
             cold_path();
-            connection.say_goodbye(Deadline::after(FAREWELL));
+            connection.close_by(Deadline::after(ORDERLY_CLOSE));
         }
     }
 }

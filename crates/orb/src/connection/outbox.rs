@@ -1,6 +1,6 @@
 //! Whole messages to bytes on the stream.
 
-use super::holding::Holding;
+use super::table::BufferAccount;
 use crate::policy::Timeout;
 use isorb_cdr::Message;
 use isorb_giop::fragment::split;
@@ -43,14 +43,14 @@ pub(crate) struct Outbox {
     sent: usize,
     /// When it began to be kept, in nanoseconds.
     since: u64,
-    holding: Arc<Holding>,
+    account: Arc<BufferAccount>,
     /// What the stream's send time-out is set to, once it was.
     timeout: Option<Timeout>,
 }
 
 /// How long a send may wait for the peer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct SendTimeout {
     /// In all.
     pub deadline: Deadline,
     /// Each time until the peer takes some; not beyond the deadline.
@@ -58,8 +58,8 @@ pub(crate) struct Patience {
 }
 
 impl Outbox {
-    pub fn new(holding: Arc<Holding>) -> Outbox {
-        Outbox { kept: None, len: 0, sent: 0, since: 0, holding, timeout: None }
+    pub fn new(account: Arc<BufferAccount>) -> Outbox {
+        Outbox { kept: None, len: 0, sent: 0, since: 0, account, timeout: None }
     }
 
     #[inline]
@@ -78,7 +78,7 @@ impl Outbox {
 
     pub fn clear(&mut self) {
         (self.kept, self.len, self.sent) = (None, 0, 0);
-        self.holding.leaving.clear();
+        self.account.leaving.clear();
     }
 
     /// Keeps `octets` behind what waits already.
@@ -93,7 +93,7 @@ impl Outbox {
         if self.kept.as_ref().map_or(0, Buffer::capacity) < self.len + octets.len() {
             let rest = self.rest();
             let mut larger =
-                self.holding.take(rest.len() + octets.len(), Wait::No).ok_or(SendError::Backlog)?;
+                self.account.take(rest.len() + octets.len(), Wait::No).ok_or(SendError::Backlog)?;
             larger.bytes_mut()[..rest.len()].copy_from_slice(rest);
             (self.len, self.sent) = (rest.len(), 0);
             self.kept = Some(larger);
@@ -109,7 +109,7 @@ impl Outbox {
     /// Tells how the peer gets on with reading.
     fn tell(&self) {
         let held = self.kept.as_ref().map_or(0, Buffer::capacity);
-        self.holding.leaving.note(self.since, now_ns(), self.sent, held);
+        self.account.leaving.note(self.since, now_ns(), self.sent, held);
     }
 
     /// Whether a message can go out at once: nothing waits before it, and the stream has this send time-out.
@@ -130,7 +130,7 @@ impl Outbox {
 
     /// Sends what was kept, waiting.
     #[cold]
-    fn send_kept(&mut self, stream: &dyn Stream, patience: Patience) -> Result<(), SendError> {
+    fn send_kept(&mut self, stream: &dyn Stream, patience: SendTimeout) -> Result<(), SendError> {
         let kept = self.kept.take();
         let (len, sent) = (self.len, self.sent);
         self.clear();
@@ -149,7 +149,7 @@ pub(crate) fn send(
     stream: &dyn Stream,
     message: &Message<'_>,
     fragment: usize,
-    patience: Patience,
+    patience: SendTimeout,
 ) -> Result<(), SendError> {
     if !outbox.is_empty() {
         outbox.send_kept(stream, patience)?;
@@ -170,7 +170,7 @@ fn send_pieces(
     stream: &dyn Stream,
     message: &Message<'_>,
     fragment: usize,
-    patience: Patience,
+    patience: SendTimeout,
 ) -> Result<(), SendError> {
     if fragment != 0
         && let Some(fragments) = split(message, fragment)
@@ -269,7 +269,7 @@ pub(crate) fn flush_by(outbox: &mut Outbox, stream: &dyn Stream, by: Deadline) {
     if flush(outbox, stream) == Ok(false)
         && let Some(left) = by.remaining().filter(|left| !left.is_zero())
     {
-        let patience = Patience { deadline: by, each: left.into() };
+        let patience = SendTimeout { deadline: by, each: left.into() };
         let _ = outbox.arm(stream, patience.each).and_then(|()| outbox.send_kept(stream, patience));
     }
 }
@@ -289,7 +289,7 @@ fn send_all(
     outbox: &mut Outbox,
     stream: &dyn Stream,
     pieces: &[IoSlice<'_>],
-    patience: Patience,
+    patience: SendTimeout,
 ) -> Result<(), SendError> {
     let total: usize = pieces.iter().map(|piece| piece.len()).sum();
     let sent = send_some(stream, pieces)?;
@@ -303,7 +303,7 @@ pub(crate) fn go_on(
     stream: &dyn Stream,
     message: &[u8],
     first: io::Result<usize>,
-    patience: Patience,
+    patience: SendTimeout,
 ) -> Result<(), SendError> {
     send_rest(outbox, stream, &[IoSlice::new(message)], taken(stream, first)?, message.len(), patience)
 }
@@ -316,7 +316,7 @@ fn send_rest(
     pieces: &[IoSlice<'_>],
     mut sent: usize,
     total: usize,
-    patience: Patience,
+    patience: SendTimeout,
 ) -> Result<(), SendError> {
     // After a signal: until when the peer is to take some. Signals that come again and again do not give it more time.
     let mut interrupted = None;

@@ -184,12 +184,12 @@ impl Connection {
             && let Ok(mut inbox) = self.inbox.try_lock()
         {
             // Into a block of this thread: a fresh one might have to be allocated.
-            let look = |work: &mut Work| -> crate::Result<()> {
-                self.look(&mut inbox, &mut work.block);
+            let look = |buffers: &mut CallBuffers| -> crate::Result<()> {
+                self.look(&mut inbox, &mut buffers.block);
                 Ok(())
             };
             // Refused where calls are nested too deeply, which the call itself will be as well.
-            let _ = with_work(&self.pool, look);
+            let _ = with_buffers(&self.pool, look);
             drop(inbox);
             self.hand_over();
         }

@@ -1,14 +1,17 @@
 //! What interceptors of a client are and see (clauses 16.3.5, 16.3.13).
 
-use super::client_flow::Exchange;
-use super::slots::{SlotId, Table, give_back};
+use super::contexts::Contexts;
+use super::slots::{PiCurrent, SlotId, Table, give_back};
 use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
 use crate::object::Target;
 use crate::{Any, Object, Orb, Result, SyncScope, SystemException};
 use isorb_giop::component::TaggedComponent;
-use isorb_giop::message::Response;
+use isorb_giop::message::{Response, ServiceContexts};
 use isorb_giop::{IiopProfile, Kind, TaggedProfile, minor};
+use std::cell::OnceCell;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// Sees the requests that this ORB sends. All points run in the thread that calls.
 ///
@@ -65,7 +68,7 @@ pub trait ClientRequestInterceptor: Send + Sync {
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Point {
+pub(crate) enum Point {
     SendRequest,
     ReceiveReply,
     ReceiveException,
@@ -73,7 +76,7 @@ pub(super) enum Point {
 }
 
 /// What came back that is no result.
-pub(super) enum Received<'r> {
+pub(crate) enum Received<'r> {
     Nothing,
     System(SystemException),
     User(&'r str),
@@ -81,18 +84,18 @@ pub(super) enum Received<'r> {
 
 /// One try of a call, as interceptors see it. What is not there at a point raises BAD_INV_ORDER with minor code OMG|14.
 pub struct ClientRequestInfo<'r> {
-    pub(super) object: &'r Object,
-    pub(super) at: &'r Target,
-    pub(super) operation: &'r str,
-    pub(super) response: Response,
-    pub(super) sync_scope: SyncScope,
-    pub(super) id: u32,
-    pub(super) point: Point,
-    pub(super) status: ReplyStatus,
-    pub(super) slots: Table,
-    pub(super) exchange: Exchange,
-    pub(super) received: Received<'r>,
-    pub(super) forward: Option<Object>,
+    pub(crate) object: &'r Object,
+    pub(crate) at: &'r Target,
+    pub(crate) operation: &'r str,
+    pub(crate) response: Response,
+    pub(crate) sync_scope: SyncScope,
+    pub(crate) id: u32,
+    pub(crate) point: Point,
+    pub(crate) status: ReplyStatus,
+    pub(crate) slots: Table,
+    pub(crate) exchange: Exchange,
+    pub(crate) received: Received<'r>,
+    pub(crate) forward: Option<Object>,
 }
 
 impl ClientRequestInfo<'_> {
@@ -276,5 +279,50 @@ impl fmt::Debug for ClientRequestInfo<'_> {
             .field("operation", &self.operation)
             .field("point", &self.point)
             .finish_non_exhaustive()
+    }
+}
+
+/// The interceptors of a client, at least one.
+pub(crate) struct ClientChain {
+    pub interceptors: Box<[Arc<dyn ClientRequestInterceptor>]>,
+    pub current: PiCurrent,
+    pub next_id: AtomicU32,
+}
+
+/// Service contexts on their way: those to send, and those that came.
+pub(crate) struct Exchange {
+    pub request: Contexts,
+    pub arrived: OnceCell<Contexts>,
+}
+
+impl Exchange {
+    /// Keeps the contexts of the reply.
+    pub fn note(&self, contexts: &ServiceContexts<'_>) {
+        if !contexts.is_empty() {
+            self.arrived.get_or_init(|| {
+                let mut arrived = Contexts::new();
+                arrived.copy(contexts);
+                arrived
+            });
+        }
+    }
+}
+
+impl ClientChain {
+    /// `None` when there are no interceptors.
+    pub fn new(
+        interceptors: Vec<Arc<dyn ClientRequestInterceptor>>,
+        current: PiCurrent,
+    ) -> Option<ClientChain> {
+        let next_id = AtomicU32::new(1);
+        (!interceptors.is_empty()).then(|| ClientChain {
+            interceptors: interceptors.into(),
+            current,
+            next_id,
+        })
+    }
+
+    pub fn destroy(&self) {
+        self.interceptors.iter().for_each(|interceptor| interceptor.destroy());
     }
 }

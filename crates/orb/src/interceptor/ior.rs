@@ -1,11 +1,11 @@
 //! Interceptors of references: components that a service adds to all references of a POA (clause 16.5).
 
-use super::Interceptors;
 use crate::poa::PoaPolicies;
 use crate::{Result, SystemException};
 use isorb_giop::component::TaggedComponent;
 use isorb_giop::profile::TAG_INTERNET_IOP;
 use isorb_giop::{Kind, minor};
+use std::sync::Arc;
 
 /// Adds to the references that this ORB makes. Called once for each POA, before it has its first object.
 pub trait IorInterceptor: Send + Sync {
@@ -77,28 +77,30 @@ impl IorInfo<'_> {
     }
 }
 
-impl Interceptors {
-    /// What interceptors add to the references of a new POA.
-    ///
-    /// # Errors
-    /// OBJ_ADAPTER with minor code OMG|6.
-    pub fn components(&self, name: &str, policies: &PoaPolicies) -> Result<Box<[TaggedComponent]>> {
-        let mut info = IorInfo { name, policies, components: Vec::new() };
-        for interceptor in self.ior() {
-            if let Err(exception) = interceptor.establish_components(&mut info) {
-                crate::log::note(format_args!(
-                    "interceptor {} raised in establish_components for POA {name}, which is ignored: {exception}",
-                    interceptor.name()
-                ));
-            }
+/// What interceptors add to the references of a new POA.
+///
+/// # Errors
+/// OBJ_ADAPTER with minor code OMG|6.
+pub(crate) fn components(
+    interceptors: &[Arc<dyn IorInterceptor>],
+    name: &str,
+    policies: &PoaPolicies,
+) -> Result<Box<[TaggedComponent]>> {
+    let mut info = IorInfo { name, policies, components: Vec::new() };
+    for interceptor in interceptors {
+        if let Err(exception) = interceptor.establish_components(&mut info) {
+            crate::log::note(format_args!(
+                "interceptor {} raised in establish_components for POA {name}, which is ignored: {exception}",
+                interceptor.name()
+            ));
         }
-        for interceptor in self.ior() {
-            interceptor.components_established(&info).map_err(|exception| {
-                SystemException::from(Kind::ObjAdapter)
-                    .minor(minor::OBJ_ADAPTER_IOR_INTERCEPTOR)
-                    .detail(format!("interceptor {} refused POA {name}: {exception}", interceptor.name()))
-            })?;
-        }
-        Ok(info.components.into())
     }
+    for interceptor in interceptors {
+        interceptor.components_established(&info).map_err(|exception| {
+            SystemException::from(Kind::ObjAdapter)
+                .minor(minor::OBJ_ADAPTER_IOR_INTERCEPTOR)
+                .detail(format!("interceptor {} refused POA {name}: {exception}", interceptor.name()))
+        })?;
+    }
+    Ok(info.components.into())
 }

@@ -80,7 +80,6 @@
 //! written a second time, with an allocation. What interceptors themselves do is theirs.
 
 mod client;
-mod client_flow;
 mod contexts;
 mod init;
 mod ior;
@@ -96,9 +95,10 @@ pub use isorb_giop::component::TaggedComponent;
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use slots::{InvalidSlot, PiCurrent, SlotId};
 
-pub(crate) use client_flow::{Attempt, ClientChain, Exchange};
-pub(crate) use contexts::join;
+pub(crate) use client::{ClientChain, Exchange, Point, Received};
+pub(crate) use contexts::{Contexts, join};
 pub(crate) use init::Initial;
+pub(crate) use ior::components;
 pub(crate) use server_flow::{Places, ServerChain, Serving};
 
 use crate::poa::Refusal;

@@ -1,7 +1,7 @@
 //! What interceptors of a server are and see (clauses 16.3.8, 16.3.14).
 
 use super::contexts::Contexts;
-use super::slots::{SlotId, Table, give_back};
+use super::slots::{PiCurrent, SlotId, Table, give_back};
 use super::{InvalidSlot, Raised, ReplyStatus, no_context, not_here, unknown_user_exception};
 use crate::poa::Poa;
 use crate::{Any, Interface, Object, Orb, Result, SyncScope, SystemException};
@@ -104,6 +104,7 @@ pub(super) enum Sending {
 /// A request, as interceptors see it. What is not there at a point raises BAD_INV_ORDER with minor code OMG|14.
 pub struct ServerRequestInfo<'r> {
     pub(super) orb: &'r Orb,
+    pub(super) current: PiCurrent,
     pub(super) request: Request<'r>,
     pub(super) operation: &'r str,
     pub(super) point: Point,
@@ -172,7 +173,7 @@ impl ServerRequestInfo<'_> {
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
         match &self.slots {
             Some(slots) => Ok(slots.get(id.0 as usize).ok_or(InvalidSlot)?.clone().unwrap_or_default()),
-            None => self.orb.pi_current().slot(id),
+            None => self.current.slot(id),
         }
     }
 
@@ -189,7 +190,7 @@ impl ServerRequestInfo<'_> {
                 *slots.get_mut(id.0 as usize).ok_or(InvalidSlot)? = Some(value);
                 Ok(())
             }
-            None => self.orb.pi_current().set_slot(id, value),
+            None => self.current.set_slot(id, value),
         }
     }
 

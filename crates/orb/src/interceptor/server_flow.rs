@@ -4,9 +4,9 @@ use super::contexts::Contexts;
 use super::server::{Place, Point, Sending};
 use super::slots::{Entered as EnteredSlots, PiCurrent};
 use super::{Raised, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor};
-use crate::poa::{Entered, Refusal};
-use crate::server::{deliver, write_exception, write_refusal};
-use crate::workspace::Encode;
+use crate::buffers::MessageBuffer;
+use crate::poa::{Entered, Refusal, write_refusal};
+use crate::server::{deliver, write_exception};
 use crate::{Object, Orb, Result, Servant, SystemException};
 use isorb_cdr::{Encoder, Message, Order, Version};
 use isorb_giop::message::{self, Request, Response, ServiceContext};
@@ -47,6 +47,7 @@ impl ServerChain {
     pub fn serve<'r>(&'r self, orb: &'r Orb, request: &Request<'r>) -> isorb_cdr::Result<Serving<'r>> {
         let info = ServerRequestInfo {
             orb,
+            current: self.current,
             request: *request,
             operation: request.operation.text()?,
             point: Point::ReceiveRequestServiceContexts,
@@ -174,7 +175,7 @@ impl<'r> Serving<'r> {
         mut self,
         e: Encoder<'_>,
         places: Places,
-        encode: &mut Encode,
+        encode: &mut MessageBuffer,
         send: &mut dyn FnMut(&Message<'_>),
     ) {
         let text = e.text();

@@ -18,7 +18,7 @@ const MAX_SPARE: usize = 16;
 
 /// A slot that [`allocate_slot_id`](super::OrbInitInfo::allocate_slot_id) gave. It means nothing to another ORB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SlotId(pub(super) u32);
+pub struct SlotId(pub(crate) u32);
 
 /// `PortableInterceptor::InvalidSlot`: the slot was not allocated by this ORB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,13 @@ impl From<InvalidSlot> for crate::SystemException {
 }
 
 /// The values of all slots; `None` where none was set.
-pub(super) type Table = Vec<Option<Any>>;
+pub(crate) type Table = Vec<Option<Any>>;
 
 /// The slots of the thread that asks; from [`Orb::pi_current`](crate::Orb::pi_current).
 #[derive(Clone, Copy, Debug)]
 pub struct PiCurrent {
-    pub(super) orb: usize,
-    pub(super) slots: usize,
+    pub(crate) orb: usize,
+    pub(crate) slots: usize,
 }
 
 impl PiCurrent {
@@ -91,7 +91,7 @@ impl PiCurrent {
     }
 
     /// A copy of the thread's table, for a request.
-    pub(super) fn copy(self) -> Table {
+    pub(crate) fn copy(self) -> Table {
         if self.slots == 0 {
             return Table::new();
         }
@@ -106,7 +106,7 @@ impl PiCurrent {
     }
 
     /// An empty table.
-    pub(super) fn empty(self) -> Table {
+    pub(crate) fn empty(self) -> Table {
         if self.slots == 0 {
             return Table::new();
         }
@@ -116,7 +116,7 @@ impl PiCurrent {
     }
 
     /// Makes `table` the thread's for as long as the result lives; nothing where the ORB has no slots.
-    pub(super) fn enter(self, table: Table) -> Option<Entered> {
+    pub(crate) fn enter(self, table: Table) -> Option<Entered> {
         (self.slots > 0).then(|| {
             change(|tables| tables.stack.push(Frame { orb: self.orb, table }));
             Entered { current: self, here: PhantomData }
@@ -125,7 +125,7 @@ impl PiCurrent {
 }
 
 /// Gives a table back for later requests.
-pub(super) fn give_back(mut table: Table) {
+pub(crate) fn give_back(mut table: Table) {
     if table.capacity() > 0 {
         table.clear();
         let _ = TABLES.try_with(|tables| {
@@ -138,7 +138,7 @@ pub(super) fn give_back(mut table: Table) {
 }
 
 /// A table that is its thread's for a while.
-pub(super) struct Entered {
+pub(crate) struct Entered {
     current: PiCurrent,
     /// It stays on its thread.
     here: PhantomData<*const ()>,

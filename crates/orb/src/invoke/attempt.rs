@@ -1,16 +1,16 @@
 //! One attempt of a call: one request, and the message that answers it.
 
+use super::binding::{Way, local_priority};
 use super::reply::{Failure, Outcome, copy_body, copy_to_scope, take_message};
 use super::unsent::{Unsent, endless, no_slot, wide_text};
+use crate::buffers::{CachedHeader, with_buffers};
 use crate::connection::{Arrived, Connection};
 use crate::interceptor::{Exchange, join};
 use crate::object::{Place, Target};
 use crate::peer::{Peer, Wish};
 use crate::poa::waiting_until;
 use crate::policy::{Effective, Rebind, Timeout};
-use crate::rt::{Way, local_priority};
-use crate::workspace::{Beginning, with_work};
-use crate::{Object, Orb, Result, SystemException, server};
+use crate::{Object, Orb, Result, SystemException, dispatch};
 use isorb_cdr::{Encoder, Message, Order, Text, Version};
 use isorb_giop::context::{self, CodeSets, rt_corba_priority};
 use isorb_giop::message::{
@@ -124,12 +124,12 @@ impl<'a> Call<'_, 'a> {
     fn to_group<'s>(
         &self,
         target: &Target,
-        group: &crate::groups::GroupPlace,
+        group: &crate::group::GroupTarget,
         scope: &'s Scope<'s>,
         policies: Effective,
     ) -> Result<Option<Answer<'s>>, Failure> {
         if self.response == Response::None {
-            let priority = crate::rt::group_priority(self.object, target.facts.as_deref())?;
+            let priority = super::binding::group_priority(self.object, target.facts.as_deref())?;
             return self.there(target, &group.peer, scope, policies, Own::priority(priority));
         }
         let target = group.answering().map_err(Failure::Final)?;
@@ -170,7 +170,7 @@ impl<'a> Call<'_, 'a> {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let Call { began, deadline, timeout, .. } = *self;
         let wish = Wish { began, deadline, timeout, reconnect, wary: self.wary.get() };
-        let connection = match peer.lease(self.orb, wish) {
+        let connection = match peer.lease(self.orb.connector(), wish) {
             Ok(connection) => connection,
             Err(exception) => {
                 cold_path();
@@ -204,7 +204,7 @@ impl<'a> Call<'_, 'a> {
             return Err(Failure::Final(endless(connection.peer())));
         }
         let Some(slot) = connection.claim() else { return Err(no_slot()) };
-        with_work(connection.pool(), |work| {
+        with_buffers(connection.pool(), |buffers| {
             let announce = target.code_sets.filter(|_| lossy || connection.code_sets().is_none());
             let text = match announce {
                 Some((narrow, wide)) => {
@@ -214,18 +214,21 @@ impl<'a> Call<'_, 'a> {
                 None => connection.text(target.version),
             };
             let listen_points = match target.version {
-                Version::V1_2 if !lossy => self.orb.offer_bidirectional(connection),
+                Version::V1_2 if !lossy && self.orb.config().bidirectional => {
+                    cold_path();
+                    self.orb.server().offer_bidirectional(self.orb, connection)
+                }
                 _ => None,
             };
             // With no other context than its priority a request begins as the one before it.
             let plain = announce.is_none() && listen_points.is_none() && contexts.band.is_none();
             let plain = plain && self.exchange.is_none();
-            let beginning = Beginning::request(target.number, self.operation, contexts.priority.is_some());
+            let beginning = CachedHeader::request(target.number, self.operation, contexts.priority.is_some());
             let (buffer, begun) = if plain {
-                work.encode.take_for(beginning)
+                buffers.encode.take_with(beginning)
             } else {
                 cold_path();
-                (work.encode.take(), 0)
+                (buffers.encode.take(), 0)
             };
             let mut e = Encoder::resume(buffer, begun, text);
             let mut head = 0;
@@ -249,9 +252,9 @@ impl<'a> Call<'_, 'a> {
                     Err(Unsent::Made(exception))
                 }
             };
-            work.encode.put_back(e.into_buffer());
+            buffers.encode.put_back(e.into_buffer());
             if head != 0 {
-                work.encode.begins(beginning, head);
+                buffers.encode.set_header(beginning, head);
             }
             if let Err(why) = sent {
                 return Err(self.not_sent(why, connection));
@@ -264,9 +267,9 @@ impl<'a> Call<'_, 'a> {
                 return Ok(None);
             }
             let mut other = |arrived: Arrived, block: &mut Buffer| {
-                server::off_path(self.orb, connection, arrived, block);
+                dispatch::handle_while_waiting(self.orb, connection, arrived, block);
             };
-            let block = &mut work.block;
+            let block = &mut buffers.block;
             let arrived = match connection.await_reply_alone(&slot, deadline, timeout, block) {
                 Ok(arrived) => arrived,
                 Err(begun) => {
@@ -310,29 +313,29 @@ impl<'a> Call<'_, 'a> {
         priority: Option<Priority>,
     ) -> Result<Option<Answer<'s>>, Failure> {
         let pool = self.orb.pool();
-        with_work(pool, |work| {
-            let mut e = Encoder::new(work.encode.take(), Text::DEFAULT);
+        with_buffers(pool, |buffers| {
+            let mut e = Encoder::new(buffers.encode.take(), Text::DEFAULT);
             let message = self.introduce(&mut e, target, 0, (None, None, Own::priority(priority)), scope)?;
             let len = message.len();
-            if work.block.capacity() < len {
-                work.block = pool
+            if buffers.block.capacity() < len {
+                buffers.block = pool
                     .take(len)
                     .ok_or(SystemException::from(Kind::NoMemory).minor(minor::NO_MEMORY_POOL))?;
             }
             let mut at = 0;
             for piece in message.pieces() {
-                work.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
+                buffers.block.bytes_mut()[at..at + piece.len()].copy_from_slice(piece);
                 at += piece.len();
             }
-            work.encode.put_back(e.into_buffer());
-            let arrived = Arrived::of_local(&work.block.bytes()[..len])?;
+            buffers.encode.put_back(e.into_buffer());
+            let arrived = Arrived::of_local(&buffers.block.bytes()[..len])?;
             let mut reply: Option<Result<&'s mut [u8]>> = None;
             let served = waiting_until(self.deadline, || {
-                server::request(self.orb, None, arrived, work, &mut |message| {
+                dispatch::request(self.orb.server(), self.orb, None, arrived, buffers, &mut |message| {
                     reply = Some(copy_to_scope(message, scope, pool));
                 })
             });
-            work.trim();
+            buffers.trim();
             served.map_err(|error| SystemException::from(Kind::Marshal).detail(error.to_string()))?;
             match reply {
                 Some(bytes) => {

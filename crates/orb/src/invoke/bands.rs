@@ -2,13 +2,13 @@
 
 use super::attempt::{Call, Own};
 use super::reply::{Failure, Outcome};
+use crate::buffers::with_scope;
 use crate::connection::Connection;
 use crate::object::Target;
 use crate::peer::{Lease, Peer, Wish};
 use crate::policy::{Rebind, Timeout};
-use crate::rt::BIND_PRIORITY_BAND;
-use crate::rt::policy::PriorityBand;
-use crate::workspace::with_scope;
+use crate::sched::BIND_PRIORITY_BAND;
+use crate::sched::policy::PriorityBand;
 use crate::{Object, Operation, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_giop::message::Response;
@@ -85,7 +85,7 @@ impl Object {
         let reconnect = policies.rebind != Rebind::NoReconnect;
         let wish =
             Wish { began: call.began, deadline: call.deadline, timeout: call.timeout, reconnect, wary: true };
-        let lease = peer.lease(self.orb(), wish)?;
+        let lease = peer.lease(self.orb().connector(), wish)?;
         if let Some(band) = peer.setup().band
             && !lease.band_agreed.load(Ordering::Acquire)
         {

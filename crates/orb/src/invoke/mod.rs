@@ -2,18 +2,21 @@
 
 mod attempt;
 mod bands;
+pub(crate) mod binding;
+mod interceptors;
 mod reply;
 mod unsent;
 
 pub use reply::Reply;
 pub(crate) use reply::{Failure, Outcome};
 
-use crate::interceptor::{Attempt, ClientChain};
+use crate::buffers::with_scope;
+use crate::interceptor::ClientChain;
 use crate::object::Target;
 use crate::policy::{Effective, Rebind, SyncScope};
-use crate::workspace::with_scope;
 use crate::{Object, Operation, Result, SystemException};
 use attempt::{Answer, Call};
+use interceptors::Attempt;
 use isorb_cdr::Encoder;
 use isorb_giop::message::Response;
 use isorb_giop::{Kind, minor};
@@ -55,7 +58,7 @@ impl Object {
     ) -> Result<Reply<'s>> {
         let policies = self.effective_policies();
         let call = self.call(operation, Response::Target, arguments, policies)?;
-        if let Some(chain) = self.orb().interceptors().client() {
+        if let Some(chain) = self.client_chain() {
             let reply = self.intercepted(chain, &call, scope, policies)?;
             return reply.ok_or(Kind::Internal.into());
         }
@@ -89,7 +92,7 @@ impl Object {
         };
         let call = self.call(operation, response, arguments, policies)?;
         call_scope(|scope| {
-            let reply = match self.orb().interceptors().client() {
+            let reply = match self.client_chain() {
                 Some(chain) => self.intercepted(chain, &call, scope, policies)?,
                 None => {
                     let target = self.bound()?;
@@ -107,6 +110,13 @@ impl Object {
     }
 
     /// A call that starts now.
+    /// The client interceptors, if there are any.
+    #[inline(always)]
+    fn client_chain(&self) -> Option<&ClientChain> {
+        let orb = self.orb();
+        if orb.intercepts_calls() { orb.server().interceptors.client() } else { None }
+    }
+
     #[inline(always)]
     fn call<'c, 'a>(
         &'c self,

@@ -3,7 +3,8 @@
 use super::attempt::{Answer, Call};
 use crate::connection::{Arrived, Connection, ReadError};
 use crate::object::Target;
-use crate::{Orb, Result, SystemException, server};
+use crate::server::refuse;
+use crate::{Orb, Result, SystemException};
 use isorb_cdr::{Decoder, Message, Order, Text};
 use isorb_giop::message::{self, OrdinaryReply, ReplyStatus};
 use isorb_giop::{Completion, Ior, Kind, minor};
@@ -216,7 +217,7 @@ impl Call<'_, '_> {
                 )),
             ),
             ReadError::Protocol(error) => {
-                server::refuse(connection, error);
+                refuse(connection, error);
                 connection.break_off();
                 let sentence = format!("{}: {error}", connection.peer());
                 Failure::Final(lost(connection.peer(), Completion::Maybe).detail(sentence))

@@ -78,9 +78,9 @@ impl<'a> OrbBuilder<'a> {
         info.check().map_err(wrong)?;
         let (config, arguments, initial) = info.finish();
         let require = config.real_time.mode == RealTime::Require;
-        let orb = Orb::new(config, arguments, initial);
+        let orb = Orb::from_parts(config, arguments, initial);
         if require {
-            orb.0.rt.priorities.granted()?;
+            orb.sched().priorities.granted()?;
         }
         Ok(orb)
     }

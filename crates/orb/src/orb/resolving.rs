@@ -1,7 +1,9 @@
 //! From a URL or a name to an object.
 
 use super::Orb;
-use crate::{Object, Reference, Result, SystemException};
+use crate::invoke::call_scope;
+use crate::{Object, Operation, Reference, Result, SystemException};
+use isorb_cdr::Handle;
 use isorb_giop::url::{Address, Corbaloc, ObjectUrl};
 use isorb_giop::{Kind, Name, minor};
 
@@ -38,21 +40,13 @@ impl Orb {
         self.initial(name, 8)
     }
 
-    /// The naming service: the initial reference `NameService`.
-    ///
-    /// # Errors
-    /// As [`Orb::resolve_initial_references`].
-    pub fn naming(&self) -> Result<crate::Naming> {
-        crate::Naming::initial(self)
-    }
-
     /// Makes `object` the initial reference `name` of this process.
     pub fn register_initial_reference(&self, name: &str, object: &Object) {
-        self.0.references.lock().insert(name.into(), object.clone());
+        self.server().references.lock().insert(name.into(), object.clone());
     }
 
     fn initial(&self, name: &str, depth: u8) -> Result<Object> {
-        let known = self.0.references.lock().get(name).cloned();
+        let known = self.server().references.lock().get(name).cloned();
         if let Some(object) = known {
             return Ok(object);
         }
@@ -88,7 +82,7 @@ impl Orb {
                 let context = self.by_corbaloc(&context, depth)?;
                 match name {
                     None => Ok(context),
-                    Some(name) => self.by_name(&context, &name),
+                    Some(name) => resolve_name(&context, &name),
                 }
             }
             ObjectUrl::File(path) => {
@@ -111,8 +105,36 @@ impl Orb {
         })?;
         Ok(Object::new(self, ior))
     }
+}
 
-    fn by_name(&self, context: &Object, name: &Name) -> Result<Object> {
-        crate::naming::resolve(context, name)
-    }
+static RESOLVE: Operation = Operation { name: "resolve", oneway: false };
+
+/// Calls `resolve` of a naming context for `corbaname:` URLs. Each exception of the service becomes a sentence.
+///
+/// Written by hand: `isorb-naming`, which has the generated client, is above this crate.
+fn resolve_name(context: &Object, name: &Name) -> Result<Object> {
+    call_scope(|scope| {
+        let components = name.components();
+        let reply = context.invoke(&RESOLVE, scope, &|e| {
+            e.count(components.len());
+            for component in components {
+                e.string(&component.id);
+                e.string(&component.kind);
+            }
+        })?;
+        let found = reply.raises(Object::decode_handle, |id, _| {
+            let why = match id {
+                "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => "is not bound",
+                "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => {
+                    "leads through a context that cannot be used"
+                }
+                "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => "is not a valid name",
+                _ => return Ok(None),
+            };
+            Ok(Some(SystemException::from(Kind::InvObjref).detail(format!("the name {name} {why}"))))
+        })?;
+        found.ok_or_else(|| {
+            SystemException::from(Kind::InvObjref).detail(format!("the name {name} is bound to nil"))
+        })
+    })
 }

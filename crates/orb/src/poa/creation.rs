@@ -7,10 +7,10 @@ use super::gate::{DEAD, Gate, STARTING};
 use super::key::{child_path, persistent_prefix, transient_prefix};
 use super::poa::{Body, Inner, Life, Poa};
 use super::registry::{Admin, Shared};
+use super::rt_adapter::{Adapter, Unfit};
 use super::table::MAX_POAS;
 use super::{AdapterActivator, CreateError, FindError, PoaManager, PoaPolicies};
 use crate::Result;
-use crate::rt::{Adapter, Unfit};
 use isorb_giop::component::TaggedComponent;
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::sync::{PiCondvar, PiMutex};
@@ -43,7 +43,7 @@ impl Poa {
         let path = child_path(&self.0.path, name).ok_or_else(|| {
             no(Kind::ImpLimit, 0).detail("the names of the POA and its ancestors are too long together")
         })?;
-        let rt = Adapter::of(&self.orb()?, &policies)
+        let rt = Adapter::of(&self.orb()?, &shared.resources, &policies)
             .map_err(|Unfit(policy_type)| CreateError::InvalidPolicy(policies.rt_index(policy_type)))?;
         // Before any lock, since it is the application's code.
         let components = self.interceptors_components(name, &policies)?;
@@ -100,14 +100,11 @@ impl Poa {
         name: &str,
         policies: &PoaPolicies,
     ) -> Result<Box<[TaggedComponent]>, CreateError> {
-        let orb = self.orb()?;
-        if orb.interceptors().ior().is_empty() {
-            return Ok(Box::default());
-        }
+        let Some(components) = &self.0.shared.components else { return Ok(Box::default()) };
         if self.lock().children.get(name).is_some_and(|child| !child.0.gate.has(DEAD)) {
             return Err(CreateError::AdapterAlreadyExists);
         }
-        Ok(orb.interceptors().components(name, policies)?)
+        Ok(components(name, policies)?)
     }
 
     /// Finds a child. `activate`: asks the adapter activator when there is none.

@@ -49,7 +49,7 @@ impl MainQueue {
     /// How many requests may wait, unless told otherwise.
     pub const DEFAULT_LIMIT: u32 = 256;
 
-    pub const fn new(limit: u32) -> MainQueue {
+    pub fn new(limit: u32) -> MainQueue {
         MainQueue {
             state: PiMutex::new(State { waiting: 0, offered: false, owner: None, main: None, closed: false }),
             main: PiCondvar::new(),

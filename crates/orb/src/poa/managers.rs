@@ -3,7 +3,10 @@
 //! A panic in any of these is as if it had raised UNKNOWN.
 
 use super::{ObjectId, Poa};
+use crate::server::write_exception;
 use crate::{Object, Result, Servant};
+use isorb_cdr::Encoder;
+use isorb_giop::message::{self, ReplyStatus};
 use isorb_giop::{Kind, SystemException};
 use std::any::Any;
 use std::sync::Arc;
@@ -136,5 +139,24 @@ impl std::fmt::Debug for ServantManager {
             ServantManager::Activator(_) => "ServantManager::Activator(..)",
             ServantManager::Locator(_) => "ServantManager::Locator(..)",
         })
+    }
+}
+
+/// Writes a refusal in place of the results that begin at `head`.
+#[cold]
+pub(crate) fn write_refusal(e: &mut Encoder<'_>, status_at: usize, head: usize, refusal: &Refusal) {
+    match refusal {
+        Refusal::Exception(exception) => write_exception(e, status_at, head, exception),
+        Refusal::Forward { to, permanent } => {
+            e.truncate(head);
+            // Forwarding for good came with GIOP 1.2.
+            let for_good = *permanent && e.text().version >= isorb_cdr::Version::V1_2;
+            let status =
+                if for_good { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
+            e.patch(status_at, status as u32);
+            let body = message::begin_body(e);
+            to.ior().encode(e);
+            message::end_body(e, body);
+        }
     }
 }

@@ -34,6 +34,8 @@ mod poa;
 pub mod policies;
 mod priorities;
 mod registry;
+mod request_priority;
+mod rt_adapter;
 mod serve;
 mod table;
 #[cfg(test)]
@@ -56,5 +58,7 @@ pub use policies::PoaPolicies;
 pub(crate) use current::warm_up;
 pub(crate) use entered::{Entered, Found, Trace};
 pub(crate) use main_queue::Ran;
+pub(crate) use managers::write_refusal;
 pub(crate) use patience::waiting_until;
-pub(crate) use registry::Registry;
+pub(crate) use registry::{ComponentSource, Registry};
+pub(crate) use request_priority::Urgency;

@@ -6,8 +6,9 @@ use super::gate::{DEAD, Gate};
 use super::managers::{AdapterActivator, ServantManager};
 use super::policies::PoaPolicies;
 use super::registry::Shared;
+use super::rt_adapter::Adapter;
 use super::{ObjectId, PoaManager};
-use crate::rt::Adapter;
+use crate::server::make_reference;
 use crate::transports::At;
 use crate::{Object, Orb, Result, Servant};
 use isorb_giop::SystemException;
@@ -22,12 +23,12 @@ use std::sync::Arc;
 /// Operations on a POA that was destroyed raise OBJECT_NOT_EXIST.
 ///
 /// ```
-/// # use isorb::{cos_naming::BindingIteratorRef, poa::PoaPolicies};
-/// # fn example(orb: &isorb::Orb, servant: std::sync::Arc<impl isorb::cos_naming::BindingIterator>) -> isorb::Result<()> {
-/// let poa = orb.root_poa()?.create_poa("iterators", None, PoaPolicies::new())?;
-/// let iterator: BindingIteratorRef = poa.activate(servant)?;
+/// # use isorb::{IntoServant, Orb, Reference, poa::PoaPolicies};
+/// # fn example<ProbeRef: Reference>(orb: &Orb, probe: impl IntoServant<ProbeRef>) -> isorb::Result<()> {
+/// let poa = orb.root_poa()?.create_poa("probes", None, PoaPolicies::new())?;
+/// let probe: ProbeRef = poa.activate(probe)?;
 /// poa.manager().activate()?;
-/// # drop(iterator);
+/// # drop(probe);
 /// # Ok(())
 /// # }
 /// ```
@@ -173,13 +174,14 @@ impl Poa {
         id: &ObjectId,
     ) -> Result<Object, SystemException> {
         let (orb, key) = (self.orb()?, self.key(id));
+        let endpoints = self.0.shared.resources.endpoints().map(|endpoints| &**endpoints);
         let Some(rt) = &self.0.rt else {
-            return Ok(orb.make_reference(interface_id, key, At::default(), &self.0.components));
+            return Ok(make_reference(&orb, endpoints, interface_id, key, At::default(), &self.0.components));
         };
         let active = self.lock().objects.find(id).and_then(|active| active.priority);
         let published = rt.published(active.or_else(|| rt.given(id)));
         let components = [&published.components, &*self.0.components].concat();
-        Ok(orb.make_reference(interface_id, key, published.at, &components))
+        Ok(make_reference(&orb, endpoints, interface_id, key, published.at, &components))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The policies of a POA (CORBA 3.3 part 1, clause 15.3.8) and which of them go together.
 
-use crate::rt::ThreadpoolId;
-use crate::rt::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy};
+use crate::sched::ThreadpoolId;
+use crate::sched::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, RtPolicy};
 
 /// How long objects outlive the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -262,10 +262,10 @@ impl PoaPolicies {
         self.order.iter().position(is_one).and_then(|index| u16::try_from(index).ok())
     }
 
-    /// The index of the real-time policy of this type; of the region for [`Adapter::REGION`](crate::rt::Adapter::REGION).
+    /// The index of the real-time policy of this type; of the region for [`Adapter::REGION`](super::rt_adapter::Adapter::REGION).
     pub(super) fn rt_index(&self, policy_type: u32) -> u16 {
         let wanted = match policy_type {
-            crate::rt::Adapter::REGION => Which::Region,
+            super::rt_adapter::Adapter::REGION => Which::Region,
             policy_type => Which::RealTime(policy_type),
         };
         let position = self.order.iter().position(|set| *set == wanted);

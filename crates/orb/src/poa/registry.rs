@@ -11,7 +11,9 @@ use super::managers::Refusal;
 use super::poa::Poa;
 use super::policies::PoaPolicies;
 use super::table::Table;
+use crate::pool::ServerResources;
 use crate::{Orb, Result};
+use isorb_giop::component::TaggedComponent;
 use isorb_giop::message::{OperationName, ServiceContexts};
 use isorb_giop::{Kind, SystemException, minor};
 use isorb_rt::priority::Priority;
@@ -37,7 +39,13 @@ pub(super) struct Shared {
     /// A POA came, went, or became ready.
     pub changed: PiCondvar,
     pub main: MainQueue,
+    pub resources: Arc<ServerResources>,
+    pub components: Option<ComponentSource>,
 }
+
+/// Asks the IOR interceptors for the components of a new POA's references.
+pub(crate) type ComponentSource =
+    Box<dyn Fn(&str, &PoaPolicies) -> Result<Box<[TaggedComponent]>> + Send + Sync>;
 
 /// What only the rare operations need.
 #[derive(Default)]
@@ -66,7 +74,7 @@ pub(super) struct Starting {
 
 impl Registry {
     /// An empty one. `epoch` differs from process start to process start.
-    pub fn new(epoch: u32) -> Registry {
+    pub fn new(epoch: u32, resources: Arc<ServerResources>, components: Option<ComponentSource>) -> Registry {
         Registry {
             shared: Arc::new(Shared {
                 epoch,
@@ -75,6 +83,8 @@ impl Registry {
                 admin: PiMutex::default(),
                 changed: PiCondvar::new(),
                 main: MainQueue::new(MainQueue::DEFAULT_LIMIT),
+                resources,
+                components,
             }),
         }
     }
@@ -89,9 +99,9 @@ impl Registry {
             admin.shut_down || admin.root.is_some()
         };
         // Without a lock, since it is the application's code. Two threads that come first may both ask.
-        let components = match decided {
-            true => Box::default(),
-            false => orb.interceptors().components("RootPOA", &PoaPolicies::root())?,
+        let components = match &self.shared.components {
+            Some(components) if !decided => components("RootPOA", &PoaPolicies::root())?,
+            _ => Box::default(),
         };
         let mut admin = self.shared.admin.lock();
         if admin.shut_down {
@@ -159,7 +169,7 @@ impl Registry {
 
     /// The thread pool that serves the object with a key, if it is one of a POA with a pool.
     #[cfg(feature = "miop")]
-    pub fn pool_of(&self, key: &[u8]) -> Option<Arc<crate::rt::pool::Threadpool>> {
+    pub fn pool_of(&self, key: &[u8]) -> Option<Arc<crate::pool::Threadpool>> {
         let (poa, _) = self.find_known(key)?;
         poa.0.rt.as_deref()?.pool().cloned()
     }

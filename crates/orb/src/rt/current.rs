@@ -1,11 +1,9 @@
 //! The priority of the calling thread (RT-CORBA 1.2, clause 5.3: `RTCORBA::Current`).
 
-use super::priorities::{checked, unmappable};
-use super::thread;
-use crate::{Orb, Result, SystemException, poa};
+use crate::sched::{checked, thread};
+use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::priority::Priority;
-use isorb_rt::sched::SchedClass;
 
 /// `RTCORBA::Current`: the CORBA priority that the calling thread has, from [`Orb::rt_current`].
 ///
@@ -48,40 +46,7 @@ impl RtCurrent {
     /// One PI lock; one system call where the native priority changes. No allocation.
     pub fn set_the_priority(&self, priority: i16) -> Result<()> {
         let priority = checked(priority)?;
-        thread::set_priority(&self.0.rt_state().priorities, priority)
-    }
-}
-
-/// The priority that a call of this thread has: the one that it set or serves a request at, else what its native real-time priority
-/// maps to; `None` for an ordinary thread, whose calls are those of a client that is not real-time. In an upcall the priority
-/// transform has its say.
-///
-/// # Errors
-/// DATA_CONVERSION (OMG|2) where the mapping has no CORBA priority for the native one, or the transform none to give.
-///
-/// # Real-time
-/// One system call where the thread never set its priority.
-pub(super) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
-    let priority = match thread::priority() {
-        Some(priority) => Some(priority),
-        None => native(orb)?,
-    };
-    let priorities = &orb.rt_state().priorities;
-    match (priority, priorities.transforms()) {
-        // Outside of an upcall there is nothing to transform.
-        (Some(priority), true) => poa::Current
-            .with_object_id(|id| priorities.outbound(priority, id))
-            .unwrap_or(Ok(priority))
-            .map(Some),
-        (priority, _) => Ok(priority),
-    }
-}
-
-#[cold]
-fn native(orb: &Orb) -> Result<Option<Priority>> {
-    match SchedClass::current().ok().and_then(SchedClass::native_priority) {
-        None => Ok(None),
-        Some(native) => orb.rt().priority_mapping().to_corba(native).map(Some).ok_or_else(unmappable),
+        thread::set_priority(&self.0.sched().priorities, priority)
     }
 }
 
@@ -89,7 +54,8 @@ fn native(orb: &Orb) -> Result<Option<Priority>> {
 mod tests {
     use super::*;
     use crate::Config;
-    use crate::rt::{Continuous, NativeRange};
+    use crate::invoke::binding::calling_priority;
+    use crate::rt::{Continuous, NativeRange, SchedClass};
     use isorb_giop::minor;
     use std::sync::Arc;
 

@@ -1,13 +1,10 @@
 //! `RTCORBA::RTORB`: what the ORB itself offers to real-time programs.
 
-use super::budget::{Budget, BudgetStatus, Budgets, OverrunObserver};
-use super::config::RealTimeConfig;
-use super::mutex::{Mutex, MutexNotFound, Mutexes};
-use super::pool::{
-    DestroyError, InvalidThreadpool, LaneStatus, Pools, ThreadpoolId, ThreadpoolLane, ThreadpoolOptions,
+use crate::pool::{DestroyError, InvalidThreadpool, LaneStatus, ThreadpoolLane, ThreadpoolOptions};
+use crate::sched::{
+    Budget, BudgetStatus, Mutex, MutexNotFound, OverrunObserver, PriorityTransform, ThreadpoolId,
+    WatchdogOptions,
 };
-use super::priorities::{Priorities, PriorityTransform};
-use super::watchdog::{Watchdog, WatchdogOptions};
 use crate::{Orb, Result};
 use isorb_rt::priority::PriorityMapping;
 use std::fmt;
@@ -30,32 +27,14 @@ pub struct RtOrb {
     pub(super) orb: Orb,
 }
 
-/// What an ORB keeps for this.
-pub(crate) struct State {
-    pub priorities: Priorities,
-    pub mutexes: Mutexes,
-    pub pools: Pools,
-    pub budgets: Budgets,
-    pub watchdog: Watchdog,
-}
-
-impl State {
-    pub fn new(config: &RealTimeConfig) -> State {
-        State {
-            priorities: Priorities::new(config),
-            mutexes: Mutexes::default(),
-            pools: Pools::default(),
-            budgets: Budgets::new(),
-            watchdog: Watchdog::default(),
-        }
+impl Orb {
+    /// The real-time side of this ORB: thread pools, mutexes, priority mappings.
+    pub fn rt(&self) -> RtOrb {
+        RtOrb { orb: self.clone() }
     }
 }
 
 impl RtOrb {
-    pub(crate) fn new(orb: Orb) -> RtOrb {
-        RtOrb { orb }
-    }
-
     /// The ORB.
     pub fn orb(&self) -> &Orb {
         &self.orb
@@ -77,7 +56,7 @@ impl RtOrb {
         threads: ThreadpoolLane,
         options: &ThreadpoolOptions,
     ) -> Result<ThreadpoolId> {
-        self.orb.rt_state().pools.create(&self.orb, &[threads], false, options)
+        self.orb.server().resources.pools.create(&self.orb, &[threads], false, options)
     }
 
     /// Makes a thread pool with lanes: each has an endpoint, connections and threads of its own, which do all work of a request at the
@@ -101,7 +80,7 @@ impl RtOrb {
         lanes: &[ThreadpoolLane],
         options: &ThreadpoolOptions,
     ) -> Result<ThreadpoolId> {
-        self.orb.rt_state().pools.create(&self.orb, lanes, true, options)
+        self.orb.server().resources.pools.create(&self.orb, lanes, true, options)
     }
 
     /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not wait for that.
@@ -109,7 +88,7 @@ impl RtOrb {
     /// # Errors
     /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
     pub fn destroy_threadpool(&self, pool: ThreadpoolId) -> Result<(), DestroyError> {
-        self.orb.rt_state().pools.destroy(pool)
+        self.orb.server().resources.pools.destroy(pool)
     }
 
     /// What goes on in the lanes of a pool, the least urgent first.
@@ -120,7 +99,7 @@ impl RtOrb {
     /// # Real-time
     /// Allocates; takes each lane's lock for a moment.
     pub fn threadpool_status(&self, pool: ThreadpoolId) -> Result<Vec<LaneStatus>, InvalidThreadpool> {
-        self.orb.rt_state().pools.status(pool)
+        self.orb.server().resources.pools.status(pool)
     }
 
     /// Gives an operation of an interface, and of the interfaces derived from it, a budget of processor time. Every upcall of it counts
@@ -138,22 +117,22 @@ impl RtOrb {
     /// # Errors
     /// BAD_PARAM for a budget of nothing; IMP_LIMIT for more than 4,096.
     pub fn set_budget(&self, interface: &str, operation: &str, budget: Budget) -> Result<()> {
-        self.orb.rt_state().budgets.set(interface, operation, budget)
+        self.orb.sched().budgets.set(interface, operation, budget)
     }
 
     /// Takes a budget away; whether there was one.
     pub fn clear_budget(&self, interface: &str, operation: &str) -> bool {
-        self.orb.rt_state().budgets.clear(interface, operation)
+        self.orb.sched().budgets.clear(interface, operation)
     }
 
     /// What is known of the operations with budgets.
     pub fn budgets(&self) -> Vec<BudgetStatus> {
-        self.orb.rt_state().budgets.status()
+        self.orb.sched().budgets.status()
     }
 
     /// Sets who hears of overruns; without one a line goes to standard error.
     pub fn set_overrun_observer(&self, observer: Option<Arc<dyn OverrunObserver>>) {
-        self.orb.rt_state().budgets.set_observer(observer);
+        self.orb.sched().budgets.set_observer(observer);
     }
 
     /// Starts the thread that finds overruns while they last, and demotes where a budget says so; takes the place of one that runs.
@@ -166,12 +145,14 @@ impl RtOrb {
     /// # Real-time
     /// The thread looks at up to 256 upcalls each period, a PI lock and a system call for each; it does not allocate unless it reports.
     pub fn start_watchdog(&self, options: &WatchdogOptions) -> Result<()> {
-        self.orb.rt_state().watchdog.start(&self.orb, options)
+        let orb = self.orb.clone();
+        let patrol = move || orb.sched().budgets.patrol();
+        self.orb.sched().watchdog.start(&self.orb.sched().priorities, options, patrol)
     }
 
     /// Ends it.
     pub fn stop_watchdog(&self) {
-        self.orb.rt_state().watchdog.stop();
+        self.orb.sched().watchdog.stop();
     }
 
     /// A mutex without a name.
@@ -179,12 +160,12 @@ impl RtOrb {
     /// # Real-time
     /// Allocates. What its use costs stands with [`Mutex`].
     pub fn create_mutex(&self) -> Mutex {
-        self.orb.rt_state().mutexes.create()
+        self.orb.sched().mutexes.create()
     }
 
     /// Ends a mutex: who uses it from now on, or waits for it, gets OBJECT_NOT_EXIST. Who holds it may still unlock it.
     pub fn destroy_mutex(&self, mutex: &Mutex) {
-        self.orb.rt_state().mutexes.destroy(mutex);
+        self.orb.sched().mutexes.destroy(mutex);
     }
 
     /// The mutex of a name in this ORB, made if there is none; says whether it was made.
@@ -192,7 +173,7 @@ impl RtOrb {
     /// # Errors
     /// IMP_LIMIT for more than 65,536 of them.
     pub fn create_named_mutex(&self, name: &str) -> Result<(Mutex, bool)> {
-        self.orb.rt_state().mutexes.create_named(name)
+        self.orb.sched().mutexes.create_named(name)
     }
 
     /// The mutex of a name in this ORB.
@@ -200,27 +181,27 @@ impl RtOrb {
     /// # Errors
     /// [`MutexNotFound`].
     pub fn open_named_mutex(&self, name: &str) -> Result<Mutex, MutexNotFound> {
-        self.orb.rt_state().mutexes.open_named(name)
+        self.orb.sched().mutexes.open_named(name)
     }
 
     /// The mapping from CORBA priorities to native ones.
     pub fn priority_mapping(&self) -> Arc<dyn PriorityMapping> {
-        self.orb.rt_state().priorities.mapping()
+        self.orb.sched().priorities.mapping()
     }
 
     /// Replaces the mapping. Set it before threads are given priorities: those that have one keep it.
     pub fn set_priority_mapping(&self, mapping: Arc<dyn PriorityMapping>) {
-        self.orb.rt_state().priorities.set_mapping(mapping);
+        self.orb.sched().priorities.set_mapping(mapping);
     }
 
     /// The priority transform, if one is set.
     pub fn priority_transform(&self) -> Option<Arc<dyn PriorityTransform>> {
-        self.orb.rt_state().priorities.transform()
+        self.orb.sched().priorities.transform()
     }
 
     /// Sets, replaces or takes away the priority transform. Requests that run are not affected.
     pub fn set_priority_transform(&self, transform: Option<Arc<dyn PriorityTransform>>) {
-        self.orb.rt_state().priorities.set_transform(transform);
+        self.orb.sched().priorities.set_transform(transform);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where an ORB listens, and what becomes of those who connect.
 
+use super::idle_reaper::IdleReaper;
 use super::lane::Lane;
 use super::session;
-use super::warden::Warden;
 use crate::config::Endpoint;
 use crate::connection::{Connection, Side};
 use crate::transports::{Published, Route, TAG_TCP, TAG_TLS, TAG_UDP, omni};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The endpoints of an ORB, open.
 pub(crate) struct Endpoints {
-    listeners: Vec<Arc<Door>>,
+    listeners: Vec<Arc<ListeningEndpoint>>,
     /// Host and port of each TCP endpoint, as references name them.
     pub published: Vec<(String, u16)>,
     /// Host and port of each endpoint over TLS, which references name beside or instead of those.
@@ -27,12 +27,12 @@ pub(crate) struct Endpoints {
     pub local: Vec<Published>,
     /// Those over unix sockets as omniORB's clients look for them.
     pub for_omni: Vec<TaggedComponent>,
-    warden: Warden,
-    closed: AtomicBool,
+    idle_reaper: IdleReaper,
+    closed: Arc<AtomicBool>,
 }
 
 /// One endpoint: where it listens, and the lane that serves it, unless each connection has a thread.
-struct Door {
+struct ListeningEndpoint {
     protocol: &'static str,
     /// Profile tag of its transport.
     tag: u32,
@@ -82,7 +82,7 @@ impl Endpoints {
             }
             let threads = lane.unwrap_or(0);
             let lane = lane.map(|_| Lane::new().map(Arc::new).map_err(os_error)).transpose()?;
-            listeners.push(Arc::new(Door {
+            listeners.push(Arc::new(ListeningEndpoint {
                 protocol: transport.name(),
                 tag: transport.profile_tag(),
                 listener,
@@ -96,50 +96,53 @@ impl Endpoints {
             secure,
             for_omni: omni::components(&local),
             local,
-            warden: Warden::default(),
-            closed: AtomicBool::new(false),
+            idle_reaper: IdleReaper::default(),
+            closed: Arc::default(),
         })
     }
 
     /// Transport and address of each endpoint.
     pub fn names(&self) -> Vec<(&'static str, String)> {
-        self.listeners.iter().map(|door| (door.protocol, door.listener.address().to_string())).collect()
+        self.listeners
+            .iter()
+            .map(|listening| (listening.protocol, listening.listener.address().to_string()))
+            .collect()
     }
 
     /// Starts the threads: one that accepts for each endpoint, and those of the lane.
     pub fn start(&self, orb: &Orb) -> Result<()> {
-        for door in &self.listeners {
-            for i in 0..door.threads {
-                let (door, orb) = (door.clone(), orb.clone());
+        for listening in &self.listeners {
+            for i in 0..listening.threads {
+                let (listening, orb) = (listening.clone(), orb.clone());
                 spawn(format!("isorb-lane-{i}"), move || {
-                    if let Some(lane) = &door.lane {
+                    if let Some(lane) = &listening.lane {
                         lane.run(&orb);
                     }
                 })?;
             }
-            let (door, orb) = (door.clone(), orb.clone());
-            spawn("isorb-accept".into(), move || accept(&orb, &door))?;
+            let (listening, orb, closed) = (listening.clone(), orb.clone(), self.closed.clone());
+            spawn("isorb-accept".into(), move || accept(&orb, &listening, &closed))?;
         }
-        self.warden.start(orb, orb.config().idle_limits())
+        self.idle_reaper.start(orb, orb.config().idle_limits())
     }
 
     /// Reads a connection that this ORB opened, so that calls back over it are served while no call waits there.
     pub fn read_also(&self, orb: &Orb, connection: &Arc<Connection>) -> Result<()> {
         orb.accepted().admit(connection, usize::MAX);
         // Served as the clients of the first endpoint are.
-        let lane = self.listeners.first().and_then(|door| door.lane.as_deref());
-        begin(orb, lane.filter(|_| connection.is_pollable()), connection)
+        let lane = self.listeners.first().and_then(|listening| listening.lane.as_deref());
+        serve_connection(orb, lane.filter(|_| connection.is_pollable()), connection)
     }
 
     /// Stops accepting, says CloseConnection to every client and ends the connections, where a request runs after its reply.
     pub fn close(&self, orb: &Orb) {
         self.closed.store(true, Ordering::SeqCst);
-        self.warden.stop();
-        for door in &self.listeners {
-            door.listener.close();
+        self.idle_reaper.stop();
+        for listening in &self.listeners {
+            listening.listener.close();
         }
         Connection::close_all(&orb.accepted().all());
-        for lane in self.listeners.iter().filter_map(|door| door.lane.as_ref()) {
+        for lane in self.listeners.iter().filter_map(|listening| listening.lane.as_ref()) {
             lane.close();
         }
     }
@@ -207,7 +210,7 @@ fn is_local(transport: &dyn Transport) -> bool {
 }
 
 /// An endpoint for each transport of this host alone that the ORB listens at, at whatever address is free.
-pub(crate) fn beside_the_local(orb: &Orb) -> Vec<String> {
+pub(crate) fn free_local_endpoints(orb: &Orb) -> Vec<String> {
     let config = orb.config();
     let mut all: Vec<String> = Vec::new();
     for endpoint in config.endpoints.iter().flat_map(|endpoint| config.endpoint(endpoint)) {
@@ -252,7 +255,7 @@ fn public_address(
 }
 
 /// Gives a connection to whoever reads it.
-fn begin(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result<()> {
+fn serve_connection(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result<()> {
     match lane {
         Some(lane) => lane.add(connection.clone()).map_err(os_error),
         None => {
@@ -263,7 +266,7 @@ fn begin(orb: &Orb, lane: Option<&Lane>, connection: &Arc<Connection>) -> Result
 }
 
 /// A connection that came in at an endpoint of the transport with this profile tag.
-pub(super) fn came_in(orb: &Orb, tag: u32, stream: Box<dyn Stream>) -> Connection {
+pub(super) fn accepted_connection(orb: &Orb, tag: u32, stream: Box<dyn Stream>) -> Connection {
     let limits = orb.config().limits();
     let connection = Connection::new(stream, Side::Acceptor, limits, orb.pool().clone(), orb.accepted());
     match orb.transports().by_tag(tag) {
@@ -273,28 +276,27 @@ pub(super) fn came_in(orb: &Orb, tag: u32, stream: Box<dyn Stream>) -> Connectio
 }
 
 /// Whether nobody was let in for a peer that may not connect, or has left: its own affair, and no reason to keep others waiting.
-pub(super) fn is_of_peer(error: &std::io::Error) -> bool {
+pub(super) fn is_fault_of_peer(error: &std::io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, NotConnected, PermissionDenied};
     matches!(error.kind(), PermissionDenied | NotConnected | ConnectionAborted)
 }
 
-fn accept(orb: &Orb, door: &Door) {
-    let Some(endpoints) = orb.endpoints() else { return };
+fn accept(orb: &Orb, listening: &ListeningEndpoint, closed: &AtomicBool) {
     loop {
-        match door.listener.accept(Wait::Block) {
+        match listening.listener.accept(Wait::Block) {
             Ok(stream) => {
                 let config = orb.config();
-                let connection = Arc::new(came_in(orb, door.tag, stream));
+                let connection = Arc::new(accepted_connection(orb, listening.tag, stream));
                 if let Some(setup) = orb.rt_client().accepting()
-                    && let Err(exception) = crate::rt::prepare(connection.stream(), door.tag, setup)
+                    && let Err(exception) = crate::sched::prepare(connection.stream(), listening.tag, setup)
                 {
                     crate::log::note(format_args!("{}: turned away: {exception}", connection.peer()));
                     connection.close();
                     continue;
                 }
                 let admitted = orb.accepted().admit(&connection, config.max_connections)
-                    && !endpoints.closed.load(Ordering::SeqCst);
-                if !admitted || begin(orb, door.lane.as_deref(), &connection).is_err() {
+                    && !closed.load(Ordering::SeqCst);
+                if !admitted || serve_connection(orb, listening.lane.as_deref(), &connection).is_err() {
                     crate::log::note(format_args!(
                         "{}: turned away, {} connections are open (max_connections)",
                         connection.peer(),
@@ -303,8 +305,8 @@ fn accept(orb: &Orb, door: &Door) {
                     connection.close();
                 }
             }
-            Err(_) if endpoints.closed.load(Ordering::Acquire) => return,
-            Err(error) if is_of_peer(&error) => crate::log::note(format_args!("accept: {error}")),
+            Err(_) if closed.load(Ordering::Acquire) => return,
+            Err(error) if is_fault_of_peer(&error) => crate::log::note(format_args!("accept: {error}")),
             // Out of descriptors: others may do better in a moment.
             Err(error) => {
                 crate::log::note(format_args!("accept: {error}"));
@@ -314,7 +316,7 @@ fn accept(orb: &Orb, door: &Door) {
     }
 }
 
-pub(super) fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
+pub(crate) fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<()> {
     // As urgent as the thread that opened the endpoints: a server that runs at real-time priority serves so.
     let class = SchedClass::current().unwrap_or_default();
     let spawned = ThreadSpec::new(name).class(class).spawn(f);

@@ -7,12 +7,13 @@
 //! A lane of a thread pool has a [`Station`] beside: it accepts its own connections, and lets a connection go before it runs a
 //! request of it, so that other threads can read what comes next.
 
-use super::parcel::Caller;
-use super::station::Station;
-use super::{Next, finish, guarded, on_message};
+use super::buffered::Source;
+use super::lane_server::LaneServer;
+use super::reply::replace_too_long;
+use super::{Next, finish, guarded};
 use crate::Orb;
+use crate::buffers::CallBuffers;
 use crate::connection::{Connection, GRACE_NS, ReadError};
-use crate::workspace::Work;
 use isorb_cdr::Message;
 use isorb_giop::MessageKind;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
@@ -22,31 +23,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) struct Lane {
+    /// Differs between all lanes of the process.
+    number: u64,
     poller: Arc<Poller>,
     /// When to look for members that are to be given up, in nanoseconds; `NEVER` while all of them get on.
     review_at: AtomicU64,
     /// Whether somebody may wait at a door, who was not taken in for want of a descriptor or of memory.
-    left_waiting: AtomicBool,
+    accept_again: AtomicBool,
     /// Before this no member gives its place to another, in nanoseconds.
-    yields_from: AtomicU64,
+    evicts_from: AtomicU64,
     members: PiMutex<Members>,
-    station: Option<Station>,
+    server: Option<LaneServer>,
 }
 
 /// How long a lane leaves its doors alone when there was no descriptor for those who wait there.
-const DOOR_PAUSE_NS: u64 = 20_000_000;
+const ACCEPT_PAUSE_NS: u64 = 20_000_000;
 
 /// As nanoseconds, no deadline.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Default)]
 struct Members {
-    places: Vec<(u32, Option<Arc<Member>>)>,
+    slots: Vec<(u32, Option<Arc<Member>>)>,
     free: Vec<usize>,
 }
 
 /// The token of a station's doors; no connection has it, since there are not that many.
-const DOOR: u64 = u64::MAX - 1;
+const ACCEPTORS: u64 = u64::MAX - 1;
 
 pub(crate) struct Member {
     connection: Arc<Connection>,
@@ -55,34 +58,40 @@ pub(crate) struct Member {
     /// The peer will send no more; what it has sent may still be there.
     closed: AtomicBool,
     /// Part of a reply waits for the peer to read; no request is read meanwhile.
-    stuffed: AtomicBool,
+    blocked: AtomicBool,
 }
 
 impl Lane {
     pub fn new() -> std::io::Result<Lane> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Lane {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             poller: Arc::new(Poller::new()?),
             review_at: AtomicU64::new(NEVER),
-            left_waiting: AtomicBool::new(false),
-            yields_from: AtomicU64::new(0),
+            accept_again: AtomicBool::new(false),
+            evicts_from: AtomicU64::new(0),
             members: PiMutex::default(),
-            station: None,
+            server: None,
         })
     }
 
     /// A lane of a thread pool.
-    pub fn with_station(station: Station) -> std::io::Result<Lane> {
-        let lane = Lane { station: Some(station), ..Lane::new()? };
-        if let Some(station) = &lane.station {
-            for door in station.doors() {
-                lane.poller.add(door.listener.fd(), DOOR, Interest::READ, Trigger::Edge)?;
+    pub fn with_server(server: LaneServer) -> std::io::Result<Lane> {
+        let lane = Lane { server: Some(server), ..Lane::new()? };
+        if let Some(server) = &lane.server {
+            for acceptor in server.acceptors() {
+                lane.poller.add(acceptor.listener.fd(), ACCEPTORS, Interest::READ, Trigger::Edge)?;
             }
         }
         Ok(lane)
     }
 
-    pub fn station(&self) -> Option<&Station> {
-        self.station.as_ref()
+    pub fn server(&self) -> Option<&LaneServer> {
+        self.server.as_ref()
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Takes a connection in.
@@ -90,17 +99,17 @@ impl Lane {
         let token = {
             let mut members = self.members.lock();
             let place = members.free.pop().unwrap_or_else(|| {
-                members.places.push((0, None));
-                members.places.len() - 1
+                members.slots.push((0, None));
+                members.slots.len() - 1
             });
-            let token = u64::from(members.places[place].0) << 32 | place as u64;
+            let token = u64::from(members.slots[place].0) << 32 | place as u64;
             let connection = connection.clone();
-            members.places[place].1 = Some(Arc::new(Member {
+            members.slots[place].1 = Some(Arc::new(Member {
                 connection,
                 token,
                 turn: Turn::new(),
                 closed: AtomicBool::new(false),
-                stuffed: AtomicBool::new(false),
+                blocked: AtomicBool::new(false),
             }));
             token
         };
@@ -116,14 +125,14 @@ impl Lane {
     /// Whether a connection is in this lane.
     pub fn has(&self, connection: &Arc<Connection>) -> bool {
         let members = self.members.lock();
-        let mut all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+        let mut all = members.slots.iter().filter_map(|(_, member)| member.as_ref());
         all.any(|member| Arc::ptr_eq(&member.connection, connection))
     }
 
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         let members = self.members.lock();
-        members.places.len() - members.free.len()
+        members.slots.len() - members.free.len()
     }
 
     /// Whether there is a place for another connection among at most so many. Where all are taken, the one gives way that has been there
@@ -133,25 +142,25 @@ impl Lane {
     /// Allocates nothing. Where all places are taken, one walk over the members under the lane's PI lock; none while it is known from the
     /// last walk that nobody's grace is over, so that a storm of newcomers costs those who are served no walk each.
     pub fn has_room(&self, orb: &Orb, limit: usize) -> bool {
-        self.connections() < limit || self.makes_room(orb)
+        self.connections() < limit || self.evict_silent(orb)
     }
 
     #[cold]
-    fn makes_room(&self, orb: &Orb) -> bool {
+    fn evict_silent(&self, orb: &Orb) -> bool {
         let now = now_ns();
-        if now < self.yields_from.load(Ordering::Relaxed) {
+        if now < self.evicts_from.load(Ordering::Relaxed) {
             return false;
         }
         let silent = {
             let members = self.members.lock();
-            let all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+            let all = members.slots.iter().filter_map(|(_, member)| member.as_ref());
             let silent = all.filter_map(|member| Some((member.connection.silent_since()?, member)));
             silent.min_by_key(|(since, _)| *since).map(|(since, member)| (since, member.clone()))
         };
         // Who comes from now on has a grace that ends later than that of all who are there.
         let over_at = silent.as_ref().map_or(now, |(since, _)| *since).saturating_add(GRACE_NS);
         let Some((_, member)) = silent.filter(|_| over_at <= now) else {
-            self.yields_from.store(over_at, Ordering::Relaxed);
+            self.evicts_from.store(over_at, Ordering::Relaxed);
             return false;
         };
         // Who reads it now may have found its first request, and so may who has read it since.
@@ -159,7 +168,7 @@ impl Lane {
             return false;
         }
         if member.connection.silent_since().is_none() || member.connection.waits_to_be_read() {
-            member.let_go(self, true);
+            member.release(self, true);
             return false;
         }
         // The turn is kept: nobody reads it any more.
@@ -173,50 +182,50 @@ impl Lane {
 
     /// Serves events until the lane is closed, or the thread is a dynamic one that was not needed for a while.
     pub fn run(self: &Arc<Self>, orb: &Orb) {
-        let station = self.station.as_ref();
-        let mut work = station.map_or_else(|| Work::new(orb.pool()), |station| station.work(orb.pool()));
+        let server = self.server.as_ref();
+        let mut buffers = server.map_or_else(|| CallBuffers::new(orb.pool()), |server| server.buffers(orb));
         let mut events = Events::<1>::new();
-        let seat = station.and_then(|station| station.crew.sit());
+        let worker = server.and_then(|server| server.threads.register());
         loop {
             if self.review_at.load(Ordering::Relaxed) != NEVER {
                 self.review(orb);
             }
-            let patience = station.map_or(Deadline::NONE, Station::patience);
+            let idle_deadline = server.map_or(Deadline::NONE, LaneServer::idle_deadline);
             let review = Deadline::at_ns(self.review_at.load(Ordering::Relaxed));
-            if let Some(station) = station {
-                station.crew.rest(seat);
+            if let Some(server) = server {
+                server.threads.set_idle(worker);
             }
-            let waited = self.poller.wait(&mut events, patience.earlier(review));
-            let raised = station.is_some_and(|station| station.crew.rise(seat));
+            let waited = self.poller.wait(&mut events, idle_deadline.earlier(review));
+            let raised = server.is_some_and(|server| server.threads.set_busy(worker));
             let Ok(mut ready) = waited else { break };
             let event = ready.next();
-            match (event.map(|event| event.token), station) {
-                (Some(Poller::WAKE), Some(station)) if !station.crew.is_closed() => {
-                    station.errand(self, orb, &mut work, raised);
+            match (event.map(|event| event.token), server) {
+                (Some(Poller::WAKE), Some(server)) if !server.threads.is_closed() => {
+                    server.run_borrowed(self, orb, &mut buffers, raised);
                     continue;
                 }
                 (Some(Poller::WAKE), _) => break,
-                (_, Some(station)) if raised => station.back_to_own_priority(),
+                (_, Some(server)) if raised => server.back_to_own_priority(),
                 _ => {}
             }
-            match (event, station) {
-                (Some(event), Some(station)) if event.token == DOOR => station.accept(self, orb),
+            match (event, server) {
+                (Some(event), Some(server)) if event.token == ACCEPTORS => server.accept(self, orb),
                 (Some(event), _) => {
                     let Some(member) = self.member(event.token) else { continue };
-                    let next = guarded(|| member.on_event(self, orb, &mut work, event.closed));
-                    if let Some(at) = member.connection.gives_up_at() {
+                    let next = guarded(|| member.on_event(self, orb, &mut buffers, event.closed));
+                    if let Some(at) = member.connection.abandoned_at() {
                         self.review_at.fetch_min(at, Ordering::Relaxed);
                     }
-                    if next == Next::Close {
+                    if next.is_break() {
                         self.expel(orb, &member);
                     }
                 }
-                (None, Some(station)) if patience.is_past() && station.crew.retire() => break,
+                (None, Some(server)) if idle_deadline.is_past() && server.threads.retire() => break,
                 (None, _) => {}
             }
         }
-        if let Some(station) = station {
-            station.crew.stand(seat);
+        if let Some(server) = server {
+            server.threads.deregister(worker);
         }
     }
 
@@ -234,28 +243,28 @@ impl Lane {
 
     /// Has a thread of the lane look at its doors in a moment, since somebody waits there who could not be taken in just now.
     #[cold]
-    pub fn leave_waiting(&self) {
-        self.left_waiting.store(true, Ordering::Relaxed);
-        self.review_at.fetch_min(now_ns().saturating_add(DOOR_PAUSE_NS), Ordering::Relaxed);
+    pub fn retry_accept(&self) {
+        self.accept_again.store(true, Ordering::Relaxed);
+        self.review_at.fetch_min(now_ns().saturating_add(ACCEPT_PAUSE_NS), Ordering::Relaxed);
     }
 
     fn expel(&self, orb: &Orb, member: &Member) {
         self.drop_member(orb, member);
-        if let Some(station) = &self.station {
+        if let Some(server) = &self.server {
             // Somebody may have found the lane full, or the process without a descriptor.
-            station.accept(self, orb);
+            server.accept(self, orb);
         }
     }
 
     /// Stops accepting, closes all connections in order, ends all threads. For a lane with a station.
     pub fn end(&self) {
-        if let Some(station) = &self.station {
+        if let Some(server) = &self.server {
             // First, so that a thread which sees a door closed knows why.
-            let left = station.crew.close();
-            station.doors().iter().for_each(|door| door.listener.close());
+            let left = server.threads.close();
+            server.acceptors().iter().for_each(|acceptor| acceptor.listener.close());
             let connections: Vec<_> = {
                 let members = self.members.lock();
-                let all = members.places.iter().filter_map(|(_, member)| member.as_ref());
+                let all = members.slots.iter().filter_map(|(_, member)| member.as_ref());
                 all.map(|member| member.connection.clone()).collect()
             };
             Connection::close_all(&connections);
@@ -275,20 +284,20 @@ impl Lane {
         }
         self.review_at.store(NEVER, Ordering::Relaxed);
         let members: Vec<_> =
-            self.members.lock().places.iter().filter_map(|(_, member)| member.clone()).collect();
+            self.members.lock().slots.iter().filter_map(|(_, member)| member.clone()).collect();
         for member in members {
-            match member.connection.gives_up_at() {
-                Some(at) if at <= now && member.connection.is_open() => member.connection.give_up(),
+            match member.connection.abandoned_at() {
+                Some(at) if at <= now && member.connection.is_open() => member.connection.abandon(),
                 Some(at) if at > now => {
                     self.review_at.fetch_min(at, Ordering::Relaxed);
                 }
                 _ => {}
             }
         }
-        if let Some(station) = &self.station
-            && self.left_waiting.swap(false, Ordering::Relaxed)
+        if let Some(server) = &self.server
+            && self.accept_again.swap(false, Ordering::Relaxed)
         {
-            station.accept(self, orb);
+            server.accept(self, orb);
         }
     }
 
@@ -299,14 +308,14 @@ impl Lane {
 
     fn member(&self, token: u64) -> Option<Arc<Member>> {
         let members = self.members.lock();
-        let (generation, member) = members.places.get(token as u32 as usize)?;
+        let (generation, member) = members.slots.get(token as u32 as usize)?;
         if u64::from(*generation) == token >> 32 { member.clone() } else { None }
     }
 
     fn remove(&self, token: u64) {
         let mut members = self.members.lock();
         let place = token as u32 as usize;
-        if let Some((generation, member)) = members.places.get_mut(place)
+        if let Some((generation, member)) = members.slots.get_mut(place)
             && u64::from(*generation) == token >> 32
             && member.take().is_some()
         {
@@ -321,7 +330,7 @@ enum Drained {
     Done,
     Close,
     /// The turn was passed on already.
-    LetGo,
+    Released,
 }
 
 impl Member {
@@ -332,32 +341,38 @@ impl Member {
     /// Sends a reply as far as the peer takes it. When it cannot be sent, the connection breaks.
     pub fn send(&self, message: &Message<'_>) {
         let sent = self.connection.send_or_keep(message);
-        super::long::instead(&self.connection, sent.err(), message);
+        replace_too_long(&self.connection, sent.err(), message);
         if sent == Ok(false) {
-            self.stuffed.store(true, Ordering::SeqCst);
+            self.blocked.store(true, Ordering::SeqCst);
             // Where several threads are busy with the connection, the peer may have made room before that was known here, and the event
             // that said so found nothing to flush: have it reported once more.
             self.connection.report();
         }
     }
 
-    fn on_event(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, work: &mut Work, closed: bool) -> Next {
+    fn on_event(
+        self: &Arc<Self>,
+        lane: &Arc<Lane>,
+        orb: &Orb,
+        buffers: &mut CallBuffers,
+        closed: bool,
+    ) -> Next {
         // Before the turn, so that an owner who misses this looks again.
         if closed {
             self.closed.store(true, Ordering::SeqCst);
         }
         if !self.turn.take() {
-            return Next::Continue;
+            return Next::Continue(());
         }
         if self.has_left(lane) {
-            return Next::Continue;
+            return Next::Continue(());
         }
         loop {
-            match self.drain(lane, orb, work) {
+            match self.drain(lane, orb, buffers) {
                 // Who closes keeps the turn, so that nobody reads any more.
-                Drained::Close => return Next::Close,
-                Drained::LetGo => return Next::Continue,
-                Drained::Done if self.turn.pass() => return Next::Continue,
+                Drained::Close => return Next::Break(()),
+                Drained::Released => return Next::Continue(()),
+                Drained::Done if self.turn.pass() => return Next::Continue(()),
                 Drained::Done => {}
             }
         }
@@ -366,40 +381,40 @@ impl Member {
     /// Serves what has arrived, until the socket has no more or the peer does not take replies. A message with nothing
     /// behind it is taken for the last, which saves a receive that would find nothing: whatever comes later is another
     /// event. Only the end of the stream has to be looked for, once it was announced.
-    fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, work: &mut Work) -> Drained {
+    fn drain(self: &Arc<Self>, lane: &Arc<Lane>, orb: &Orb, buffers: &mut CallBuffers) -> Drained {
         let connection = &self.connection;
-        if self.stuffed.load(Ordering::Acquire) {
+        if self.blocked.load(Ordering::Acquire) {
             match connection.flush() {
-                Ok(true) => self.stuffed.store(false, Ordering::Release),
+                Ok(true) => self.blocked.store(false, Ordering::Release),
                 Ok(false) => return Drained::Done,
                 Err(_) => return Drained::Close,
             }
         }
-        let sharing = lane.station.as_ref().filter(|station| station.shares());
+        let sharing = lane.server.as_ref().filter(|server| server.shares());
         loop {
-            let (read, last) = connection.read_arrived(&mut work.block, sharing.is_none());
+            let (read, last) = connection.read_arrived(&mut buffers.block, sharing.is_none());
             match read {
                 Ok(arrived) => {
                     let done = last && !self.closed.load(Ordering::SeqCst);
-                    if let Some(station) = sharing
+                    if let Some(server) = sharing
                         && arrived.header.kind == MessageKind::Request
                     {
                         // While it waits for a place, its client is not one who says nothing.
-                        connection.hear();
-                        self.let_go(lane, !done);
-                        station.serve(lane, orb, Caller::Member(self), arrived, work);
-                        return Drained::LetGo;
+                        connection.mark_used();
+                        self.release(lane, !done);
+                        server.serve(lane, orb, Source::Member(self), arrived, buffers);
+                        return Drained::Released;
                     }
                     let mut send = |message: &Message<'_>| self.send(message);
-                    if on_message(orb, connection, arrived, work, &mut send) == Next::Close {
+                    if orb.handler().handle(orb, connection, arrived, buffers, &mut send).is_break() {
                         return Drained::Close;
                     }
-                    work.trim();
+                    buffers.trim();
                     if self.has_left(lane) {
-                        return Drained::LetGo;
+                        return Drained::Released;
                     }
                     let done = last && !self.closed.load(Ordering::SeqCst);
-                    if done || self.stuffed.load(Ordering::Acquire) {
+                    if done || self.blocked.load(Ordering::Acquire) {
                         return Drained::Done;
                     }
                 }
@@ -414,7 +429,7 @@ impl Member {
 
     /// Whether the connection was moved to another lane, which serves it from then on. The turn is kept: nobody reads here any more.
     fn has_left(&self, lane: &Arc<Lane>) -> bool {
-        if self.connection.home.get().is_none_or(|home| std::ptr::eq(home.as_ptr(), Arc::as_ptr(lane))) {
+        if self.connection.lane.get().is_none_or(|number| *number == lane.number) {
             return false;
         }
         let _ = lane.poller.delete(self.connection.stream().fd());
@@ -423,7 +438,7 @@ impl Member {
     }
 
     /// Leaves the connection to others. What may have arrived besides is reported again, to any thread.
-    fn let_go(&self, lane: &Lane, mut more: bool) {
+    fn release(&self, lane: &Lane, mut more: bool) {
         while !self.turn.pass() {
             more = true;
         }

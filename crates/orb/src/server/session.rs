@@ -1,45 +1,47 @@
 //! A thread a connection.
 
-use super::{Next, finish, guarded, long, on_message};
+use super::reply::replace_too_long;
+use super::{Next, finish, guarded};
 use crate::Orb;
+use crate::buffers::CallBuffers;
 use crate::connection::Connection;
-use crate::workspace::Work;
 use std::hint::cold_path;
 use std::sync::Arc;
 
 /// Serves a connection until it ends. The thread blocks in receive, outside of a message for ever.
 #[inline(never)]
 pub(crate) fn serve(orb: &Orb, connection: &Arc<Connection>) {
-    let mut work = Work::new(connection.pool());
-    crate::poa::warm_up();
+    let mut buffers = CallBuffers::new(connection.pool());
+    orb.handler().prepare_thread();
     let mut send = |message: &isorb_cdr::Message<'_>| {
         if let Err(error) = connection.send(message) {
             cold_path();
-            long::instead(connection, Some(error), message);
+            replace_too_long(connection, Some(error), message);
         }
     };
     let next = guarded(|| {
         loop {
-            match connection.read(&mut work.block) {
+            match connection.read(&mut buffers.block) {
                 Ok(arrived) => {
-                    if on_message(orb, connection, arrived, &mut work, &mut send) == Next::Close {
-                        return Next::Close;
+                    let handler = orb.handler();
+                    if handler.handle(orb, connection, arrived, &mut buffers, &mut send).is_break() {
+                        return Next::Break(());
                     }
-                    work.trim();
-                    if connection.home.get().is_some() {
+                    buffers.trim();
+                    if connection.lane.get().is_some() {
                         cold_path();
-                        return Next::Continue;
+                        return Next::Continue(());
                     }
                 }
                 Err(error) => {
                     cold_path();
                     finish(connection, error);
-                    return Next::Close;
+                    return Next::Break(());
                 }
             }
         }
     });
-    if next == Next::Continue {
+    if next.is_continue() {
         // It has a lane from now on.
         return;
     }

@@ -1,78 +1,67 @@
 //! The table `[transport]` of the configuration.
 
 use super::ADDED;
+use crate::settings::{Setting, settings};
 #[cfg(feature = "segments")]
 use std::time::Duration;
 
-/// Settings of the transports. All keys of the table `[transport]` in `isorb.toml` have the names of these fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "config-file", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
-pub struct TransportConfig {
-    /// By which of a reference's addresses to call, most wanted first; a transport of this ORB that is not in the list is not
-    /// used for calls. `added` stands for those that were added to the ORB and are not named. Addresses that mean nothing on this
-    /// host are passed over.
-    pub protocols: Vec<String>,
-    /// Permissions of the unix sockets that are listened at, those of segments included: `0o600` lets the own user in.
-    pub socket_mode: u32,
-    /// Bytes of a connection's receive segment, rounded up to a power of two from 4 KiB to 1 GiB; each side has one.
-    pub segment_bytes: usize,
-    /// How long, in microseconds, a side that waits on a segment looks before it sleeps; only while its peer was last seen on
-    /// another processor. 0 for never.
-    pub segment_spin_us: u64,
-    /// Numbers of users besides the own one that may share segments with this ORB, either way.
-    pub segment_users: Vec<u32>,
-    /// Most senders that a UDP endpoint knows at a time.
-    pub udp_peers: usize,
-    /// On which interface groups are joined and sent to: its name, or an address of IPv4; nothing for the routed one.
-    #[cfg(feature = "miop")]
-    pub multicast_interface: String,
-    /// How many networks a message to a group may pass: 1 stays on the own one.
-    #[cfg(feature = "miop")]
-    pub multicast_hops: u32,
-    /// Whether what is sent to a group also reaches its members on this host.
-    #[cfg(feature = "miop")]
-    pub multicast_loopback: bool,
-    /// The longest packet to a group, in octets.
-    #[cfg(feature = "miop")]
-    pub multicast_packet_bytes: usize,
-    /// The longest message that is sent to a group, or put together again of packets, in octets.
-    #[cfg(feature = "miop")]
-    pub multicast_message_bytes: usize,
-    /// Messages of more than one packet that a member of a group may have under way.
-    #[cfg(feature = "miop")]
-    pub multicast_messages: usize,
-    /// How long such a message may take from its first packet, in milliseconds.
-    #[cfg(feature = "miop")]
-    pub multicast_timeout_ms: u64,
+#[cfg(feature = "miop")]
+const PROTOCOLS: &[&str] = &["segment", "unix", ADDED, "tcp", "udp", "miop"];
+#[cfg(not(feature = "miop"))]
+const PROTOCOLS: &[&str] = &["segment", "unix", ADDED, "tcp", "udp"];
+
+settings! {
+    /// Settings of the transports. Each key of the table `[transport]` has the name of its field here.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct TransportConfig {
+        /// The transports that calls use, in order of preference. The ORB does not call over a transport that is not in
+        /// the list. `added` stands for the transports that the program added and the list does not name. A call skips
+        /// addresses that have no meaning on this host.
+        protocols: Vec<String> = PROTOCOLS.iter().copied().map(String::from).collect(), "-ORBProtocols";
+        /// Permissions of the unix sockets at which the ORB listens, those of segments included; at most `0o777`. 384 is
+        /// `0o600`: only processes of the same user can connect.
+        socket_mode: u32 = 0o600;
+        /// Octets of a connection's receive segment, rounded up to a power of two. Each side has one.
+        segment_bytes: usize = 64 << 10, in 4 << 10..=1 << 30;
+        /// How long, in microseconds, a thread that waits on a segment polls before it sleeps. It polls only while its
+        /// peer was last seen on another processor. 0: never.
+        segment_spin_us: u64 = 20, "-ORBSegmentSpin";
+        /// Numbers of other users who may share segments with this ORB, in both directions.
+        segment_users: Vec<u32> = Vec::new();
+        /// The number of senders that a UDP endpoint keeps state for.
+        udp_peers: usize = 64, in 1..;
+        /// The interface for joining groups and sending to them: its name, or an IPv4 address. Empty: the routed one.
+        #[cfg(feature = "miop")]
+        multicast_interface: String = String::new();
+        /// The number of networks that a message to a group may cross. 1: it stays in the local network.
+        #[cfg(feature = "miop")]
+        multicast_hops: u32 = 1, in 0..=255;
+        /// Whether messages to a group also reach its members on this host.
+        #[cfg(feature = "miop")]
+        multicast_loopback: bool = true;
+        /// The longest packet to a group, in octets.
+        #[cfg(feature = "miop")]
+        multicast_packet_bytes: usize = isorb_transport::miop::ETHERNET_PACKET,
+            in 128..=isorb_transport::LONGEST_DATAGRAM;
+        /// The longest message to or from a group, in octets.
+        #[cfg(feature = "miop")]
+        multicast_message_bytes: usize = 64 << 10, in 1024..=16 << 20;
+        /// The number of messages in several packets that a member of a group assembles at a time.
+        #[cfg(feature = "miop")]
+        multicast_messages: usize = 16, in 1..=1024;
+        /// Time from the first packet of such a message to its last, in milliseconds.
+        #[cfg(feature = "miop")]
+        multicast_timeout_ms: u64 = 500;
+    }
 }
 
-impl Default for TransportConfig {
-    fn default() -> TransportConfig {
-        TransportConfig {
-            #[cfg(feature = "miop")]
-            protocols: ["segment", "unix", ADDED, "tcp", "udp", "miop"].map(String::from).into(),
-            #[cfg(not(feature = "miop"))]
-            protocols: ["segment", "unix", ADDED, "tcp", "udp"].map(String::from).into(),
-            socket_mode: 0o600,
-            segment_bytes: 64 << 10,
-            segment_spin_us: 20,
-            segment_users: Vec::new(),
-            udp_peers: 64,
-            #[cfg(feature = "miop")]
-            multicast_interface: String::new(),
-            #[cfg(feature = "miop")]
-            multicast_hops: 1,
-            #[cfg(feature = "miop")]
-            multicast_loopback: true,
-            #[cfg(feature = "miop")]
-            multicast_packet_bytes: isorb_transport::miop::ETHERNET_PACKET,
-            #[cfg(feature = "miop")]
-            multicast_message_bytes: 64 << 10,
-            #[cfg(feature = "miop")]
-            multicast_messages: 16,
-            #[cfg(feature = "miop")]
-            multicast_timeout_ms: 500,
-        }
+impl Setting for TransportConfig {
+    const FORM: &'static str = "";
+    fn set(&mut self, _: &str) -> Result<(), String> {
+        Err("is a table".into())
+    }
+    fn show(&self) -> String {
+        String::new()
     }
 }
 
@@ -82,35 +71,19 @@ impl TransportConfig {
         Duration::from_micros(self.segment_spin_us)
     }
 
+    /// Checks the ranges, and what they do not say.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if !(4 << 10..=1 << 30).contains(&self.segment_bytes) {
-            return Err(format!("segment_bytes is 4096 to 1073741824, not {}", self.segment_bytes));
-        }
+        self.check_ranges()?;
         if self.socket_mode > 0o777 {
             return Err(format!("socket_mode is at most 0o777, not {:#o}", self.socket_mode));
-        }
-        if self.udp_peers == 0 {
-            return Err("udp_peers is at least 1".into());
         }
         if self.protocols.is_empty() {
             return Err("protocols must name a transport".into());
         }
-        #[cfg(feature = "miop")]
-        self.check_multicast()?;
         Ok(())
-    }
-
-    #[cfg(feature = "miop")]
-    fn check_multicast(&self) -> Result<(), String> {
-        let within = |name, value: usize, low, high| match value {
-            value if (low..=high).contains(&value) => Ok(()),
-            value => Err(format!("{name} is {low} to {high}, not {value}")),
-        };
-        within("multicast_hops", self.multicast_hops as usize, 0, 255)?;
-        let longest = isorb_transport::LONGEST_DATAGRAM;
-        within("multicast_packet_bytes", self.multicast_packet_bytes, 128, longest)?;
-        within("multicast_message_bytes", self.multicast_message_bytes, 1024, 16 << 20)?;
-        within("multicast_messages", self.multicast_messages, 1, 1024)
     }
 
     #[cfg(feature = "miop")]

@@ -41,7 +41,7 @@ impl Published {
         mut components: Vec<isorb_giop::component::TaggedComponent>,
     ) -> isorb_cdr::Result<TaggedProfile> {
         if let Some(Place { host, spot }) = self.place.clone() {
-            components.push(Component::Place { host, spot }.to_tagged()?);
+            components.push(Component::Locality { host, identity: spot }.to_tagged()?);
         }
         let Route { tag, address } = self.route.clone();
         if tag == TAG_UDP {
@@ -58,7 +58,7 @@ impl Published {
             return None;
         }
         let profile = address_profile(profile).ok()?;
-        let place = profile.place().map(|(host, spot)| Place { host, spot });
+        let place = profile.locality().map(|(host, spot)| Place { host, spot });
         (profile.address == self.route.address && place == self.place).then_some(profile.key)
     }
 }
@@ -165,7 +165,7 @@ fn read(profile: &TaggedProfile, transports: &Transports) -> Option<(Found, Trus
     }
     let transport = transports.by_tag(profile.tag).filter(|transport| !transport.capabilities().multicast)?;
     let profile = address_profile(profile).ok()?;
-    let trust = match (profile.place(), transport.place(&profile.address)) {
+    let trust = match (profile.locality(), transport.place(&profile.address)) {
         _ if transport.capabilities().crosses_hosts => Trust::Sure,
         (Some((host, spot)), Some(here)) if host == here.host && spot == here.spot => Trust::Sure,
         // On this host, but the file is another: the server may have come back.

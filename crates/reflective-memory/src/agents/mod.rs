@@ -44,15 +44,14 @@ pub use trace::Recorded;
 
 use crate::wire::{ChannelError, Datagram, Kind, Outcome, Pacer};
 use arrivals::Arrivals;
-use isorb_event::trace::{Record, What};
 use isorb_rt::timers::TimerHeap;
+use isorb_trace::{Record, RecordBuffer, RecordKind};
 use push::Push;
 pub(crate) use push::WIRE_OVERHEAD;
 use queue::DualQueue;
 use receive::Receive;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use trace::Trace;
 
 /// Datagrams that a driver sends before it looks whether something was written or came in. Admission counts on it.
 pub const AT_ONCE: usize = 4;
@@ -129,7 +128,7 @@ pub struct AgentScheduler {
     strays: u64,
     /// Push agents that there have been.
     numbers: u32,
-    trace: Trace,
+    trace: RecordBuffer,
     /// Guaranteed receive agents whose datagrams wait.
     arrivals: Arrivals,
     /// Receive agents of groups, by the sender and the number that it gave the channel.
@@ -212,7 +211,7 @@ impl AgentScheduler {
             link: Pacer::new(config.link_bytes_per_s, link_burst(config.link_bytes_per_s)),
             strays: 0,
             numbers: 0,
-            trace: Trace::default(),
+            trace: RecordBuffer::default(),
             arrivals: Arrivals::new(config.receives),
             groups: HashMap::with_capacity(config.receives),
             doubled: HashMap::with_capacity(config.pushes),
@@ -408,10 +407,10 @@ impl AgentScheduler {
         let (a, b) = push.account();
         let ready = push.is_ready();
         if contained {
-            let who = Recorded::row(key.number, band);
+            let id = Recorded::row(key.number, band);
             // When the datagram that was too much had been sent.
-            let (at, what) = (self.trace.latest(), What::Overrun);
-            self.trace.add(Record { at, what, level: band as u8, who, a, b });
+            let (at, kind) = (self.trace.latest(), RecordKind::Overrun);
+            self.trace.add(Record { at, kind, level: band as u8, id, a, b });
         }
         if contained && ready {
             self.queue.remove(key.index as usize);

@@ -3,8 +3,8 @@
 use super::push::{Advance, Push};
 use super::queue::Band;
 use super::{Action, AgentScheduler, PushKey, Timer, WIRE_OVERHEAD};
-use isorb_event::trace::{Record, What};
 use isorb_rt::timers::TimerHandle;
+use isorb_trace::{Record, RecordKind};
 
 impl AgentScheduler {
     /// Does what is due and makes at most one datagram.
@@ -75,7 +75,7 @@ impl AgentScheduler {
                         self.queue.remove(index as usize);
                         self.requeue(index);
                     }
-                    self.note(at, What::Timeout, Band::Upper, number, now_ns.saturating_sub(at));
+                    self.note(at, RecordKind::Timeout, Band::Upper, number, now_ns.saturating_sub(at));
                 }
                 Timer::Pace(index) => {
                     let Some(push) = self.agent(index) else { continue };
@@ -150,8 +150,8 @@ impl AgentScheduler {
         if !next.begins {
             return;
         }
-        let (level, who) = self.agent(index).map_or((0, 0), |push| (push.band() as u8, push.number));
-        self.trace.add(Record { at: at_ns, what: What::Push, level, who, a: 0, b: 0 });
+        let (level, id) = self.agent(index).map_or((0, 0), |push| (push.band() as u8, push.number));
+        self.trace.add(Record { at: at_ns, kind: RecordKind::Push, level, id, a: 0, b: 0 });
         if let Some(at) = next.promote_at {
             self.set(Timer::Promote(index), at);
         }

@@ -12,10 +12,10 @@ use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::idl_state;
 use isorb::{Any, Reference, SyncScope};
 use isorb_cdr::{Encoder, Text};
-use isorb_event::face::stamped::rtec_event_channel_admin::{
+use isorb_event::servants::stamped::rtec_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerRef, SupplierQOS,
 };
-use isorb_event::face::stamped::rtec_event_comm::{self as comm, PushSupplierRef};
+use isorb_event::servants::stamped::rtec_event_comm::{self as comm, PushSupplierRef};
 use isorb_event::{Data, Event, Header, ProxyPushConsumer, Stamp};
 use isorb_rt::time::now_ns;
 use std::fmt;

@@ -3,11 +3,11 @@
 
 mod world;
 
-use isorb_event::trace::What;
 use isorb_reflective_memory::admission::{Costs, NodeAdmission, NodeConfig, Refused, Wish};
 use isorb_reflective_memory::agents::{Guarantee, PushStats, Recorded};
 use isorb_reflective_memory::wire::Channel;
-use isorb_timeline::{Party, Recording, Role, Timeline};
+use isorb_timeline::Timeline;
+use isorb_trace::{Participant, RecordKind, Recording, Role};
 use proptest::prelude::*;
 use world::{Line, World};
 
@@ -178,14 +178,14 @@ fn promotion_shows_on_the_timeline() {
     let agents =
         world.lines.iter().zip(names).map(|(line, name)| (line.key.number(), name.to_owned())).collect();
     let recorded = Recorded { track: world.near.recorded("memory-disp-0"), agents };
-    let party = |(releases, id, name)| Party {
+    let participant = |(releases, id, name)| Participant {
         role: if releases { Role::Supplier } else { Role::Consumer },
         id,
         name,
     };
     let recording = Recording {
         name: "near".into(),
-        parties: recorded.rows().into_iter().map(party).collect(),
+        participants: recorded.rows().into_iter().map(participant).collect(),
         tracks: vec![recorded.track],
         ..Recording::default()
     };
@@ -193,7 +193,7 @@ fn promotion_shows_on_the_timeline() {
     let row = |name: &str| timeline.rows.iter().find(|row| row.name == name);
     let upper = row("plant: upper").expect("it was promoted");
     let promoted: Vec<u64> =
-        upper.marks.iter().filter(|mark| mark.what == What::Timeout).map(|mark| mark.at).collect();
+        upper.marks.iter().filter(|mark| mark.kind == RecordKind::Timeout).map(|mark| mark.at).collect();
     assert_eq!((promoted.len(), upper.runs.len()), (3, 9), "three values of three datagrams: {upper:?}");
     let released = &row("plant").expect("it was released").marks;
     let film = &row("film: middle").expect("best effort is in the middle").runs;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orb = isorb::Orb::init(std::env::args())?;
     let probe: ProbeRef = orb.root_poa()?.activate(Arc::new(Thermometer::default()))?;
-    println!("{}", isorb::Reference::object(&probe));
-    orb.naming()?.bind("lab/t1", &probe)?;
+    println!("{probe}");
+    isorb_naming::Naming::initial(&orb)?.bind("lab/t1", &probe)?;
     orb.run();
     Ok(())
 }

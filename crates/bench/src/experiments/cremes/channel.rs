@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isorb::Orb;
-use isorb_event::face::{Neighbourhood, UdpGateway, UdpOptions};
 use isorb_event::federation::Federation;
-use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Filter, Limits, Priority, Quality, Strategy, ThreadSetup,
-};
+use isorb_event::servants::{FederationServant, LinkOptions, UdpGateway, UdpOptions};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, Priority, Strategy, ThreadSetup};
 use isorb_netlab::Host;
 use isorb_rt::priority::Linear;
 use isorb_rt::sched::NativeRange;
@@ -38,7 +36,7 @@ pub enum Link {
 /// Gateways end before their channels.
 struct Held {
     gateways: Vec<UdpGateway>,
-    neighbours: Vec<Neighbourhood>,
+    neighbours: Vec<FederationServant>,
     orbs: Vec<Orb>,
     connected: Vec<isorb_event::ProxyPushSupplier>,
     channels: Vec<Channel>,
@@ -71,14 +69,14 @@ pub fn wire(site: &Site<'_>, by: Link, low: u32, size: usize, echo: &Echo) -> Re
         Config { id: 2, levels, threads, limits, ..Config::with(Strategy::Threads { per_level: 1 }) };
     let far = site.right(|| Channel::new(config).map_err(refused))?;
     // Before the consumers, whose wishes they tell each other.
-    let one = Federation::new(&near, Quality::default()).map_err(refused)?;
-    let other = Federation::new(&far, Quality::default()).map_err(refused)?;
+    let one = Federation::builder(&near).build().map_err(refused)?;
+    let other = Federation::builder(&far).build().map_err(refused)?;
     let mut connected = Vec::new();
     for pair in 0..=low {
         let echo = echo.clone();
         let consumer =
             move |events: &[Event<'_>]| events.iter().for_each(|event| echo.back(event.data.octets));
-        let mut qos = ConsumerQos::of(format!("consumer-{pair}"), Filter::of(event_type(pair), SOURCE));
+        let mut qos = ConsumerQos::new(format!("consumer-{pair}"), Filter::of(event_type(pair), SOURCE));
         if let Some(priority) = Priority::new(if pair == 0 { HIGH } else { LOW }) {
             qos.quality.priority = priority;
         }
@@ -135,7 +133,7 @@ fn calls(site: &Site<'_>, [one, other]: [&Federation; 2], held: &mut Held) -> Re
     let member = |host: &Host, federation: &Federation| {
         let _ = site.class(1).set_current();
         let orb = memory::orb(host)?;
-        let member = Neighbourhood::start(&orb, federation, patience)?;
+        let member = FederationServant::start(&orb, federation, LinkOptions::new(patience))?;
         Ok((orb, member))
     };
     let (left, here) = site.left(|| member(site.lab.left(), one))?;

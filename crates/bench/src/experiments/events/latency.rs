@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use isorb_event::face::{FaceOptions, RealTimeFace};
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
 use isorb_event::{Channel, Config, Configuration, ConsumerQos, Event, PushConsumer};
 use isorb_rt::sched::{Cpus, SchedClass, ThreadSpec};
 use isorb_rt::time::{Deadline, now_ns, sleep_until};
@@ -190,7 +190,7 @@ fn through_channel(
     let watches = watches(consumers, pushed(ms) * suppliers as usize);
     let mut connected = bystanders(&channel, others)?;
     for (i, watch) in watches.iter().enumerate() {
-        let qos = ConsumerQos::of(format!("watch-{i}"), wanted());
+        let qos = ConsumerQos::new(format!("watch-{i}"), wanted());
         connected.push(channel.for_consumers().connect(watch.clone(), qos).map_err(refused)?);
     }
     supply(cx, &channel, suppliers, ms)?;
@@ -203,8 +203,8 @@ fn through_channel(
 fn to_another_process(cx: &Context<'_>, consumers: u32, ms: u32) -> Result<Seen, BenchError> {
     let orb = remote::orb()?;
     let channel = Channel::new(Config::default()).map_err(refused)?;
-    let options = FaceOptions { threads: 0, ping: None, ..FaceOptions::default() };
-    let face = RealTimeFace::start(&orb, &channel, options)?;
+    let options = EventServiceOptions { threads: 0, ping: None, ..EventServiceOptions::default() };
+    let face = RtecEventService::start(&orb, &channel, options)?;
     let count = consumers.to_string();
     let far = Remote::start(cx, REMOTE, 0, &["watch", "--count", &count, &face.object().to_string()])?;
     supply(cx, &channel, 1, ms)?;

@@ -44,7 +44,7 @@ fn bystanders(channel: &Channel, count: u32) -> Result<Vec<ProxyPushSupplier>, B
         let throws_away = |events: &[Event<'_>]| {
             let _ = events.first().and_then(age);
         };
-        let qos = ConsumerQos::of(format!("other-{i}"), Filter::of(TYPE + 1, SOURCE));
+        let qos = ConsumerQos::new(format!("other-{i}"), Filter::of(TYPE + 1, SOURCE));
         channel.for_consumers().connect(Arc::new(throws_away), qos).map_err(refused)
     };
     (0..count).map(one).collect()

@@ -87,7 +87,7 @@ impl Consumers {
             pairs.iter().map(|pair| Arc::new(Mutex::new(Vec::with_capacity(count(pair, ms))))).collect();
         let mut connected = Vec::new();
         for ((event_type, &pair), seen) in (FIRST_TYPE..).zip(pairs).zip(&seen) {
-            let mut qos = ConsumerQos::of(format!("{} Hz", pair.hz), Filter::of(event_type, SOURCE));
+            let mut qos = ConsumerQos::new(format!("{} Hz", pair.hz), Filter::of(event_type, SOURCE));
             if let Some(priority) = Priority::new(pair.priority) {
                 qos.quality.priority = priority;
             }

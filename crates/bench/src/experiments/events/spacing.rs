@@ -93,7 +93,7 @@ fn effective(
         let consumer = move |events: &[Event<'_>]| {
             count.fetch_add(events.len() as u64, Ordering::Relaxed);
         };
-        let qos = ConsumerQos::of(format!("count-{i}"), wanted());
+        let qos = ConsumerQos::new(format!("count-{i}"), wanted());
         connected.push(channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?);
     }
     let supplier = channel.for_suppliers().connect().map_err(refused)?;

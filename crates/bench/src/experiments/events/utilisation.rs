@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use isorb_event::face::Neighbourhood;
 use isorb_event::federation::Federation;
-use isorb_event::{Channel, Config, Quality, Strategy};
+use isorb_event::servants::{FederationServant, LinkOptions};
+use isorb_event::{Channel, Config, Strategy};
 
 use super::super::catalogue::Experiment;
 use super::super::{BenchError, Context};
@@ -181,8 +181,8 @@ fn is_clean(pairs: &[Pair], ms: u32, ages: &Ages) -> bool {
 fn federated(cx: &Context<'_>, pairs: &[Pair], ms: u32) -> Result<Ages, BenchError> {
     let orb = remote::orb()?;
     let channel = Channel::new(Config { id: 1, ..Config::default() }).map_err(refused)?;
-    let federation = Federation::new(&channel, Quality::default()).map_err(refused)?;
-    let neighbourhood = Neighbourhood::start(&orb, &federation, PATIENCE)?;
+    let federation = Federation::builder(&channel).build().map_err(refused)?;
+    let neighbourhood = FederationServant::start(&orb, &federation, LinkOptions::new(PATIENCE))?;
     let (neighbour, cpu) = (neighbourhood.object().to_string(), cx.cpu().to_string());
     let words: Vec<String> =
         pairs.iter().map(|pair| format!("--pair={}:{}:{}", pair.hz, pair.work, pair.priority)).collect();

@@ -14,9 +14,10 @@ use super::report::{print_link, print_players, record};
 use crate::commands::timeline::{read, write};
 use indicatif::{ProgressBar, ProgressStyle};
 use isorb::Orb;
-use isorb_event::face::Neighbourhood;
+use isorb_event::servants::{FederationServant, LinkOptions};
 use isorb_event::{ConnectError, Filter};
-use isorb_timeline::{Timeline, encode};
+use isorb_timeline::Timeline;
+use isorb_trace::encode;
 use std::error::Error;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
     let machine = Machine::start(1, &args.real_time, args.seconds)?;
     let orb = Orb::init(["-ORBListenEndpoints", "127.0.0.1:0"].map(String::from))?;
-    let neighbourhood = Neighbourhood::start(&orb, &machine.federation, CALL)?;
+    let neighbourhood = FederationServant::start(&orb, &machine.federation, LinkOptions::new(CALL))?;
     orb.root_poa()?.manager().activate()?;
     println!(
         "mission computer   process {}, {}",

@@ -28,7 +28,7 @@ pub struct ServerArgs {
 pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
     let orb = Orb::init(args.orb.iter().cloned())?;
     let probe: ProbeRef = orb.root_poa()?.activate(Arc::new(Thermometer::default()))?;
-    orb.naming()?.bind("lab/t1", &probe)?;
+    isorb_naming::Naming::initial(&orb)?.bind("lab/t1", &probe)?;
     println!("READY {}", std::process::id());
     let background = orb.clone();
     std::thread::spawn(move || {

@@ -76,7 +76,7 @@ impl Player {
             deadline: Some(part.period),
             ..Quality::default()
         };
-        let qos = ConsumerQos::of(part.name, part.filter).quality(quality);
+        let qos = ConsumerQos::new(part.name, part.filter).quality(quality);
         let consumer = channel.for_consumers().connect(worker.clone(), qos)?;
         Ok(Player { name: part.name, period: part.period, works: part.works, consumer, worker, supplier })
     }

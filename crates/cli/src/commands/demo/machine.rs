@@ -1,8 +1,8 @@
 //! What both processes of the avionics demo have: a scheduled channel, its federation, and threads.
 
 use super::cast::{FAST, MIDDLE, SLOW};
-use isorb_event::dispatch::{Dispatch, Queued};
-use isorb_event::federation::Federation;
+use isorb_event::dispatch::Queued;
+use isorb_event::federation::{Federation, Gateways};
 use isorb_event::{Channel, Config, Limits, Priority, Quality, Scheduled, Strategy, ThreadSetup};
 use isorb_rt::priority::Direct;
 use isorb_rt::sched::{Cpus, NativeRange, Need, RealTime, current_cpus};
@@ -52,8 +52,11 @@ impl Machine {
         let alone =
             Queued::alone(Strategy::Threads { per_level: 1 }, &[Priority::MIN], &ThreadSetup::default())?;
         let quality = Quality { failures: 0, ..Quality::default() };
-        let dispatch = alone.map(|queued| Arc::new(queued) as Arc<dyn Dispatch>);
-        let federation = Federation::with(&channel, quality, dispatch)?;
+        let gateways = match alone {
+            Some(queued) => Gateways::Dispatcher(Arc::new(queued)),
+            None => Gateways::Channel,
+        };
+        let federation = Federation::builder(&channel).quality(quality).gateways(gateways).build()?;
         let machine = Machine { channel, federation, one_processor };
         // Announcements before the first tick would count as received at time zero.
         machine.tick();

@@ -7,8 +7,8 @@ use super::report::{print_link, print_players, record};
 use crate::commands::timeline::write;
 use isorb::Orb;
 use isorb_event::Filter;
-use isorb_event::face::Neighbourhood;
-use isorb_timeline::encode;
+use isorb_event::servants::{FederationServant, LinkOptions};
+use isorb_trace::encode;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -30,7 +30,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let machine = Machine::start(2, &args.real_time, args.seconds)?;
     let orb = Orb::init(["-ORBListenEndpoints", "127.0.0.1:0"].map(String::from))?;
-    let neighbourhood = Neighbourhood::start(&orb, &machine.federation, CALL)?;
+    let neighbourhood = FederationServant::start(&orb, &machine.federation, LinkOptions::new(CALL))?;
     orb.root_poa()?.manager().activate()?;
     neighbourhood.join(&orb.string_to_object(&args.join)?)?;
     let parts = [

@@ -3,13 +3,14 @@
 use super::cast::{Player, suppliers};
 use super::machine::Machine;
 use isorb_event::federation::FederationCounts;
-use isorb_timeline::{Recording, Timeline};
+use isorb_timeline::Timeline;
+use isorb_trace::Recording;
 
 /// The trace of a process, with the names of its parties.
 pub fn record(name: &str, machine: &Machine, players: &[Player], link: &'static str) -> Recording {
     let mut names = suppliers(players);
     names.push((machine.federation.supplier(), link));
-    Recording::of(name, &machine.channel, &names)
+    machine.channel.recording(name, &names)
 }
 
 /// A line for each part with its calls, latencies and faults.

@@ -1,11 +1,11 @@
 //! Federations in virtual time: thousands of them, each with links that are slow, stall, are cut, lose and overtake, and with channels that
-//! stall and are started anew, as a seed says. Links are joined and left by calls, as between processes: who is given up while it is stalled finds that, what was
-//! said to it and what its suppliers pushed as it goes on, in some order.
+//! stall and are started anew, as a seed says. Links are link_state and left by calls, as between processes: who is given up while it is stalled finds that, what was
+//! message_sent to it and what its suppliers pushed as it goes on, in some order.
 //!
 //! The oracle: whatever happens, what a consumer gets of a source is in order and nothing twice; nothing crosses a link that nobody wants;
 //! and when all is well again, everything has come that was pushed since the consumer was known, or is counted as lost.
 
-mod ways;
+mod links;
 mod world;
 
 use world::{Kind, World};
@@ -28,11 +28,11 @@ enum Fault {
     StallLink,
     /// A channel does nothing for a while: others take it for silent, give it up and join anew. Its suppliers go on.
     StallNode,
-    /// What is on a link is lost, and all that comes, until it is mended.
+    /// SimEvent is on a link is lost, and all that comes, until it is mended.
     CutLink,
     /// A channel that is on the way, and neither pushes nor wants anything, is ended and started anew.
     Restart,
-    /// Any channel is. What it had to say and had not said is gone, and so is what it had not heard; what comes later must come.
+    /// Any channel is. SimEvent it had to say and had not message_sent is gone, and so is what it had not heard; what comes later must come.
     RestartAny,
 }
 
@@ -42,12 +42,12 @@ const ALL: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink];
 const BETWEEN: &[Fault] = &[Fault::StallLink, Fault::StallNode, Fault::CutLink, Fault::Restart];
 const ANY: &[Fault] = &[Fault::StallLink, Fault::CutLink, Fault::RestartAny];
 
-fn line(count: usize) -> Vec<(usize, usize)> {
+fn link_entry(count: usize) -> Vec<(usize, usize)> {
     (1..count).map(|i| (i - 1, i)).collect()
 }
 
 fn ring(count: usize) -> Vec<(usize, usize)> {
-    line(count).into_iter().chain([(count - 1, 0)]).collect()
+    link_entry(count).into_iter().chain([(count - 1, 0)]).collect()
 }
 
 /// A ring with a chord, and something hanging on it.
@@ -80,7 +80,7 @@ fn early(nodes: usize, edges: Vec<(usize, usize)>, seed: u64) -> World {
     world
 }
 
-/// What goes wrong does, and is mended; then everybody pushes once more.
+/// SimEvent goes wrong does, and is mended; then everybody pushes once more.
 fn go_wrong(mut world: World, plan: &Plan) -> World {
     for _ in 0..plan.faults {
         let length = [50, 400, 1_000, 3_000][world.random(4) as usize];
@@ -122,15 +122,15 @@ fn all_come(plan: &Plan, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn while_nothing_is_wrong_all_come() {
-    for (nodes, edges) in [(4, line(4)), (5, ring(5)), (6, mesh(6))] {
+    for (nodes, edges) in [(4, link_entry(4)), (5, ring(5)), (6, mesh(6))] {
         all_come(&Plan { nodes, edges, kind: Kind::Calls, faults: 0, faulty: ALL, history: 1_000 }, seeds(2));
     }
 }
 
-/// A busy machine: links and channels look silent, and are not.
+/// A busy protocol: links and channels look silent, and are not.
 #[test]
 fn nothing_is_lost_by_slowness() {
-    for (nodes, edges) in [(3, line(3)), (3, ring(3)), (5, ring(5)), (6, mesh(6))] {
+    for (nodes, edges) in [(3, link_entry(3)), (3, ring(3)), (5, ring(5)), (6, mesh(6))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: LINES, history: 10_000 },
             seeds(4),
@@ -141,7 +141,7 @@ fn nothing_is_lost_by_slowness() {
 /// Also of what its own suppliers push meanwhile, and it takes up before its neighbours are there again.
 #[test]
 fn nothing_is_lost_when_any_channel_is_stopped() {
-    for (nodes, edges) in [(2, line(2)), (3, line(3)), (4, line(4)), (4, ring(4))] {
+    for (nodes, edges) in [(2, link_entry(2)), (3, link_entry(3)), (4, link_entry(4)), (4, ring(4))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 8, faulty: STOPS, history: 10_000 },
             seeds(5),
@@ -152,15 +152,15 @@ fn nothing_is_lost_when_any_channel_is_stopped() {
 /// Of a neighbour's events what enters once it knows that they are wanted, though the first grant may get lost.
 #[test]
 fn nothing_is_lost_between_neighbours_that_get_to_know_each_other() {
-    let failed: Vec<u64> = seeds(20).filter(|seed| early(2, line(2), *seed).judge().0 != 0).collect();
+    let failed: Vec<u64> = seeds(20).filter(|seed| early(2, link_entry(2), *seed).judge().0 != 0).collect();
     assert!(failed.is_empty(), "seeds {failed:?}");
 }
 
-/// Further away something may be missed while the ways are made, but nothing once there was anything.
+/// Further away something may be missed while the remote_ends are made, but nothing once there was anything.
 #[test]
 fn after_the_first_one_all_come() {
     let tree = vec![(0, 1), (1, 2), (1, 3), (0, 4)];
-    for (nodes, edges) in [(4, line(4)), (5, tree), (4, ring(4)), (6, mesh(6))] {
+    for (nodes, edges) in [(4, link_entry(4)), (5, tree), (4, ring(4)), (6, mesh(6))] {
         let failed: Vec<u64> =
             seeds(4).filter(|seed| early(nodes, edges.clone(), *seed).holes() != 0).collect();
         assert!(failed.is_empty(), "of {nodes} channels, seeds {failed:?}");
@@ -190,7 +190,7 @@ fn nothing_is_lost_when_a_channel_between_is_started_anew() {
 
 #[test]
 fn a_channel_that_was_started_anew_is_heard_and_hears_nothing_twice() {
-    for (nodes, edges) in [(2, line(2)), (3, ring(3)), (5, ring(5))] {
+    for (nodes, edges) in [(2, link_entry(2)), (3, ring(3)), (5, ring(5))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Calls, faults: 5, faulty: ANY, history: 10_000 },
             seeds(4),
@@ -200,7 +200,7 @@ fn a_channel_that_was_started_anew_is_heard_and_hears_nothing_twice() {
 
 #[test]
 fn datagrams_that_are_lost_doubled_and_overtaken_come_once_and_in_order() {
-    for (nodes, edges) in [(2, line(2)), (4, line(4)), (5, ring(5))] {
+    for (nodes, edges) in [(2, link_entry(2)), (4, link_entry(4)), (5, ring(5))] {
         all_come(
             &Plan { nodes, edges, kind: Kind::Datagrams, faults: 3, faulty: ALL, history: 10_000 },
             seeds(3),
@@ -208,13 +208,13 @@ fn datagrams_that_are_lost_doubled_and_overtaken_come_once_and_in_order() {
     }
 }
 
-/// As many faults as over links where somebody answers. All come, but it takes longer. What is missing is asked for as far back as the channel where it
+/// As many faults as over links where somebody answers. All come, but it takes longer. SimEvent is missing is asked for as far back as the channel where it
 /// entered, once a tick at least: over three links that is a request, a grant and the event itself over each, nine datagrams of which each
 /// arrives with 0.98; so each tick brings the next event with 0.83, and those who are behind by 400 are not after 480 ticks, or 48 s,
 /// whatever else helps. Twice as long is waited.
 #[test]
 fn who_fell_far_behind_by_datagrams_catches_up() {
-    for (nodes, edges) in [(4, line(4)), (4, ring(4))] {
+    for (nodes, edges) in [(4, link_entry(4)), (4, ring(4))] {
         let plan = Plan { nodes, edges, kind: Kind::Datagrams, faults: 8, faulty: ALL, history: 10_000 };
         for seed in seeds(3) {
             let mut world = faults(&plan, seed);

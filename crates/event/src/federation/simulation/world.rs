@@ -1,9 +1,9 @@
 //! The world in which simulated channels live.
 
-use super::super::log::Copied;
-use super::super::machine::Machine;
-use super::super::{History, LinkId, Notice};
-use super::ways::{Edge, End, Packet, Way};
+use super::super::event_log::EventBuffer;
+use super::super::protocol::Protocol;
+use super::super::{ControlMessage, History, LinkId};
+use super::links::{Edge, End, LinkEnd, Packet};
 use crate::event::{Event, Header};
 use crate::filter::Filter;
 use std::cmp::Reverse;
@@ -24,24 +24,24 @@ pub(super) const PATIENCE: u64 = 150 * TICK;
 /// Of what a channel wants there are so many types.
 const TYPES: u64 = 3;
 
-pub(super) enum What {
+pub(super) enum SimEvent {
     Tick(usize),
     /// A supplier of a channel has something to say, whatever the channel does.
     Supply(usize),
     /// It has come to the channel, in that life.
     Push(usize, u64, Header),
-    Arrive(Way, Packet),
-    /// A notice was answered, or was not in time.
+    Arrive(LinkEnd, Packet),
+    /// A message was answered, or was not in time.
     Answer(End, u64, bool),
     /// A neighbour wants to join a channel: from where, in which call.
-    Knock(usize, Way, u64),
+    JoinRequest(usize, LinkEnd, u64),
     /// It was answered with the other end, or was not in time.
-    Joined(Way, u64, Option<End>),
+    LinkState(LinkEnd, u64, Option<End>),
     /// A channel that had stalled goes on.
     Resume(usize),
 }
 
-/// What comes in order: over one connection.
+/// SimEvent comes in order: over one connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Connection {
     Supplier,
@@ -52,13 +52,13 @@ enum Connection {
 }
 
 pub(super) struct Node {
-    pub machine: Machine,
+    pub protocol: Protocol,
     pub life: u64,
     stalled_until: u64,
-    /// What came while it was stalled.
-    backlog: BTreeMap<Connection, VecDeque<What>>,
+    /// SimEvent came while it was stalled.
+    backlog: BTreeMap<Connection, VecDeque<SimEvent>>,
     wants: Vec<i32>,
-    /// What its consumers got of each source.
+    /// SimEvent its consumers got of each source.
     got: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -71,11 +71,11 @@ pub(super) struct World {
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
     /// The other end of each end, once that is known, and which edge is between.
-    pub ways: HashMap<End, (Option<End>, usize)>,
+    pub remote_ends: HashMap<End, (Option<End>, usize)>,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
-    pub waiting: HashMap<u64, What>,
+    pub waiting: HashMap<u64, SimEvent>,
     /// Notices that were not answered yet, by the end that sent them.
-    pub asked: HashMap<End, (u64, Notice)>,
+    pub asked: HashMap<End, (u64, ControlMessage)>,
     /// How many events are on their way to each end.
     pub underway: HashMap<End, usize>,
     /// The numbers of what each channel is to get of each source.
@@ -103,7 +103,7 @@ impl World {
             history,
             nodes: Vec::new(),
             edges: Vec::new(),
-            ways: HashMap::new(),
+            remote_ends: HashMap::new(),
             queue: BinaryHeap::new(),
             waiting: HashMap::new(),
             asked: HashMap::new(),
@@ -118,9 +118,9 @@ impl World {
             let wants = (1..=TYPES as i32).filter(|_| world.random(3) == 0).collect::<Vec<_>>();
             let wants = if node + 1 == count { vec![1] } else { wants };
             let wants = if node == 1 && count > 2 { Vec::new() } else { wants };
-            let machine = world.machine(node, 0);
+            let protocol = world.protocol(node, 0);
             let (backlog, got) = (BTreeMap::new(), BTreeMap::new());
-            world.nodes.push(Node { machine, life: 0, stalled_until: 0, backlog, wants, got });
+            world.nodes.push(Node { protocol, life: 0, stalled_until: 0, backlog, wants, got });
             world.wish(node);
         }
         for &ends in edges {
@@ -129,20 +129,20 @@ impl World {
         }
         for node in 0..count {
             let at = world.random(TICK);
-            world.after(at, What::Tick(node));
+            world.after(at, SimEvent::Tick(node));
         }
         world
     }
 
-    fn machine(&self, node: usize, life: u64) -> Machine {
+    fn protocol(&self, node: usize, life: u64) -> Protocol {
         let history = History { events: self.history, octets: 1 };
-        Machine::new(node as u64 + 1, (life + 1) << 32, history)
+        Protocol::new(node as u64 + 1, (life + 1) << 32, history)
     }
 
     fn wish(&mut self, node: usize) {
-        let Node { machine, wants, .. } = &mut self.nodes[node];
+        let Node { protocol, wants, .. } = &mut self.nodes[node];
         let wanted: Vec<Filter> = wants.iter().map(|event_type| Filter::of(*event_type, 0)).collect();
-        machine.own_changed(&wanted);
+        protocol.own_changed(&wanted);
     }
 
     pub(super) fn random(&mut self, below: u64) -> u64 {
@@ -152,7 +152,7 @@ impl World {
         self.seed % below.max(1)
     }
 
-    pub(super) fn after(&mut self, delay: u64, what: What) {
+    pub(super) fn after(&mut self, delay: u64, what: SimEvent) {
         self.serial += 1;
         self.queue.push(Reverse((self.now + delay, self.serial)));
         self.waiting.insert(self.serial, what);
@@ -163,7 +163,7 @@ impl World {
         (self.begun, self.known) = (true, known);
         for node in self.sources() {
             let at = self.random(20);
-            self.after(at, What::Supply(node));
+            self.after(at, SimEvent::Supply(node));
         }
     }
 
@@ -182,8 +182,8 @@ impl World {
             self.queue.pop();
             self.now = self.now.max(at);
             match self.waiting.remove(&serial) {
-                Some(What::Supply(node)) => self.supply(node),
-                Some(What::Resume(node)) => self.resume(node),
+                Some(SimEvent::Supply(node)) => self.supply(node),
+                Some(SimEvent::Resume(node)) => self.resume(node),
                 Some(what) => self.happens(what),
                 None => {}
             }
@@ -192,22 +192,27 @@ impl World {
     }
 
     /// Whom it concerns, and over which connection it came.
-    fn at(&self, what: &What) -> (usize, Connection) {
+    fn at(&self, what: &SimEvent) -> (usize, Connection) {
         let once = Connection::Once(self.serial);
         match what {
-            What::Tick(node) | What::Supply(node) | What::Resume(node) | What::Knock(node, ..) => {
-                (*node, once)
+            SimEvent::Tick(node)
+            | SimEvent::Supply(node)
+            | SimEvent::Resume(node)
+            | SimEvent::JoinRequest(node, ..) => (*node, once),
+            SimEvent::Push(node, ..) => (*node, Connection::Supplier),
+            SimEvent::Arrive(LinkEnd { end, .. }, Packet::ControlMessage { .. }) => {
+                (end.node, Connection::Notices(*end))
             }
-            What::Push(node, ..) => (*node, Connection::Supplier),
-            What::Arrive(Way { end, .. }, Packet::Notice { .. }) => (end.node, Connection::Notices(*end)),
-            What::Arrive(Way { end, .. }, Packet::Event { .. }) => (end.node, Connection::Events(*end)),
-            What::Arrive(Way { end, .. }, Packet::Leave) => (end.node, once),
-            What::Answer(end, ..) | What::Joined(Way { end, .. }, ..) => (end.node, once),
+            SimEvent::Arrive(LinkEnd { end, .. }, Packet::Event { .. }) => {
+                (end.node, Connection::Events(*end))
+            }
+            SimEvent::Arrive(LinkEnd { end, .. }, Packet::Leave) => (end.node, once),
+            SimEvent::Answer(end, ..) | SimEvent::LinkState(LinkEnd { end, .. }, ..) => (end.node, once),
         }
     }
 
     /// Comes to a channel, which takes it up as soon as it can.
-    fn happens(&mut self, what: What) {
+    fn happens(&mut self, what: SimEvent) {
         self.serial += 1;
         let (at, connection) = self.at(&what);
         let node = &mut self.nodes[at];
@@ -217,7 +222,7 @@ impl World {
         }
         node.backlog.entry(connection).or_default().push_back(what);
         if idle {
-            self.after(self.nodes[at].stalled_until.saturating_sub(self.now), What::Resume(at));
+            self.after(self.nodes[at].stalled_until.saturating_sub(self.now), SimEvent::Resume(at));
         }
     }
 
@@ -225,7 +230,7 @@ impl World {
     fn resume(&mut self, at: usize) {
         let still = self.nodes[at].stalled_until.saturating_sub(self.now);
         if still > 0 {
-            return self.after(still, What::Resume(at));
+            return self.after(still, SimEvent::Resume(at));
         }
         let which = self.random(self.nodes[at].backlog.len() as u64) as usize;
         let backlog = &mut self.nodes[at].backlog;
@@ -236,39 +241,39 @@ impl World {
         let some = [1, 3, 30, usize::MAX][self.random(4) as usize];
         let backlog = &mut self.nodes[at].backlog;
         let queue = backlog.entry(connection).or_default();
-        let taken: Vec<What> = queue.drain(..some.min(queue.len())).collect();
+        let taken: Vec<SimEvent> = queue.drain(..some.min(queue.len())).collect();
         if queue.is_empty() {
             backlog.remove(&connection);
         }
         taken.into_iter().for_each(|what| self.does(at, what));
         if !self.nodes[at].backlog.is_empty() {
             let pause = self.random(5);
-            self.after(pause, What::Resume(at));
+            self.after(pause, SimEvent::Resume(at));
         }
     }
 
-    fn does(&mut self, node: usize, what: What) {
+    fn does(&mut self, node: usize, what: SimEvent) {
         match what {
-            What::Tick(_) => self.tick(node),
-            What::Push(_, life, header) => self.pushed(node, life, header),
-            What::Arrive(way, packet) => self.arrive(way, packet),
-            What::Answer(end, number, arrived) => self.answered(end, number, arrived),
-            What::Knock(_, from, call) => self.knocked(node, from, call),
-            What::Joined(way, call, there) => self.joined(way, call, there),
-            What::Supply(_) | What::Resume(_) => {}
+            SimEvent::Tick(_) => self.tick(node),
+            SimEvent::Push(_, life, header) => self.pushed(node, life, header),
+            SimEvent::Arrive(way, packet) => self.arrive(way, packet),
+            SimEvent::Answer(end, number, arrived) => self.answered(end, number, arrived),
+            SimEvent::JoinRequest(_, from, call) => self.join_requested(node, from, call),
+            SimEvent::LinkState(way, call, there) => self.link_state(way, call, there),
+            SimEvent::Supply(_) | SimEvent::Resume(_) => {}
         }
-        self.settle(node);
+        self.process(node);
     }
 
     fn tick(&mut self, node: usize) {
         let now = self.now;
-        self.nodes[node].machine.tick(now, PATIENCE);
-        self.speak(node, true);
-        while let Some(link) = self.nodes[node].machine.lost(PATIENCE) {
+        self.nodes[node].protocol.tick(now, PATIENCE);
+        self.send_messages(node, true);
+        while let Some(link) = self.nodes[node].protocol.lost(PATIENCE) {
             self.leave(End { node, life: self.nodes[node].life, link });
         }
         self.keep_joined(node);
-        self.after(TICK, What::Tick(node));
+        self.after(TICK, SimEvent::Tick(node));
     }
 
     fn supply(&mut self, node: usize) {
@@ -276,7 +281,7 @@ impl World {
         let pause = if node == 0 { 20 } else { 100 };
         let pause = self.random(pause);
         if self.begun {
-            self.after(pause, What::Supply(node));
+            self.after(pause, SimEvent::Supply(node));
         }
     }
 
@@ -288,21 +293,21 @@ impl World {
         if self.known {
             self.owe(node, &header, |_| true);
         }
-        self.happens(What::Push(node, self.nodes[node].life, header));
+        self.happens(SimEvent::Push(node, self.nodes[node].life, header));
     }
 
     fn pushed(&mut self, node: usize, life: u64, header: Header) {
         // As its collector would.
-        let wanted = self.nodes[node].machine.wanted().contains(&Filter::of(header.event_type, 0));
+        let wanted = self.nodes[node].protocol.wanted().contains(&Filter::of(header.event_type, 0));
         if wanted && life == self.nodes[node].life {
-            let interests = &self.nodes[node].machine.interests;
+            let interests = &self.nodes[node].protocol.interests;
             let count = self.nodes.len() as u64;
             let heard: Vec<u64> =
                 (1..=count).filter(|channel| interests.want(&[*channel], &header)).collect();
             if !self.known {
                 self.owe(node, &header, |other| heard.contains(&(other as u64 + 1)));
             }
-            self.nodes[node].machine.pushed(&Event { header, ..Event::default() });
+            self.nodes[node].protocol.pushed(&Event { header, ..Event::default() });
         }
     }
 
@@ -316,10 +321,10 @@ impl World {
     }
 
     pub(super) fn deliver(&mut self, node: usize) {
-        let mut copied = Copied::default();
-        let Node { machine, wants, got, .. } = &mut self.nodes[node];
-        while machine.deliver(&mut copied) {
-            let Event { stamp, header, .. } = copied.event();
+        let mut buffer = EventBuffer::default();
+        let Node { protocol, wants, got, .. } = &mut self.nodes[node];
+        while protocol.deliver(&mut buffer) {
+            let Event { stamp, header, .. } = buffer.event();
             if wants.contains(&header.event_type) {
                 let got = got.entry(stamp.channel).or_default();
                 let last = got.last().copied().unwrap_or(0);
@@ -351,17 +356,18 @@ impl World {
             return;
         }
         let life = self.nodes[node].life + 1;
-        let machine = self.machine(node, life);
+        let protocol = self.protocol(node, life);
         let Node { backlog, .. } = &mut self.nodes[node];
-        let ticks = std::mem::take(backlog).into_values().flatten().any(|what| matches!(what, What::Tick(_)));
+        let ticks =
+            std::mem::take(backlog).into_values().flatten().any(|what| matches!(what, SimEvent::Tick(_)));
         let former = &mut self.nodes[node];
-        (former.machine, former.life, former.stalled_until) = (machine, life, self.now);
+        (former.protocol, former.life, former.stalled_until) = (protocol, life, self.now);
         // Whoever it was is no more.
         former.got.clear();
         self.wish(node);
         self.ended(node);
         if ticks {
-            self.after(0, What::Tick(node));
+            self.after(0, SimEvent::Tick(node));
         }
     }
 
@@ -378,7 +384,7 @@ impl World {
         }
         for node in 0..self.nodes.len() {
             self.nodes[node].stalled_until = self.nodes[node].stalled_until.min(now);
-            self.after(0, What::Resume(node));
+            self.after(0, SimEvent::Resume(node));
         }
         self.begun = false;
     }
@@ -392,7 +398,7 @@ impl World {
 
     /// How many events did not come that were wanted, and how many are counted as lost.
     pub(super) fn judge(&self) -> (u64, u64) {
-        let lost = self.nodes.iter().map(|node| node.machine.counts.lost).sum();
+        let lost = self.nodes.iter().map(|node| node.protocol.counts.lost).sum();
         (self.missing(|_| 0), lost)
     }
 

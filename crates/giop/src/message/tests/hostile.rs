@@ -1,4 +1,4 @@
-//! What no honest peer sends: counts that lie, damaged messages, any octets at all.
+//! Messages that no honest peer sends: false counts, damaged messages, random octets.
 
 use super::ordinary::{opens_as_it_reads, ordinary, recognises_what_it_finds};
 use super::*;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 #[test]
 fn hostile_counts_end_at_once() {
-    // A count of 2^32-1 contexts, a context as long, a key as long, a response flag that does not exist.
+    // 2^32-1 contexts, a context and a key of such a length, an unknown response flag.
     for message in [
         Hand::new(0, Order::Big, 0).u32(u32::MAX).done(),
         Hand::new(0, Order::Big, 0).u32(1).u32(1).u32(u32::MAX).u32(0).done(),

@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use isorb_cdr::{Order, Version};
 use isorb_scope::Region;
 
-/// Builds a message with explicit integers of either byte order; padding is written out by the caller.
+/// Builds a message with explicit integers of either byte order; padding is written out by the
+/// caller.
 struct Hand(Vec<u8>, Order);
 
 impl Hand {
@@ -41,14 +42,16 @@ impl Hand {
 
 const ORDERS: [Order; 2] = [Order::Big, Order::Little];
 
-/// RTCorbaPriority 5 as a big-endian encapsulation, four octets, so that nothing after it needs padding.
+/// RTCorbaPriority 5 as a big-endian encapsulation, four octets, so that nothing after it needs
+/// padding.
 const PRIORITY: ServiceContext<'static> = ServiceContext { id: 10, data: &[0, 0, 0, 5] };
 
 /// Clause 9.4.2: the request headers; operation "sum" is 4 octets with its terminator.
 fn request(minor: u8, order: Order) -> Vec<u8> {
     let hand = Hand::new(minor, order, 0);
     match minor {
-        // Contexts, id, response_expected, padding, key, operation, principal; the body follows at 60.
+        // Contexts, id, response_expected, padding, key, operation, principal; the body follows at
+        // 60.
         0 => hand
             .u32(1)
             .u32(10)
@@ -78,7 +81,8 @@ fn request(minor: u8, order: Order) -> Vec<u8> {
             .u32(0)
             .u32(99)
             .done(),
-        // Id, flags, reserved, disposition 0 padded to 4, key, operation, contexts: ends at 60, padded to 64.
+        // Id, flags, reserved, disposition 0 padded to 4, key, operation, contexts: ends at 60,
+        // padded to 64.
         _ => hand
             .u32(7)
             .raw(&[3, 0, 0, 0])
@@ -98,7 +102,8 @@ fn request(minor: u8, order: Order) -> Vec<u8> {
     }
 }
 
-/// Clause 9.4.3: 1.0 and 1.1 are contexts, id, status; 1.2 is id, status, contexts and an aligned body.
+/// Clause 9.4.3: 1.0 and 1.1 are contexts, id, status; 1.2 is id, status, contexts and an aligned
+/// body.
 fn reply(minor: u8, order: Order) -> Vec<u8> {
     let hand = Hand::new(minor, order, 1);
     match minor {

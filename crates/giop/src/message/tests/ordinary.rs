@@ -1,8 +1,8 @@
-//! The short ways that ordinary messages go come to what the long ones come to.
+//! The fast paths for ordinary messages have the results of the general ones.
 
 use super::*;
 
-/// What is read in one step is what is read in many: header, body and what is wrong.
+/// Opening a message in one step gives the same header, body and errors as reading it in many.
 pub(super) fn opens_as_it_reads(bytes: &[u8], header: &Header) {
     fn both<T: PartialEq + core::fmt::Debug>(
         bytes: &[u8],
@@ -96,7 +96,7 @@ fn ordinary_messages_open() {
     }
 }
 
-/// What a kept head recognises in a message is what would be found in it.
+/// The cached head recognises in a message what a full search finds in it.
 pub(super) fn recognises_what_it_finds(kept: &[u8], bytes: &[u8]) -> Option<RequestPlace> {
     let any = |_| true;
     let header = |bytes: &[u8]| Header::parse(bytes.first_chunk()?).ok();
@@ -144,7 +144,7 @@ fn a_known_head_is_recognised() {
             assert_eq!(seen(&unlike), None, "{unlike:?}");
         }
     }
-    // One that is too long is not kept, and the one before is forgotten.
+    // A longer head is not kept, and the previous one is dropped.
     let key = [1; KnownHead::MAX];
     let hand = Hand::new(2, Order::Big, 0).u32(1).raw(&[3, 0, 0, 0]).raw(&[0; 4]);
     let long = hand.u32(key.len() as u32).raw(&key).u32(4).raw(b"sum\0").u32(0).done();
@@ -176,7 +176,7 @@ fn with_contexts(order: Order, id: u32, contexts: &[(u32, &[u8])]) -> Vec<u8> {
 fn contexts_may_differ_in_a_known_head() {
     for order in ORDERS {
         let kept = with_contexts(order, 7, &[(10, &[0, 0, 0, 5]), (77, b"whatever")]);
-        // Other contexts of other lengths, as many.
+        // As many contexts with other contents and lengths.
         let other = with_contexts(order, 8, &[(1, &[0; 12]), (10, &[0, 0, 0, 6])]);
         let place = recognises_what_it_finds(&kept, &other).unwrap();
         assert_eq!((place.id, place.body_at), (8, other.len() - 4));
@@ -185,17 +185,17 @@ fn contexts_may_differ_in_a_known_head() {
         assert_eq!((contexts.len(), contexts.get(77)), (2, None));
         let header = Header::parse(other.first_chunk().unwrap()).unwrap();
         opens_as_it_reads(&other, &header);
-        // One that does not pass, whether it is known or not.
+        // A context that is not allowed, with and without a cached head.
         let mut head = KnownHead::default();
         assert!(head.keep(&other, &header, &OrdinaryRequest::find(&other, &header, |_| true).unwrap()));
         assert!(head.recognise(&other, &header, |id| id != 99).is_some());
         assert!(head.recognise(&other, &header, |id| id != 1).is_none());
         assert!(OrdinaryRequest::find(&other, &header, |id| id != 10).is_none());
-        // More of them, or fewer, are another head.
+        // A different number of contexts is another head.
         for unlike in [with_contexts(order, 9, &[]), with_contexts(order, 9, &[(10, &[0, 0, 0, 5])])] {
             assert_eq!(recognises_what_it_finds(&kept, &unlike), None);
         }
-        // Lengths that reach behind the end are for the reader that says what is wrong.
+        // Lengths beyond the end are left to the reader, which reports the error.
         for at in [other.len() - 12, other.len() - 32] {
             let mut wrong = other.clone();
             wrong[at..at + 4].fill(0x7f);

@@ -1,4 +1,4 @@
-//! Replies, messages that locate objects, and those about the connection.
+//! Replies, messages that locate objects, and messages that concern the connection.
 
 use super::*;
 use isorb_cdr::Text;

@@ -39,7 +39,7 @@ fn requests_are_written() {
     }
 }
 
-/// What a request says that is addressed otherwise is what a server reads, key and all.
+/// A server reads the target of a request in the form in which a client wrote it, key included.
 #[test]
 fn requests_by_profile_and_reference() {
     let profile = crate::IiopProfile {

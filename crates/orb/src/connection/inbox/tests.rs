@@ -61,7 +61,7 @@ fn message(number: usize, len: usize) -> Vec<u8> {
 
 /// Whatever the lengths of messages and of what a receive gives: the same messages come out, whole and in order.
 fn inbox(pool: &Arc<BufferPool>, limit: usize) -> Inbox {
-    Inbox::new(pool, limit, None, Holding::new(&Arc::default(), pool))
+    Inbox::new(pool, limit, None, BufferAccount::new(&Arc::default(), pool))
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl AdapterActivator for Maker {
         // The POA is not ready for others, but is for this thread.
         poa.activate_object_with_id("it", probe()).map_err(SystemException::from)?;
         let registry = poa.orb().unwrap();
-        assert!(registry.registry().enter(&poa.key(b"it"), "ping").is_ok());
+        assert!(registry.server().registry.enter(&poa.key(b"it"), "ping").is_ok());
         eventually(|| self.go.load(SeqCst));
         Ok(true)
     }

@@ -116,7 +116,7 @@ fn deactivating_a_manager_without_etherealising_leaves_objects_alone() {
 #[test]
 fn shutdown_ends_everything() {
     let bed = Bed::new();
-    let registry = Registry::new(7);
+    let registry = Registry::new(7, Arc::default(), None);
     let root = registry.root(&bed.orb).unwrap();
     root.manager().activate().unwrap();
     let poa = root

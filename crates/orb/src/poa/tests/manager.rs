@@ -142,12 +142,12 @@ fn one_manager_governs_several_poas() {
 #[test]
 fn run_activates_the_root_unless_the_program_decided() {
     let bed = Bed::new();
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, Arc::default(), None);
     let root = registry.root(&bed.orb).unwrap();
     registry.activate_untouched_root();
     assert_eq!(root.manager().state(), State::Active);
 
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, Arc::default(), None);
     let root = registry.root(&bed.orb).unwrap();
     root.manager().hold_requests(false).unwrap();
     registry.activate_untouched_root();

@@ -73,7 +73,7 @@ impl Bed {
     }
 
     fn registry(&self) -> &Registry {
-        self.orb.registry()
+        &self.orb.server().registry
     }
 
     /// A POA below the root, with the root's manager.
@@ -198,7 +198,7 @@ fn persistent_references_outlive_the_process() {
     assert_eq!(second.try_enter(&one), Ok(()));
     // Ids that the system made differ from process to process.
     let id = |epoch| {
-        let registry = Registry::new(epoch);
+        let registry = Registry::new(epoch, Arc::default(), None);
         let root = registry.root(&second.orb).unwrap();
         let poa = root.create_poa("p", None, PoaPolicies::new().lifespan(Lifespan::Persistent)).unwrap();
         let id = poa.activate_object(probe()).unwrap();

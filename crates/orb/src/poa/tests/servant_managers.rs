@@ -60,7 +60,7 @@ impl ServantActivator for Activator {
             }
             "nested" => {
                 let orb = poa.orb().unwrap();
-                match orb.registry().enter(&poa.key(b"inner"), "ping") {
+                match orb.server().registry.enter(&poa.key(b"inner"), "ping") {
                     Err(Refusal::Exception(e)) => Err(e.into()),
                     _ => panic!("the activator is not re-entered"),
                 }

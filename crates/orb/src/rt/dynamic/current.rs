@@ -4,7 +4,7 @@ use super::scheduler::Scheduled;
 use super::stack::{self, Frame, Segment};
 use super::threads::{DistributableThread, Guid};
 use super::{Parameter, Scheduling, SchedulingError, cancelled, out_of_order};
-use crate::rt::thread;
+use crate::sched::thread;
 use crate::{Orb, SystemException};
 use isorb_giop::Kind;
 use isorb_rt::priority::Priority;
@@ -51,15 +51,15 @@ impl Current {
             }
             Err(_) => {
                 let thread = self.scheduling.threads().enter(Guid::fresh());
-                let kept = thread::keep();
+                let saved = thread::save();
                 if let Err(exception) =
                     scheduler.begin_new_scheduling_segment(&self.scheduled(thread.id(), &segment))
                 {
-                    kept.restore();
+                    saved.restore();
                     return Err(exception.into());
                 }
-                let (thread, segments, kept) = (Some(thread), vec![segment], Some(kept));
-                stack::push(Frame { thread, segments, foreign: 0, request: false, kept });
+                let (thread, segments, saved) = (Some(thread), vec![segment], Some(saved));
+                stack::push(Frame { thread, segments, foreign: 0, request: false, saved });
             }
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Current {
                 let frame = stack::pop();
                 let outer = stack::outer_parameter();
                 let told = scheduler.end_scheduling_segment(&self.orb, thread.id(), outer.as_ref());
-                frame.and_then(|frame| frame.kept).into_iter().for_each(|kept| kept.restore());
+                frame.and_then(|frame| frame.saved).into_iter().for_each(|saved| saved.restore());
                 told
             }
         };
@@ -144,11 +144,11 @@ impl Current {
         let (here, _) = stack::innermost()?;
         go_on(&here)?;
         let parameter = self.parameter(parameter, implicit)?;
-        let class = self.orb.rt_state().priorities.class(base_priority)?;
+        let class = self.orb.sched().priorities.class(base_priority)?;
         let thread = self.scheduling.threads().enter(Guid::fresh());
         let (current, spawned, name) = (self.clone(), thread.clone(), name.to_owned());
         let run = move || {
-            thread::started_as(base_priority, class);
+            thread::started_at(0, base_priority, class);
             let segment = Segment { name, parameter, implicit };
             let scheduled = current.scheduled(spawned.id(), &segment);
             let id = spawned.id();
@@ -157,7 +157,7 @@ impl Current {
                 return crate::log::note(format_args!("a distributable thread could not begin: {exception}"));
             }
             let (thread, segments) = (Some(spawned), vec![segment]);
-            stack::push(Frame { thread, segments, foreign: 1, request: false, kept: None });
+            stack::push(Frame { thread, segments, foreign: 1, request: false, saved: None });
             action();
             while stack::pop().is_some() {}
             if let Err(exception) = scheduler.end_scheduling_segment(&current.orb, id, None) {

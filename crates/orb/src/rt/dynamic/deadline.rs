@@ -7,7 +7,7 @@
 
 use super::Parameter;
 use super::scheduler::Scheduler;
-use crate::rt::thread;
+use crate::sched::thread;
 use crate::{Orb, Result};
 use isorb_rt::priority::Priority;
 use isorb_rt::sched::{SchedClass, ThreadId};
@@ -38,7 +38,7 @@ impl EarliestDeadline {
     /// Gives every thread the class of its rank.
     fn rank(&self, orb: &Orb, ranked: &mut [Ranked]) -> Result<()> {
         ranked.sort_by_key(|entry| (entry.at_ns, std::cmp::Reverse(entry.importance)));
-        let priorities = &orb.rt_state().priorities;
+        let priorities = &orb.sched().priorities;
         let (low, high) = (priorities.class(self.low)?, priorities.class(self.high)?);
         let (Some(low), Some(high)) = (low.native_priority(), high.native_priority()) else { return Ok(()) };
         if !priorities.are_applied() {

@@ -8,7 +8,7 @@ use super::{Scheduling, cancelled, out_of_order};
 use crate::interceptor::{
     ClientRequestInfo, ClientRequestInterceptor, Raised, ServerRequestInfo, ServerRequestInterceptor,
 };
-use crate::rt::thread;
+use crate::sched::thread;
 use crate::{Orb, Result, SystemException};
 use isorb_giop::Kind;
 
@@ -41,16 +41,16 @@ impl Flow {
                 Some(frame) if frame.request => break frame,
                 Some(frame) => {
                     abandoned = true;
-                    frame.kept.into_iter().for_each(|kept| kept.restore());
+                    frame.saved.into_iter().for_each(|saved| saved.restore());
                 }
                 None => return Ok(()),
             }
         };
-        let Frame { thread, segments, foreign, kept, .. } = frame;
+        let Frame { thread, segments, foreign, saved, .. } = frame;
         let Some(thread) = thread else { return Ok(()) };
         let outer = stack::outer_parameter();
         let told = self.0.scheduler().send_reply(orb, thread.id(), outer.as_ref());
-        kept.into_iter().for_each(|kept| kept.restore());
+        saved.into_iter().for_each(|saved| saved.restore());
         told?;
         if thread.is_cancelled() {
             return Err(cancelled());
@@ -110,7 +110,7 @@ impl ServerRequestInterceptor for Flow {
         let data = info.request_service_context(SCHEDULING).ok();
         let Some(data) = data else {
             // A request of its own: what this thread was before, in a call that waits, it is not now.
-            stack::push(Frame { thread: None, segments: Vec::new(), foreign: 0, request: true, kept: None });
+            stack::push(Frame { thread: None, segments: Vec::new(), foreign: 0, request: true, saved: None });
             return Ok(());
         };
         let (id, segment) = context::read(&orb, data)?;
@@ -123,13 +123,13 @@ impl ServerRequestInterceptor for Flow {
         if thread.is_cancelled() {
             return Err(cancelled().into());
         }
-        let kept = Some(thread::keep());
+        let saved = Some(thread::save());
         if let Err(exception) = self.0.scheduler().receive_request(&scheduled(&orb, id, &segment)) {
-            kept.into_iter().for_each(|kept| kept.restore());
+            saved.into_iter().for_each(|saved| saved.restore());
             return Err(exception.into());
         }
         let (thread, segments) = (Some(thread), vec![segment]);
-        stack::push(Frame { thread, segments, foreign: 1, request: true, kept });
+        stack::push(Frame { thread, segments, foreign: 1, request: true, saved });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::Parameter;
 use super::threads::{DistributableThread, Guid};
-use crate::rt::thread;
+use crate::sched::thread;
 use crate::{Orb, Result};
 
 /// What a scheduler is told about.
@@ -134,9 +134,7 @@ impl Scheduler for FixedPriority {
 
     fn apply(&self, orb: &Orb, parameter: Option<&Parameter>) -> Result<()> {
         match parameter {
-            Some(Parameter::Priority(priority)) => {
-                thread::set_priority(&orb.rt_state().priorities, *priority)
-            }
+            Some(Parameter::Priority(priority)) => thread::set_priority(&orb.sched().priorities, *priority),
             // Without a segment the thread goes back to what it was by itself.
             _ => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use super::threads::DistributableThread;
 use super::{Parameter, SchedulingError, out_of_order};
-use crate::rt::thread::Kept;
+use crate::sched::thread::SavedPriority;
 use std::cell::RefCell;
 
 /// A segment that was begun and not ended.
@@ -21,8 +21,8 @@ pub(super) struct Frame {
     pub foreign: usize,
     /// Whether it is a request that is served.
     pub request: bool,
-    /// What the calling thread was before.
-    pub kept: Option<Kept>,
+    /// The calling thread's priority before this frame.
+    pub saved: Option<SavedPriority>,
 }
 
 thread_local! {

@@ -156,7 +156,7 @@ fn the_earliest_deadline_ranks_highest() {
             Err(SchedulingError::UnsupportedDiscipline)
         );
         current.begin_scheduling_segment("mine", Some(by(60_000)), None).unwrap();
-        if !orb.rt_state().priorities.are_applied() {
+        if !orb.sched().priorities.are_applied() {
             return println!("skipped: this process may not schedule in real time");
         }
         let alone = native().unwrap();

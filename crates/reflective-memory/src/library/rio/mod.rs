@@ -13,7 +13,7 @@ use crate::memory::{ReadError, Sample, State, WaitError};
 use crate::node::{idl_state, owned_area};
 use entries::{Entries, Entry, Reader};
 use isorb::{Orb, Result, Upcall};
-use isorb_event::face::stamped::rtec_event_channel_admin::EventChannelRef;
+use isorb_event::servants::stamped::rtec_event_channel_admin::EventChannelRef;
 use isorb_rt::time::{Deadline, now_ns};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -43,7 +43,7 @@ impl Rio {
         let object: RIORef = orb.root_poa()?.activate(servant).map_err(Error::unavailable)?;
         let name = name::of_this_process();
         if orb.config().init_refs.contains_key("NameService") {
-            let naming = orb.naming()?;
+            let naming = isorb_naming::Naming::initial(orb)?;
             naming.bind(&name, &object)?;
             name::sweep(&naming);
         }

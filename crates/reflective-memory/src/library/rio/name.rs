@@ -1,7 +1,8 @@
 //! The name of a process's RIO in naming.
 
 use crate::idl::RIORef;
-use isorb::{Naming, Policies, Reference};
+use isorb::{Policies, Reference};
+use isorb_naming::Naming;
 use std::time::Duration;
 
 /// Host, process and the time at which it started: a number that is given out again after a process ended names another object.

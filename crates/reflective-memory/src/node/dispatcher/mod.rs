@@ -15,12 +15,12 @@ use crate::agents::{
 };
 use crate::fail_points::{FailPoint, fail_point};
 use crate::wire::{HEADER, MAX_FRAGMENT};
-use isorb_event::trace::Track;
 use isorb_rt::Errno;
 use isorb_rt::net::{Events, Interest, Poller, Trigger};
 use isorb_rt::sched::{SchedClass, SpawnError, Thread, ThreadSpec};
 use isorb_rt::sync::PiMutex;
 use isorb_rt::time::{Deadline, now_ns, thread_cpu_ns};
+use isorb_trace::Track;
 use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

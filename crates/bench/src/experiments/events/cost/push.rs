@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use isorb_event::dispatch::Direct;
 use isorb_event::{
-    Channel, Config, ConsumerQos, Event, Filter, FixedDiscriminator, Limits, PushConsumer, Rack,
+    Channel, Config, ConsumerQos, Event, Filter, FixedDiscriminator, Limits, ModuleSet, PushConsumer,
 };
 
 use super::super::refused;
@@ -41,13 +41,13 @@ pub fn consumer(sum: &Arc<AtomicU64>) -> Arc<dyn PushConsumer> {
     Arc::new(move |events: &[Event<'_>]| sum.store(sum.load(Relaxed) + events.len() as u64, Relaxed))
 }
 
-fn connect<R: Rack>(
-    channel: &Channel<R>,
+fn connect<M: ModuleSet>(
+    channel: &Channel<M>,
     sum: &Arc<AtomicU64>,
     filters: impl Iterator<Item = Filter>,
 ) -> Result<(), BenchError> {
     for filter in filters {
-        let qos = ConsumerQos::of("cost", filter);
+        let qos = ConsumerQos::new("cost", filter);
         channel.for_consumers().connect(consumer(sum), qos).map_err(refused)?.detach();
     }
     Ok(())

@@ -116,7 +116,7 @@ pub fn hand_over(setup: Setup, rounds: u32) -> Result<Vec<Row>, BenchError> {
         noted.store(events.first().and_then(age).unwrap_or(0), Relaxed);
         answer.unpark();
     };
-    let qos = ConsumerQos::of("woken", Filter::of(TYPE, SOURCE));
+    let qos = ConsumerQos::new("woken", Filter::of(TYPE, SOURCE));
     let connected = channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?;
     let supplier = channel.for_suppliers().connect().map_err(refused)?;
     let through_channel = || {
@@ -160,7 +160,7 @@ pub fn flow(setup: Setup, rounds: u32, events: u64) -> Result<Vec<Row>, BenchErr
         }
     };
     let quality = Quality { queue: QUEUE, overflow: Overflow::Block, ..Quality::default() };
-    let qos = ConsumerQos::of("flow", Filter::of(TYPE, SOURCE)).quality(quality);
+    let qos = ConsumerQos::new("flow", Filter::of(TYPE, SOURCE)).quality(quality);
     let connected = channel.for_consumers().connect(Arc::new(consumer), qos).map_err(refused)?;
     let supplier = channel.for_suppliers().connect().map_err(refused)?;
     let event = Event::new(TYPE, SOURCE).octets(&[1; 64]);

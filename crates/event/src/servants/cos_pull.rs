@@ -1,0 +1,361 @@
+//! The standard's pull model: consumers that come for their events, and suppliers that are asked for theirs.
+
+use super::any;
+use super::control::MonitoredPeer;
+use super::cos::{ConsumerProxyState, connect_supplier, send};
+use super::proxies::ProxySlot;
+use super::service::Shared;
+use super::standard::{cos_event_channel_admin as admin_idl, cos_event_comm as comm};
+use crate::admin::ProxyPushConsumer;
+use crate::dispatch::{Dispatch, ReadyConsumer};
+use crate::event::Event;
+use crate::{Failure, PushConsumer};
+use admin_idl::{
+    AlreadyConnected, proxy_pull_consumer::ConnectPullSupplierError,
+    proxy_pull_supplier::ConnectPullConsumerError,
+};
+use comm::{
+    Disconnected,
+    pull_supplier::{PullError, TryPullError},
+};
+use isorb::{Any, Kind, Reference, Result, SystemException, Upcall};
+use isorb_rt::sync::{Parker, PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long a `pull` waits inside before it looks whether it still should.
+const PULL_SLICE: Duration = Duration::from_millis(200);
+/// How often a pull supplier is asked that had nothing.
+const PULL_PAUSE: Duration = Duration::from_millis(20);
+/// How long one that fails is left alone at most.
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// Serves one consumer's queue when somebody pulls. So what waits for him is bounded, and lost, refused or waited for by his quality's
+/// policy, and counted, as for anybody else.
+#[derive(Default)]
+struct PullQueue {
+    state: PiMutex<PullQueueState>,
+    filled: PiCondvar,
+}
+
+#[derive(Default)]
+struct PullQueueState {
+    /// RemoteEnd is one while events wait.
+    work: Option<ReadyConsumer>,
+    /// What the queue handed out, until the one who pulls has it.
+    values: VecDeque<Any>,
+    closed: bool,
+}
+
+impl PullQueue {
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        // It refers to the connection, and that to this.
+        let work = state.work.take();
+        drop(state);
+        drop(work);
+        self.filled.notify_all(&self.state);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    fn take(&self, deadline: Deadline) -> Option<Any> {
+        loop {
+            let mut state = self.state.lock();
+            self.filled.wait_while(&mut state, deadline, |state| {
+                state.work.is_none() && state.values.is_empty() && !state.closed
+            });
+            if let Some(value) = state.values.pop_front() {
+                return Some(value);
+            }
+            let work = state.work.take()?;
+            drop(state);
+            if let Some(more) = work.run() {
+                self.give(more);
+            }
+        }
+    }
+
+    fn give(&self, work: ReadyConsumer) {
+        let mut state = self.state.lock();
+        let late = match state.closed {
+            true => Some(work),
+            false => state.work.replace(work),
+        };
+        drop(state);
+        drop(late);
+        self.filled.notify_one(&self.state);
+    }
+}
+
+impl Dispatch for PullQueue {
+    fn ready(&self, work: ReadyConsumer) -> std::result::Result<(), ReadyConsumer> {
+        self.give(work);
+        Ok(())
+    }
+
+    fn reserve(&self, _: usize) {}
+
+    fn close(&self) {
+        PullQueue::close(self);
+    }
+
+    fn only_anys(&self) -> bool {
+        true
+    }
+}
+
+/// Where the queue puts what is pull_queue.
+struct PullQueueConsumer(Weak<PullQueue>);
+
+impl PushConsumer for PullQueueConsumer {
+    fn push(&self, events: &[Event<'_>]) -> std::result::Result<(), Failure> {
+        let pull_queue = self.0.upgrade().ok_or(Failure)?;
+        let values = events.iter().filter(|event| !event.data.any.is_empty());
+        let values: Vec<Any> = values.map(|event| any::unpack(event.data.any)).collect();
+        pull_queue.state.lock().values.extend(values);
+        Ok(())
+    }
+
+    fn disconnected(&self) {
+        if let Some(pull_queue) = self.0.upgrade() {
+            pull_queue.close();
+        }
+    }
+}
+
+/// The proxy of a pull consumer.
+pub(super) struct PullSupplierServant {
+    shared: Arc<Shared>,
+    me: Weak<PullSupplierServant>,
+    pub slot: ProxySlot,
+    /// It has pull_queue since it was asked last.
+    active: AtomicBool,
+    pull_queue: Arc<PullQueue>,
+    ends: ConsumerProxyState,
+}
+
+impl PullSupplierServant {
+    pub fn new(shared: &Arc<Shared>) -> Arc<PullSupplierServant> {
+        Arc::new_cyclic(|me| PullSupplierServant {
+            shared: shared.clone(),
+            me: me.clone(),
+            slot: ProxySlot::default(),
+            active: AtomicBool::new(false),
+            pull_queue: Arc::default(),
+            ends: ConsumerProxyState::default(),
+        })
+    }
+
+    fn is_connected(&self) -> bool {
+        self.active.store(true, Relaxed);
+        self.ends.is_connected() && !self.pull_queue.is_closed()
+    }
+}
+
+impl MonitoredPeer for PullSupplierServant {
+    fn lost(&self) {
+        self.ends.end(&self.shared, &self.slot);
+        self.pull_queue.close();
+    }
+
+    fn was_active(&self) -> bool {
+        self.active.swap(false, Relaxed)
+    }
+}
+
+impl comm::PullSupplier for PullSupplierServant {
+    /// Waits for an event as long as the consumer is connected. The client's own time-out may end the wait sooner; what came
+    /// meanwhile is then lost, as the standard has it.
+    fn pull<'u>(&'u self, cx: Upcall<'u>) -> Result<&'u Any, PullError> {
+        while self.is_connected() {
+            if let Some(value) = self.pull_queue.take(Deadline::after(PULL_SLICE)) {
+                return Ok(cx.keep(value)?);
+            }
+        }
+        Err(Disconnected {}.into())
+    }
+
+    fn try_pull<'u>(&'u self, cx: Upcall<'u>) -> Result<(&'u Any, bool), TryPullError> {
+        if !self.is_connected() {
+            return Err(Disconnected {}.into());
+        }
+        let value = self.pull_queue.take(Deadline::PAST);
+        let has_event = value.is_some();
+        Ok((cx.keep(value.unwrap_or_default())?, has_event))
+    }
+
+    fn disconnect_pull_supplier(&self, _: Upcall<'_>) -> Result<()> {
+        self.lost();
+        Ok(())
+    }
+}
+
+impl admin_idl::ProxyPullSupplier for PullSupplierServant {
+    fn connect_pull_consumer(
+        &self,
+        _: Upcall<'_>,
+        pull_consumer: Option<&comm::PullConsumerRef>,
+    ) -> Result<(), ConnectPullConsumerError> {
+        let consumer = Arc::new(PullQueueConsumer(Arc::downgrade(&self.pull_queue)));
+        let me: Weak<dyn MonitoredPeer> = self.me.clone();
+        // One without a reference cannot be asked.
+        let watch = pull_consumer.map(|peer| (peer.object(), me));
+        self.ends.connect(&self.shared, &self.slot, consumer, Some(self.pull_queue.clone()), watch)
+    }
+}
+
+/// The proxy of a pull supplier: a thread of its own asks it.
+pub(super) struct PullConsumerServant {
+    shared: Arc<Shared>,
+    me: Weak<PullConsumerServant>,
+    pub slot: ProxySlot,
+    state: PiMutex<PullConsumerState>,
+}
+
+#[derive(Default)]
+struct PullConsumerState {
+    poll_thread: Option<Arc<PollThread>>,
+    ended: bool,
+}
+
+/// What ends the thread that asks.
+#[derive(Default)]
+struct PollThread {
+    stop: AtomicBool,
+    parker: Parker,
+}
+
+impl PollThread {
+    fn stop(&self) {
+        self.stop.store(true, Release);
+        self.parker.unpark();
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.stop.load(Acquire)
+    }
+}
+
+impl PullConsumerServant {
+    pub fn new(shared: &Arc<Shared>) -> Arc<PullConsumerServant> {
+        Arc::new_cyclic(|me| PullConsumerServant {
+            shared: shared.clone(),
+            me: me.clone(),
+            slot: ProxySlot::default(),
+            state: PiMutex::default(),
+        })
+    }
+
+    fn stop(&self) {
+        if let Some(poll_thread) = self.state.lock().poll_thread.take() {
+            poll_thread.stop();
+        }
+    }
+
+    /// The thread has given up. Whoever has the proxy may connect it again.
+    fn stopped(&self, poll_thread: &Arc<PollThread>, why: &str) {
+        let mut state = self.state.lock();
+        if !state.poll_thread.as_ref().is_some_and(|current| Arc::ptr_eq(current, poll_thread)) {
+            return;
+        }
+        state.poll_thread = None;
+        drop(state);
+        self.shared.channel.lost_supplier();
+        self.shared.proxies.free_again(&self.slot);
+        isorb::note(format_args!("a pull supplier is asked no more: {why}; it may be connected again"));
+    }
+}
+
+impl Drop for PullConsumerServant {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl comm::PullConsumer for PullConsumerServant {
+    fn disconnect_pull_consumer(&self, _: Upcall<'_>) -> Result<()> {
+        self.state.lock().ended = true;
+        self.stop();
+        self.shared.proxies.retire(&self.slot);
+        Ok(())
+    }
+}
+
+impl admin_idl::ProxyPullConsumer for PullConsumerServant {
+    fn connect_pull_supplier(
+        &self,
+        _: Upcall<'_>,
+        pull_supplier: Option<&comm::PullSupplierRef>,
+    ) -> Result<(), ConnectPullSupplierError> {
+        let peer = pull_supplier.ok_or(Kind::BadParam).map_err(SystemException::from)?;
+        let mut state = self.state.lock();
+        if state.poll_thread.is_some() || state.ended {
+            return Err(AlreadyConnected {}.into());
+        }
+        let supplier = connect_supplier(&self.shared)?;
+        if !self.shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        }
+        let peer = comm::PullSupplierRef::from_object(self.shared.timed(peer.object()));
+        let poll_thread = Arc::new(PollThread::default());
+        let (mine, me, options) = (poll_thread.clone(), self.me.clone(), &self.shared.options);
+        let (limit, rest) = (options.quality.failures, options.push_timeout);
+        let body = move || {
+            let stopped = ping(&peer, &supplier, &mine, limit, rest);
+            drop(supplier);
+            if let (Some(why), Some(me)) = (stopped, me.upgrade()) {
+                me.stopped(&mine, &why);
+            }
+        };
+        let spawned = std::thread::Builder::new().name("event-pull".into()).spawn(body);
+        if let Err(error) = spawned {
+            self.shared.proxies.free_again(&self.slot);
+            return Err(SystemException::from(Kind::NoResources).detail(error.to_string()).into());
+        }
+        state.poll_thread = Some(poll_thread);
+        Ok(())
+    }
+}
+
+/// Asks a pull supplier until it is disconnected, says so itself, or has failed `limit` times in a row (0 is never); says why it gave up. After a
+/// failure it is left alone, twice as long each time.
+fn ping(
+    peer: &comm::PullSupplierRef,
+    supplier: &ProxyPushConsumer,
+    poll_thread: &PollThread,
+    limit: u32,
+    first_rest: Duration,
+) -> Option<String> {
+    let mut failures = 0_u32;
+    while poll_thread.goes_on() {
+        let pause = match peer.try_pull() {
+            Ok((value, true)) => {
+                failures = 0;
+                send(supplier, &value);
+                continue;
+            }
+            Ok((_, false)) => {
+                failures = 0;
+                PULL_PAUSE
+            }
+            Err(TryPullError::Disconnected(_)) => return Some("it says that it is disconnected".into()),
+            Err(error) => {
+                failures += 1;
+                if limit != 0 && failures >= limit {
+                    return Some(format!("it failed {failures} times in a row, at last with {error}"));
+                }
+                first_rest.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST_REST)
+            }
+        };
+        poll_thread.parker.park_until(Deadline::after(pause));
+    }
+    None
+}

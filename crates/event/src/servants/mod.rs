@@ -1,0 +1,38 @@
+//! The channel as CORBA objects.
+//!
+//! [`RtecEventService`] has TAO's interfaces ([`stamped`] and [`plain`] are the two layouts of an event), [`CosEventService`] those of the
+//! OMG's Event Service. Both may serve one channel. A remote consumer is served by a dispatcher of its own kind, so that a
+//! slow or dead one holds up the threads of no consumer in the process, and has a queue of its own and a time-out.
+
+mod any;
+mod backoff;
+mod codec;
+mod control;
+mod cos;
+mod cos_pull;
+mod federation;
+mod notifier;
+mod observers;
+mod proxies;
+mod registered;
+mod service;
+mod supplier_proxy;
+mod udp;
+/// The generated modules of the standard Event Service.
+#[allow(missing_docs)]
+pub mod standard {
+    include!(concat!(env!("OUT_DIR"), "/cos/cos_event_channel_admin.rs"));
+}
+/// The generated modules of the links of a federation.
+#[allow(missing_docs)]
+pub mod isorb_link {
+    include!(concat!(env!("OUT_DIR"), "/link/isorb_event.rs"));
+}
+pub mod plain;
+pub mod stamped;
+
+pub use cos::CosEventService;
+pub use federation::{FederationServant, LinkError, LinkOptions};
+pub use registered::{LevelsError, RegisteredOperations};
+pub use service::{EventServiceOptions, Layout, RtecEventService};
+pub use udp::{UdpGateway, UdpOptions};

@@ -1,0 +1,92 @@
+//! Tells somebody at the other end of a network what changes, on a thread of its own.
+
+use super::backoff::Backoff;
+use isorb::{Kind, Result, SystemException};
+use isorb_rt::sync::{PiCondvar, PiMutex};
+use isorb_rt::time::Deadline;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+/// So many changes wait for who is slow. Each says all there is, so that the oldest is no loss.
+const MAX_WAITING: usize = 16;
+
+/// A bounded queue of changes, and the thread that tells them. It ends when this is dropped.
+pub(super) struct Notifier<T>(Arc<NotifierQueue<T>>);
+
+struct NotifierQueue<T> {
+    waiting: PiMutex<VecDeque<T>>,
+    filled: PiCondvar,
+    stopped: AtomicBool,
+}
+
+impl<T: Send + 'static> Notifier<T> {
+    /// `tell` takes no longer than `timeout`. What it fails at it is told again after a rest, which is longer each time.
+    pub fn start(
+        name: &str,
+        timeout: Duration,
+        tell: impl Fn(&T) -> Result<()> + Send + 'static,
+    ) -> Result<Notifier<T>> {
+        let told = Arc::new(NotifierQueue {
+            waiting: PiMutex::new(VecDeque::with_capacity(MAX_WAITING)),
+            filled: PiCondvar::new(),
+            stopped: AtomicBool::new(false),
+        });
+        let mine = told.clone();
+        std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || mine.work(&tell, &Backoff::new(timeout)))
+            .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
+        Ok(Notifier(told))
+    }
+}
+
+impl<T> Notifier<T> {
+    /// A change, in the place of the oldest that waits if there are too many.
+    pub fn put(&self, change: T) {
+        let mut waiting = self.0.waiting.lock();
+        let oldest = if waiting.len() >= MAX_WAITING { waiting.pop_front() } else { None };
+        waiting.push_back(change);
+        drop(waiting);
+        drop(oldest);
+        self.0.filled.notify_one(&self.0.waiting);
+    }
+}
+
+impl<T> NotifierQueue<T> {
+    fn work(&self, tell: &dyn Fn(&T) -> Result<()>, backoff: &Backoff) {
+        while let Some(change) = self.next() {
+            match tell(&change) {
+                Ok(()) => backoff.record(None),
+                Err(_) => {
+                    // Who fails at once would be asked at once.
+                    backoff.record(Some(Kind::Timeout));
+                    let until = Deadline::after(backoff.delay());
+                    let mut waiting = self.waiting.lock();
+                    self.filled.wait_while(&mut waiting, until, |_| !self.stopped.load(Acquire));
+                    if waiting.len() < MAX_WAITING {
+                        waiting.push_front(change);
+                    }
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> Option<T> {
+        let mut waiting = self.waiting.lock();
+        let nothing = |waiting: &mut VecDeque<T>| waiting.is_empty() && !self.stopped.load(Acquire);
+        self.filled.wait_while(&mut waiting, Deadline::NONE, nothing);
+        if self.stopped.load(Acquire) { None } else { waiting.pop_front() }
+    }
+}
+
+impl<T> Drop for Notifier<T> {
+    fn drop(&mut self) {
+        self.0.stopped.store(true, Release);
+        // Who is about to wait has seen it, or is woken.
+        drop(self.0.waiting.lock());
+        self.0.filled.notify_all(&self.0.waiting);
+    }
+}

@@ -1,0 +1,413 @@
+//! The servants of TAO's interfaces. Compiled once for each layout of an event.
+
+use super::generated::rtec_event_channel_admin as idl;
+use super::generated::rtec_event_channel_admin::{
+    AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, ConsumerQOS, ConsumerQOSView, Dependency,
+    EventChannel, EventChannelRef, ObserverRef, ProxyPushConsumer, ProxyPushConsumerRef, ProxyPushSupplier,
+    ProxyPushSupplierRef, SupplierAdmin, SupplierAdminRef, SupplierQOS, SupplierQOSView, TypeError,
+    event_channel, proxy_push_consumer::ConnectPushSupplierError,
+    proxy_push_supplier::ConnectPushConsumerError,
+};
+use super::generated::rtec_event_comm::{
+    EventSetView, EventView, PushConsumer, PushConsumerRef, PushSupplier, PushSupplierRef,
+};
+use super::generated::{RtecEventData, RtecEventDataView};
+use crate::admin::{self, ConsumerQos};
+use crate::error::ConnectError;
+use crate::event::{Data, Event, Header};
+use crate::filter::{Filter, encode, parse};
+use crate::servants::any;
+use crate::servants::backoff::Backoff;
+use crate::servants::control::MonitoredPeer;
+use crate::servants::notifier::Notifier;
+use crate::servants::proxies::ProxySlot;
+use crate::servants::service::Shared;
+use crate::servants::supplier_proxy::SupplierProxyState;
+use crate::{Failure, Observer, Publication, SupplierQos, consumer};
+use isorb::generated::Any;
+use isorb::rt::{Priority, RtCurrent};
+use isorb::{Kind, Object, Reference, Result, SystemException, Upcall};
+use isorb_rt::sync::PiMutex;
+use std::sync::atomic::AtomicI16;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+/// Makes the channel an object.
+pub(in crate::servants) fn activate(shared: &Arc<Shared>) -> Result<Object> {
+    let refused =
+        |error: &dyn std::fmt::Display| SystemException::from(Kind::NoResources).detail(error.to_string());
+    let poa = &shared.poa;
+    let consumers: ConsumerAdminRef =
+        poa.activate(Arc::new(ConsumerAdminServant(shared.clone()))).map_err(|e| refused(&e))?;
+    let suppliers: SupplierAdminRef =
+        poa.activate(Arc::new(SupplierAdminServant(shared.clone()))).map_err(|e| refused(&e))?;
+    let channel = Channel { shared: shared.clone(), consumers, suppliers };
+    let channel: EventChannelRef = poa.activate(Arc::new(channel)).map_err(|e| refused(&e))?;
+    Ok(channel.object().clone())
+}
+
+struct Channel {
+    shared: Arc<Shared>,
+    consumers: ConsumerAdminRef,
+    suppliers: SupplierAdminRef,
+}
+
+impl EventChannel for Channel {
+    fn for_consumers<'u>(&'u self, _: Upcall<'u>) -> Result<Option<&'u ConsumerAdminRef>> {
+        Ok(Some(&self.consumers))
+    }
+
+    fn for_suppliers<'u>(&'u self, _: Upcall<'u>) -> Result<Option<&'u SupplierAdminRef>> {
+        Ok(Some(&self.suppliers))
+    }
+
+    fn destroy(&self, _: Upcall<'_>) -> Result<()> {
+        self.shared.channel.destroy();
+        Ok(())
+    }
+
+    fn append_observer(
+        &self,
+        _: Upcall<'_>,
+        gw: Option<&ObserverRef>,
+    ) -> Result<u32, event_channel::AppendObserverError> {
+        let peer = gw.ok_or(Kind::BadParam).map_err(SystemException::from)?.object();
+        let observer = ObserverRef::from_object(self.shared.timed(peer));
+        let timeout = self.shared.options.push_timeout;
+        let appended = self.shared.observers.append(peer, || {
+            let notifier = Notifier::start("event-observer", timeout, move |update| tell(&observer, update))?;
+            Ok::<_, SystemException>(Arc::new(RemoteObserver(notifier)))
+        })?;
+        Ok(appended.ok_or(event_channel::CANT_APPEND_OBSERVER {})?)
+    }
+
+    fn remove_observer(&self, _: Upcall<'_>, gw: u32) -> Result<(), event_channel::RemoveObserverError> {
+        if self.shared.observers.remove(gw) {
+            Ok(())
+        } else {
+            Err(event_channel::RemoveObserverError::CANT_REMOVE_OBSERVER(
+                event_channel::CANT_REMOVE_OBSERVER {},
+            ))
+        }
+    }
+}
+
+struct ConsumerAdminServant(Arc<Shared>);
+
+impl ConsumerAdmin for ConsumerAdminServant {
+    fn obtain_push_supplier<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushSupplierRef>> {
+        let proxy = Arc::new_cyclic(|me| PushSupplierServant {
+            shared: self.0.clone(),
+            me: me.clone(),
+            slot: ProxySlot::default(),
+            state: PiMutex::new(PushSupplierState::default()),
+        });
+        let reference: ProxyPushSupplierRef = self.0.proxies.activate(&proxy, &proxy.slot)?;
+        cx.keep(reference).map(Some)
+    }
+}
+
+struct SupplierAdminServant(Arc<Shared>);
+
+impl SupplierAdmin for SupplierAdminServant {
+    fn obtain_push_consumer<'u>(&'u self, cx: Upcall<'u>) -> Result<Option<&'u ProxyPushConsumerRef>> {
+        let proxy = Arc::new(PushConsumerServant(SupplierProxyState::of(&self.0)));
+        let reference: ProxyPushConsumerRef = self.0.proxies.activate(&proxy, &proxy.0.slot)?;
+        cx.keep(reference).map(Some)
+    }
+}
+
+/// The proxy of a remote consumer.
+struct PushSupplierServant {
+    shared: Arc<Shared>,
+    me: Weak<PushSupplierServant>,
+    slot: ProxySlot,
+    state: PiMutex<PushSupplierState>,
+}
+
+#[derive(Default)]
+struct PushSupplierState {
+    proxy: Option<admin::ProxyPushSupplier>,
+    watch: Option<u64>,
+    ended: bool,
+}
+
+impl PushSupplierServant {
+    fn end(&self) {
+        let mut state = self.state.lock();
+        state.ended = true;
+        let (proxy, watch) = (state.proxy.take(), state.watch.take());
+        drop(state);
+        if let Some(watch) = watch {
+            self.shared.control.forget(watch);
+        }
+        drop(proxy);
+    }
+}
+
+impl MonitoredPeer for PushSupplierServant {
+    fn lost(&self) {
+        self.end();
+        self.shared.proxies.retire(&self.slot);
+    }
+}
+
+impl PushSupplier for PushSupplierServant {
+    fn disconnect_push_supplier(&self, _: Upcall<'_>) -> Result<()> {
+        self.lost();
+        Ok(())
+    }
+}
+
+impl ProxyPushSupplier for PushSupplierServant {
+    fn connect_push_consumer(
+        &self,
+        _: Upcall<'_>,
+        push_consumer: Option<&PushConsumerRef>,
+        qos: ConsumerQOSView<'_>,
+    ) -> Result<(), ConnectPushConsumerError> {
+        let consumer = push_consumer.ok_or(Kind::BadParam).map_err(SystemException::from)?;
+        let list: Vec<_> = qos
+            .dependencies
+            .iter()
+            .map(|d| crate::Dependency { header: read_header(&d.event), rt_info: d.rt_info })
+            .collect();
+        let filters = parse(&list).map_err(|_| TypeError {})?;
+        let shared = &self.shared;
+        let mut state = self.state.lock();
+        if state.proxy.is_some() || state.ended {
+            return Err(AlreadyConnected {}.into());
+        }
+        let rt_info = list.iter().map(|d| d.rt_info).find(|rt_info| *rt_info != 0).unwrap_or(0);
+        let qos = ConsumerQos {
+            name: format!("remote {rt_info}"),
+            filters,
+            quality: crate::Quality {
+                rt_info,
+                priority: shared.declared(consumer.object()),
+                ..shared.options.quality.clone()
+            },
+            gateway: qos.is_gateway,
+            dispatch: shared.dispatch.clone(),
+        };
+        let remote = Arc::new(RemoteConsumer {
+            reference: PushConsumerRef::from_object(shared.by_level(consumer.object())),
+            backoff: Backoff::new(shared.options.push_timeout),
+            current: shared.dispatch.as_ref().map(|_| consumer.object().orb().rt_current()),
+            priority: AtomicI16::new(-1),
+        });
+        let proxy = shared.channel.for_consumers().connect(remote, qos).map_err(|error| {
+            if let ConnectError::NotAdmitted(why) = &error {
+                // Other ORBs' clients see the exception without its detail.
+                isorb::note(format_args!("a consumer with rt_info {rt_info} was refused: {why}"));
+            }
+            refused(error)
+        })?;
+        if !shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist).into());
+        }
+        state.proxy = Some(proxy);
+        let me: Weak<dyn MonitoredPeer> = self.me.clone();
+        state.watch = Some(shared.control.watch(consumer.object(), me));
+        Ok(())
+    }
+
+    fn suspend_connection(&self, _: Upcall<'_>) -> Result<()> {
+        match &self.state.lock().proxy {
+            Some(proxy) => proxy.suspend().map_err(|error| system(&error)),
+            None => Err(Kind::BadInvOrder.into()),
+        }
+    }
+
+    fn resume_connection(&self, _: Upcall<'_>) -> Result<()> {
+        match &self.state.lock().proxy {
+            Some(proxy) => proxy.resume().map_err(|error| system(&error)),
+            None => Err(Kind::BadInvOrder.into()),
+        }
+    }
+}
+
+fn refused(error: ConnectError) -> ConnectPushConsumerError {
+    match error {
+        ConnectError::Filter(_) => TypeError {}.into(),
+        error => system(&error).into(),
+    }
+}
+
+fn system(error: &ConnectError) -> SystemException {
+    let kind = match error {
+        ConnectError::Destroyed => Kind::ObjectNotExist,
+        ConnectError::Busy => Kind::Transient,
+        ConnectError::TooMany | ConnectError::TooManyMasks | ConnectError::TooManyTimers => Kind::ImpLimit,
+        _ => Kind::NoResources,
+    };
+    SystemException::from(kind).detail(error.to_string())
+}
+
+/// The proxy of a remote supplier.
+struct PushConsumerServant(Arc<SupplierProxyState>);
+
+impl PushConsumer for PushConsumerServant {
+    /// Events of a supplier that is not connected are thrown away.
+    fn push(&self, _: Upcall<'_>, data: EventSetView<'_>) -> Result<()> {
+        if let Some(supplier) = self.0.supplier() {
+            for event in data {
+                let packed = any::pack(event.data.any_value);
+                let data = Data { pad1: event.data.pad1, octets: event.data.payload, any: &packed };
+                supplier.push(&Event { header: read_header(event), data, ..Event::default() });
+            }
+        }
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> Result<()> {
+        self.0.end();
+        Ok(())
+    }
+}
+
+impl ProxyPushConsumer for PushConsumerServant {
+    fn connect_push_supplier(
+        &self,
+        _: Upcall<'_>,
+        push_supplier: Option<&PushSupplierRef>,
+        qos: SupplierQOSView<'_>,
+    ) -> Result<(), ConnectPushSupplierError> {
+        let publications = qos.publications.iter().map(|publication| {
+            let Header { event_type, source, .. } = read_header(&publication.event);
+            Publication { event_type, source }
+        });
+        // Also of a gateway's: what it brings from elsewhere may be wanted by a neighbour here.
+        let qos = SupplierQos::new(publications);
+        let connect = |shared: &Shared| {
+            shared.channel.for_suppliers().connect_with(qos).map_err(|error| system(&error))
+        };
+        match self.0.connect(push_supplier.map(|peer| peer.object()), connect)? {
+            true => Ok(()),
+            false => Err(AlreadyConnected {}.into()),
+        }
+    }
+}
+
+/// A consumer at the other end of a network.
+struct RemoteConsumer {
+    reference: PushConsumerRef,
+    backoff: Backoff,
+    /// Where pushes have threads of their own: who they tell at which priority they call.
+    current: Option<RtCurrent>,
+    /// That priority; negative until it is known.
+    priority: AtomicI16,
+}
+
+impl RemoteConsumer {
+    /// Gives a pushing thread the consumer's CORBA priority: it chooses the connection, and travels with the push where the consumer
+    /// takes the client's.
+    ///
+    /// # Real-time
+    /// A read of the thread's own memory where the last push was as urgent; else one PI lock, and a system call where the native priority
+    /// changes.
+    fn take_priority(&self) {
+        let priority = self.priority.load(Relaxed);
+        let Some(current) = self.current.as_ref().filter(|_| priority >= 0) else { return };
+        if current.the_priority().map(Priority::get) != Ok(priority) {
+            // Where the system refuses it the push goes out as urgent as the thread is.
+            let _ = current.set_the_priority(priority);
+        }
+    }
+}
+
+impl consumer::PushConsumer for RemoteConsumer {
+    fn push(&self, events: &[Event<'_>]) -> Result<(), Failure> {
+        static NONE: std::sync::LazyLock<Any> = std::sync::LazyLock::new(Any::default);
+        // Values are unpacked where there are any; an event of octets alone costs no memory.
+        let anys: Vec<Any> = match events.iter().any(|event| !event.data.any.is_empty()) {
+            true => events.iter().map(|event| any::unpack(event.data.any)).collect(),
+            false => Vec::new(),
+        };
+        let view = |i: usize| EventView {
+            header: super::header(&events[i].header),
+            data: RtecEventDataView {
+                pad1: events[i].data.pad1,
+                payload: events[i].data.octets,
+                any_value: anys.get(i).unwrap_or(&NONE),
+            },
+        };
+        self.take_priority();
+        let sent = match events.len() {
+            0 => return Ok(()),
+            1 => self.reference.push(&[view(0)][..]),
+            count => {
+                let mut views = [view(0); crate::MAX_TERMS + 1];
+                (1..count).for_each(|i| views[i] = view(i));
+                self.reference.push(&views[..count])
+            }
+        };
+        self.backoff.record(sent.as_ref().err().map(|exception| exception.kind));
+        sent.map_err(|_| Failure)
+    }
+
+    fn backoff(&self) -> std::time::Duration {
+        self.backoff.delay()
+    }
+
+    fn priority_changed(&self, priority: Priority) {
+        self.priority.store(priority.get(), Relaxed);
+    }
+
+    fn disconnected(&self) {
+        // It may be gone; then it need not be told.
+        let _ = self.reference.disconnect_push_consumer();
+    }
+}
+
+/// What observers are told.
+enum Update {
+    Wanted(Vec<Filter>),
+    /// SupplierAdminServant that do not say what they push are an empty list, as in TAO.
+    Published(Vec<Publication>),
+}
+
+/// An observer at the other end of a network, which has a thread of its own: one that is frozen holds up nobody who connects.
+struct RemoteObserver(Notifier<Update>);
+
+impl Observer for RemoteObserver {
+    fn update_consumers(&self, _: u64, wanted: &[Filter]) {
+        self.0.put(Update::Wanted(wanted.to_vec()));
+    }
+
+    fn update_suppliers(&self, _: u64, published: Option<&[Publication]>) {
+        self.0.put(Update::Published(published.unwrap_or_default().to_vec()));
+    }
+}
+
+fn tell(observer: &ObserverRef, update: &Update) -> Result<()> {
+    let event = |header: &Header| super::generated::rtec_event_comm::Event {
+        header: super::header(header),
+        data: RtecEventData::default(),
+    };
+    match update {
+        Update::Wanted(wanted) => {
+            let group = match wanted.is_empty() {
+                true => Vec::new(),
+                false => encode(&[Filter::Disjunction(wanted.clone())], 0),
+            };
+            let dependency =
+                |d: &crate::Dependency| Dependency { event: event(&d.header), rt_info: d.rt_info };
+            let dependencies = group.iter().map(dependency).collect();
+            observer.update_consumer(&ConsumerQOS { dependencies, is_gateway: true })
+        }
+        Update::Published(published) => {
+            let publication = |Publication { event_type, source }: &Publication| idl::Publication {
+                event: event(&Header { event_type: *event_type, source: *source, ..Header::default() }),
+                dependency_info: Default::default(),
+            };
+            let publications = published.iter().map(publication).collect();
+            observer.update_supplier(&SupplierQOS { publications, is_gateway: true })
+        }
+    }
+}
+
+fn read_header(event: &EventView<'_>) -> Header {
+    let h = &event.header;
+    Header { event_type: h.type_, source: h.source, ttl: h.ttl, creation_time: h.creation_time }
+}

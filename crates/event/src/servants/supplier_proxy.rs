@@ -1,0 +1,102 @@
+//! What the proxies of push suppliers have in common, whichever interface they show: a connection to the channel, and the supplier to be asked
+//! whether it is still there.
+
+use super::control::MonitoredPeer;
+use super::proxies::ProxySlot;
+use super::service::Shared;
+use crate::admin::ProxyPushConsumer;
+use isorb::{Kind, Object, Result, SystemException};
+use isorb_rt::sync::PiMutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+pub(super) struct SupplierProxyState {
+    shared: Arc<Shared>,
+    me: Weak<SupplierProxyState>,
+    /// The proxy's place among those of the face.
+    pub slot: ProxySlot,
+    /// It has pushed since it was asked last.
+    active: AtomicBool,
+    state: PiMutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    supplier: Option<Arc<ProxyPushConsumer>>,
+    watch: Option<u64>,
+    ended: bool,
+}
+
+impl SupplierProxyState {
+    pub fn of(shared: &Arc<Shared>) -> Arc<SupplierProxyState> {
+        Arc::new_cyclic(|me| SupplierProxyState {
+            shared: shared.clone(),
+            me: me.clone(),
+            slot: ProxySlot::default(),
+            active: AtomicBool::new(false),
+            state: PiMutex::default(),
+        })
+    }
+
+    /// What the supplier that is about to push pushes to; none if it is not connected.
+    ///
+    /// # Real-time
+    /// One PI lock, held for the copy of a pointer.
+    pub fn supplier(&self) -> Option<Arc<ProxyPushConsumer>> {
+        let supplier = self.state.lock().supplier.clone();
+        if supplier.is_some() && !self.active.load(Relaxed) {
+            self.active.store(true, Relaxed);
+        }
+        supplier
+    }
+
+    /// Connects a supplier, which is asked from now on whether it is there: one without a reference cannot be asked. `false` where there is
+    /// one, or was.
+    ///
+    /// # Errors
+    /// What `connect` ends in; OBJECT_NOT_EXIST where the proxy has made room for another meanwhile.
+    pub fn connect(
+        &self,
+        peer: Option<&Object>,
+        connect: impl FnOnce(&Shared) -> Result<ProxyPushConsumer>,
+    ) -> Result<bool> {
+        let mut state = self.state.lock();
+        if state.supplier.is_some() || state.ended {
+            return Ok(false);
+        }
+        let supplier = connect(&self.shared)?;
+        if !self.shared.proxies.connected(&self.slot) {
+            return Err(SystemException::from(Kind::ObjectNotExist));
+        }
+        state.supplier = Some(Arc::new(supplier));
+        let me: Weak<dyn MonitoredPeer> = self.me.clone();
+        state.watch = peer.map(|peer| self.shared.control.watch(peer, me));
+        Ok(true)
+    }
+
+    /// Says whether there was a supplier.
+    pub fn end(&self) -> bool {
+        let mut state = self.state.lock();
+        state.ended = true;
+        let (supplier, watch) = (state.supplier.take(), state.watch.take());
+        drop(state);
+        if let Some(watch) = watch {
+            self.shared.control.forget(watch);
+        }
+        self.shared.proxies.retire(&self.slot);
+        supplier.is_some()
+    }
+}
+
+impl MonitoredPeer for SupplierProxyState {
+    fn lost(&self) {
+        if self.end() {
+            self.shared.channel.lost_supplier();
+        }
+    }
+
+    fn was_active(&self) -> bool {
+        self.active.swap(false, Relaxed)
+    }
+}

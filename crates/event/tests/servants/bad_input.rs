@@ -1,0 +1,385 @@
+//! What clients of the standard Event Service do wrong: the standard's exception each, and nothing is left of it.
+
+use crate::{client, server, until};
+use isorb::{Any, Kind, Object, Orb, Reference, SystemException, Upcall};
+use isorb_event::servants::standard::cos_event_channel_admin as admin;
+use isorb_event::servants::standard::cos_event_comm as comm;
+use isorb_event::servants::{CosEventService, EventServiceOptions};
+use isorb_event::{Channel, Config, Limits};
+use std::sync::{Arc, Mutex};
+
+struct World {
+    _orb: Orb,
+    channel: Channel,
+    _face: CosEventService,
+    here: Orb,
+    consumers: admin::ConsumerAdminRef,
+    suppliers: admin::SupplierAdminRef,
+}
+
+/// Nobody is asked whether it is there: nothing goes away but by what the test does.
+fn world(proxies: u32, limits: Limits) -> World {
+    let (orb, channel) = server(Config { limits, ..Config::default() });
+    let options = EventServiceOptions { proxies, ping: None, ..EventServiceOptions::default() };
+    let face = CosEventService::start(&orb, &channel, options).unwrap();
+    let here = client();
+    let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
+    let (consumers, suppliers) =
+        (far.for_consumers().unwrap().unwrap(), far.for_suppliers().unwrap().unwrap());
+    World { _orb: orb, channel, _face: face, here, consumers, suppliers }
+}
+
+impl World {
+    fn proxy_push_supplier(&self) -> admin::ProxyPushSupplierRef {
+        self.consumers.obtain_push_supplier().unwrap().unwrap()
+    }
+
+    fn proxy_pull_supplier(&self) -> admin::ProxyPullSupplierRef {
+        self.consumers.obtain_pull_supplier().unwrap().unwrap()
+    }
+
+    fn proxy_push_consumer(&self) -> admin::ProxyPushConsumerRef {
+        self.suppliers.obtain_push_consumer().unwrap().unwrap()
+    }
+
+    fn proxy_pull_consumer(&self) -> admin::ProxyPullConsumerRef {
+        self.suppliers.obtain_pull_consumer().unwrap().unwrap()
+    }
+
+    fn push_consumer(&self) -> comm::PushConsumerRef {
+        self.here.root_poa().unwrap().activate(Arc::new(Ends::default())).unwrap()
+    }
+
+    fn pull_supplier(&self) -> comm::PullSupplierRef {
+        self.here.root_poa().unwrap().activate(Arc::new(Ends::default())).unwrap()
+    }
+}
+
+/// A push consumer that keeps what it gets, and a pull supplier that has nothing.
+#[derive(Default)]
+struct Ends(Mutex<Vec<Any>>);
+
+impl comm::PushConsumer for Ends {
+    fn push(&self, _: Upcall<'_>, data: &Any) -> Result<(), comm::push_consumer::PushError> {
+        self.0.lock().unwrap().push(data.clone());
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+impl comm::PullSupplier for Ends {
+    fn pull<'u>(&'u self, _: Upcall<'u>) -> Result<&'u Any, comm::pull_supplier::PullError> {
+        Err(comm::Disconnected {}.into())
+    }
+
+    fn try_pull<'u>(&'u self, cx: Upcall<'u>) -> Result<(&'u Any, bool), comm::pull_supplier::TryPullError> {
+        Ok((cx.keep(Any::default())?, false))
+    }
+
+    fn disconnect_pull_supplier(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Fine,
+    AlreadyConnected,
+    Disconnected,
+    TypeError,
+    System(Kind),
+}
+
+/// What an operation's own errors say; which of them there can be differs.
+macro_rules! told {
+    ($($error:path: $($variant:ident),*;)*) => {
+        $(impl From<Result<(), $error>> for Told {
+            fn from(result: Result<(), $error>) -> Told {
+                type Error = $error;
+                match result {
+                    Ok(()) => Told::Fine,
+                    Err(Error::System(exception)) => Told::System(exception.kind),
+                    $(Err(Error::$variant(_)) => Told::$variant,)*
+                }
+            }
+        })*
+    };
+}
+
+told! {
+    admin::proxy_push_supplier::ConnectPushConsumerError: AlreadyConnected, TypeError;
+    admin::proxy_pull_supplier::ConnectPullConsumerError: AlreadyConnected;
+    admin::proxy_push_consumer::ConnectPushSupplierError: AlreadyConnected;
+    admin::proxy_pull_consumer::ConnectPullSupplierError: AlreadyConnected, TypeError;
+    comm::push_consumer::PushError: Disconnected;
+    comm::pull_supplier::PullError: Disconnected;
+}
+
+impl From<Result<(), SystemException>> for Told {
+    fn from(result: Result<(), SystemException>) -> Told {
+        result.map_or_else(|exception| Told::System(exception.kind), |()| Told::Fine)
+    }
+}
+
+fn told<E>(result: Result<(), E>) -> Told
+where
+    Told: From<Result<(), E>>,
+{
+    result.into()
+}
+
+/// The same object under another interface's name, as a client without types would have it.
+fn taken_for<R: Reference>(object: &Object) -> R {
+    R::from_object(object.clone())
+}
+
+type Case = (&'static str, fn(&World) -> Vec<Told>, &'static [Told]);
+
+/// What is done, and how each call ends. Whoever connects in it disconnects in it.
+const CASES: &[Case] = &[
+    (
+        "consumers and suppliers that are nil",
+        |world| {
+            let (to_push, from_pull) = (world.proxy_push_supplier(), world.proxy_pull_consumer());
+            let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
+            let calls = vec![
+                // They could not be called.
+                told(to_push.connect_push_consumer(None::<&comm::PushConsumerRef>)),
+                told(from_pull.connect_pull_supplier(None::<&comm::PullSupplierRef>)),
+                // They need not be: they come by themselves.
+                told(to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
+                told(from_push.connect_push_supplier(None::<&comm::PushSupplierRef>)),
+                told(to_push.connect_push_consumer(&world.push_consumer())),
+                told(from_pull.connect_pull_supplier(&world.pull_supplier())),
+            ];
+            to_push.disconnect_push_supplier().unwrap();
+            from_pull.disconnect_pull_consumer().unwrap();
+            to_pull.disconnect_pull_supplier().unwrap();
+            from_push.disconnect_push_consumer().unwrap();
+            calls
+        },
+        &[
+            Told::System(Kind::BadParam),
+            Told::System(Kind::BadParam),
+            Told::Fine,
+            Told::Fine,
+            Told::Fine,
+            Told::Fine,
+        ],
+    ),
+    (
+        "twice connected",
+        |world| {
+            let (to_push, from_pull) = (world.proxy_push_supplier(), world.proxy_pull_consumer());
+            let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
+            let (consumer, supplier) = (world.push_consumer(), world.pull_supplier());
+            let connect = || {
+                [
+                    told(to_push.connect_push_consumer(&consumer)),
+                    told(to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
+                    told(from_push.connect_push_supplier(None::<&comm::PushSupplierRef>)),
+                    told(from_pull.connect_pull_supplier(&supplier)),
+                ]
+            };
+            let calls = [connect(), connect()].concat();
+            to_push.disconnect_push_supplier().unwrap();
+            from_pull.disconnect_pull_consumer().unwrap();
+            to_pull.disconnect_pull_supplier().unwrap();
+            from_push.disconnect_push_consumer().unwrap();
+            calls
+        },
+        &[
+            Told::Fine,
+            Told::Fine,
+            Told::Fine,
+            Told::Fine,
+            Told::AlreadyConnected,
+            Told::AlreadyConnected,
+            Told::AlreadyConnected,
+            Told::AlreadyConnected,
+        ],
+    ),
+    (
+        "not connected",
+        |world| {
+            let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
+            let calls = vec![
+                told(from_push.push(&Any::new(&1).unwrap())),
+                told(to_pull.pull().map(drop)),
+                told(to_pull.try_pull().map(drop)),
+            ];
+            to_pull.disconnect_pull_supplier().unwrap();
+            from_push.disconnect_push_consumer().unwrap();
+            calls
+        },
+        &[Told::Disconnected, Told::Disconnected, Told::Disconnected],
+    ),
+    (
+        "disconnected: no objects any more",
+        |world| {
+            let (to_push, from_pull) = (world.proxy_push_supplier(), world.proxy_pull_consumer());
+            let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
+            to_push.connect_push_consumer(&world.push_consumer()).unwrap();
+            from_push.connect_push_supplier(None::<&comm::PushSupplierRef>).unwrap();
+            vec![
+                told(to_push.disconnect_push_supplier()),
+                told(from_pull.disconnect_pull_consumer()),
+                told(to_pull.disconnect_pull_supplier()),
+                told(from_push.disconnect_push_consumer()),
+                told(to_push.disconnect_push_supplier()),
+                told(to_push.connect_push_consumer(&world.push_consumer())),
+                told(from_pull.connect_pull_supplier(&world.pull_supplier())),
+                told(to_pull.try_pull().map(drop)),
+                told(to_pull.pull().map(drop)),
+                told(from_push.push(&Any::new(&1).unwrap())),
+            ]
+        },
+        &[
+            Told::Fine,
+            Told::Fine,
+            Told::Fine,
+            Told::Fine,
+            Told::System(Kind::ObjectNotExist),
+            Told::System(Kind::ObjectNotExist),
+            Told::System(Kind::ObjectNotExist),
+            Told::System(Kind::ObjectNotExist),
+            Told::System(Kind::ObjectNotExist),
+            Told::System(Kind::ObjectNotExist),
+        ],
+    ),
+    (
+        "operations of another kind of proxy",
+        |world| {
+            let (to_push, from_push) = (world.proxy_push_supplier(), world.proxy_push_consumer());
+            to_push.connect_push_consumer(&world.push_consumer()).unwrap();
+            let as_pull: admin::ProxyPullSupplierRef = taken_for(to_push.object());
+            let as_push: comm::PushConsumerRef = taken_for(to_push.object());
+            let as_consumer: admin::ProxyPushSupplierRef = taken_for(from_push.object());
+            let calls = vec![
+                told(as_pull.pull().map(drop)),
+                told(as_pull.try_pull().map(drop)),
+                told(as_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>)),
+                told(as_push.push(&Any::new(&1).unwrap())),
+                told(as_consumer.connect_push_consumer(&world.push_consumer())),
+            ];
+            to_push.disconnect_push_supplier().unwrap();
+            from_push.disconnect_push_consumer().unwrap();
+            calls
+        },
+        &[Told::System(Kind::BadOperation); 5],
+    ),
+    (
+        "objects that never were",
+        |world| {
+            let to_push = world.proxy_push_supplier();
+            let url = to_push.object().to_string();
+            to_push.disconnect_push_supplier().unwrap();
+            let address = world.here.string_to_object(&url).unwrap();
+            let unknown: admin::ProxyPushSupplierRef = taken_for(&address);
+            let calls = vec![
+                told(unknown.connect_push_consumer(&world.push_consumer())),
+                told(unknown.disconnect_push_supplier()),
+            ];
+            calls
+        },
+        &[Told::System(Kind::ObjectNotExist), Told::System(Kind::ObjectNotExist)],
+    ),
+];
+
+#[test]
+fn what_clients_do_wrong_is_told_as_the_standard_has_it() {
+    // Fewer than the cases use in all: what leaked would be missed before the end.
+    let limits = Limits { consumers: 2, suppliers: 2, ..Limits::default() };
+    let world = world(4, limits);
+    for round in 0..3 {
+        for (name, call, expected) in CASES {
+            assert_eq!(call(&world), *expected, "{name}, round {round}");
+            assert_eq!(world.channel.consumers().len(), 0, "{name}, round {round}");
+            // The threads that ask pull suppliers give their places back as they end.
+            until("there is room for suppliers", || {
+                let both = [world.channel.for_suppliers().connect(), world.channel.for_suppliers().connect()];
+                both.iter().all(Result::is_ok)
+            });
+        }
+    }
+}
+
+/// An any is any value: none at all, one of a type that nobody knows, and one that is nested as deep as the ORB lets through.
+#[test]
+fn a_strange_any_is_handed_on_and_nothing_to_pull_is_no_error() {
+    let world = world(8, Limits::default());
+    let (to_pull, from_push) = (world.proxy_pull_supplier(), world.proxy_push_consumer());
+    to_pull.connect_pull_consumer(None::<&comm::PullConsumerRef>).unwrap();
+    from_push.connect_push_supplier(None::<&comm::PushSupplierRef>).unwrap();
+    let (value, has_event) = to_pull.try_pull().unwrap();
+    assert!(!has_event && value == Any::default(), "a null any beside the no");
+    let nested = (0..8).fold(Any::new(&7).unwrap(), |any, _| Any::new(&any).unwrap());
+    for any in
+        [Any::default(), Any::new(&String::new()).unwrap(), nested, Any::new(&vec![1_u8; 300]).unwrap()]
+    {
+        from_push.push(&any).unwrap();
+        assert_eq!(to_pull.try_pull().unwrap(), (any, true));
+    }
+    assert!(!to_pull.try_pull().unwrap().1);
+}
+
+/// Whoever obtains proxies on and on displaces his own; those that are connected stay. Where all are connected there is IMP_LIMIT.
+#[test]
+fn a_flood_of_proxies_meets_the_limit() {
+    const PROXIES: u32 = 6;
+    let world = world(PROXIES, Limits { consumers: 2, suppliers: 2, ..Limits::default() });
+    let kept = world.proxy_pull_supplier();
+    kept.connect_pull_consumer(None::<&comm::PullConsumerRef>).unwrap();
+    let first = world.proxy_pull_supplier();
+    for _ in 0..100 {
+        world.proxy_push_supplier();
+        world.proxy_pull_consumer();
+    }
+    assert_eq!(told(first.try_pull().map(drop)), Told::System(Kind::ObjectNotExist), "it made room");
+    assert!(!kept.try_pull().unwrap().1, "it is connected");
+    // The channel's own limits: a third consumer, a third supplier.
+    let connect = |proxy: &admin::ProxyPullSupplierRef| {
+        told(proxy.connect_pull_consumer(None::<&comm::PullConsumerRef>))
+    };
+    let (second, third) = (world.proxy_pull_supplier(), world.proxy_pull_supplier());
+    assert_eq!((connect(&second), connect(&third)), (Told::Fine, Told::System(Kind::ImpLimit)));
+    let supplies = |proxy: &admin::ProxyPushConsumerRef| {
+        told(proxy.connect_push_supplier(None::<&comm::PushSupplierRef>))
+    };
+    let (one, two, three) =
+        (world.proxy_push_consumer(), world.proxy_push_consumer(), world.proxy_push_consumer());
+    assert_eq!((supplies(&one), supplies(&two)), (Told::Fine, Told::Fine));
+    assert_eq!(supplies(&three), Told::System(Kind::ImpLimit));
+    let refused = world.channel.consumers().len();
+    assert_eq!(refused, 2, "of the refused nothing is there");
+    // Who was refused may try again when there is room.
+    one.disconnect_push_consumer().unwrap();
+    kept.disconnect_pull_supplier().unwrap();
+    assert_eq!((supplies(&three), connect(&third)), (Told::Fine, Told::Fine));
+    drop((second, two));
+}
+
+/// All places are taken by who is connected: nobody makes room.
+#[test]
+fn a_proxy_too_many_is_refused_where_all_are_connected() {
+    let world = world(4, Limits::default());
+    let connected: Vec<_> = (0..)
+        .map(|_| world.consumers.obtain_pull_supplier())
+        .map_while(|proxy| {
+            let proxy = proxy.ok().flatten()?;
+            proxy.connect_pull_consumer(None::<&comm::PullConsumerRef>).unwrap();
+            Some(proxy)
+        })
+        .take(10)
+        .collect();
+    assert_eq!(connected.len(), 4);
+    let refused = world.consumers.obtain_push_supplier().unwrap_err();
+    assert_eq!(refused.kind, Kind::ImpLimit);
+    assert_eq!(world.suppliers.obtain_pull_consumer().unwrap_err().kind, Kind::ImpLimit);
+    connected[0].disconnect_pull_supplier().unwrap();
+    world.proxy_push_supplier();
+}

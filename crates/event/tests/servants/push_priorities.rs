@@ -1,0 +1,234 @@
+//! Remote consumers: each level of priority has threads and connections of its own, and one that does not read is left alone.
+
+use crate::{client, server, until};
+use isorb::poa::PoaPolicies;
+use isorb::rt::policy::PriorityModel::{ClientPropagated, ServerDeclared};
+use isorb::rt::{RealTime, RealTimeConfig, ThreadpoolLane, ThreadpoolOptions};
+use isorb::{Orb, Reference, Upcall};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::{EventServiceOptions, RtecEventService};
+use isorb_event::{Channel, Config, Limits, Priority, Quality, Strategy};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Notes the priorities at which it is called.
+struct Consumer(Orb, Mutex<Vec<Option<i16>>>);
+
+impl comm::PushConsumer for Consumer {
+    fn push(&self, _: Upcall<'_>, data: comm::EventSetView<'_>) -> isorb::Result<()> {
+        let at = self.0.rt_current().the_priority().ok().map(Priority::get);
+        self.1.lock().unwrap().extend(data.iter().map(|_| at));
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+impl Consumer {
+    fn at(orb: &Orb) -> Arc<Consumer> {
+        Arc::new(Consumer(orb.clone(), Mutex::default()))
+    }
+
+    fn seen(&self) -> Vec<Option<i16>> {
+        self.1.lock().unwrap().clone()
+    }
+}
+
+const LARGE: i32 = 20;
+const SMALL: i32 = 30;
+/// Eight megabytes in all: more than lies in sockets.
+const LARGE_EVENTS: usize = 2_000;
+
+fn event(event_type: i32, octets: usize) -> comm::Event {
+    let header = comm::EventHeader { type_: event_type, source: 1, ttl: 1, ..Default::default() };
+    let mut event = comm::Event { header, data: Default::default() };
+    event.data.payload = vec![7; octets];
+    event
+}
+
+struct World {
+    /// Serves the channel for as long as it lives.
+    _orb: Orb,
+    channel: Channel,
+    face: RtecEventService,
+    here: Orb,
+    far: admin::EventChannelRef,
+    supplier: admin::ProxyPushConsumerRef,
+}
+
+impl World {
+    fn new(levels: &[i16], options: EventServiceOptions) -> World {
+        let limits = Limits { events: 8 * LARGE_EVENTS, payload: 8_192, ..Limits::default() };
+        let levels = levels.iter().map(|level| Priority::new(*level).unwrap()).collect();
+        let (orb, channel) = server(Config { limits, levels, ..Config::with(Strategy::Direct) });
+        let face =
+            RtecEventService::start(&orb, &channel, EventServiceOptions { ping: None, ..options }).unwrap();
+        let here = client();
+        let far: admin::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
+        let supplier = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+        supplier
+            .connect_push_supplier(None::<&comm::PushSupplierRef>, &admin::SupplierQOS::default())
+            .unwrap();
+        World { _orb: orb, channel, face, here, far, supplier }
+    }
+
+    fn connect(&self, consumer: &comm::PushConsumerRef, types: &[i32]) {
+        let proxy = self.far.for_consumers().unwrap().unwrap().obtain_push_supplier().unwrap().unwrap();
+        let dependency = |t: &i32| admin::Dependency { event: event(*t, 0), rt_info: 0 };
+        let dependencies = types.iter().map(dependency).collect();
+        proxy
+            .connect_push_consumer(consumer, &admin::ConsumerQOS { dependencies, is_gateway: false })
+            .unwrap();
+    }
+
+    /// Whom a frozen process looks like: its system accepts connections, and nobody reads.
+    fn connect_frozen(&self, types: &[i32]) -> TcpListener {
+        let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("corbaloc::1.2@{}/Frozen", frozen.local_addr().unwrap());
+        self.connect(&comm::PushConsumerRef::from_object(self.here.string_to_object(&url).unwrap()), types);
+        frozen
+    }
+
+    fn push(&self, event_type: i32, octets: usize) {
+        self.supplier.push(&vec![event(event_type, octets)]).unwrap();
+    }
+
+    /// Sends until the first consumer's socket takes no more.
+    fn clog(&self) {
+        (0..LARGE_EVENTS).for_each(|_| self.push(LARGE, 4_096));
+        until("a push is stuck", || {
+            let before = self.channel.consumers()[0].counts.pushed;
+            std::thread::sleep(Duration::from_millis(200));
+            let now = &self.channel.consumers()[0];
+            now.waiting > 0 && now.counts.pushed == before
+        });
+    }
+}
+
+fn wake_threshold() -> Quality {
+    Quality { queue: 2 * LARGE_EVENTS, failures: 0, ..Quality::default() }
+}
+
+/// The object of a servant whose pool says at which priority it serves.
+fn served_at(
+    orb: &Orb,
+    name: &str,
+    policies: PoaPolicies,
+    consumer: &Arc<Consumer>,
+) -> comm::PushConsumerRef {
+    let root = orb.root_poa().unwrap();
+    let poa = root.create_poa(name, Some(&root.manager()), policies).unwrap();
+    poa.activate(consumer.clone()).unwrap()
+}
+
+#[test]
+fn more_frozen_consumers_than_threads_hold_up_nobody() {
+    let options = EventServiceOptions {
+        quality: wake_threshold(),
+        threads: 1,
+        push_timeout: Duration::from_millis(100),
+        ..EventServiceOptions::default()
+    };
+    let world = World::new(&[0], options);
+    let frozen: Vec<TcpListener> = (0..4).map(|_| world.connect_frozen(&[LARGE])).collect();
+    let consumer = Consumer::at(&world.here);
+    world.connect(&world.here.root_poa().unwrap().activate(consumer.clone()).unwrap(), &[LARGE]);
+    (0..LARGE_EVENTS).for_each(|_| world.push(LARGE, 4_096));
+    until("the good one gets all", || consumer.seen().len() == LARGE_EVENTS);
+    let consumers = world.channel.consumers();
+    for frozen in &consumers[..4] {
+        // The first attempt costs the time-out, and each is followed by a rest twice as long: ten fill a minute and a half.
+        assert!(frozen.counts.failed <= 10, "{frozen:?}");
+        assert!(frozen.waiting > 0, "{frozen:?}: what came while it rested waits");
+    }
+    drop(frozen);
+}
+
+#[test]
+fn a_stuck_push_holds_up_nobody_at_another_level() {
+    let clogged = |levels: &[i16], push_timeout| {
+        let options = EventServiceOptions {
+            quality: wake_threshold(),
+            threads: 1,
+            push_timeout,
+            ..EventServiceOptions::default()
+        };
+        let world = World::new(levels, options);
+        let frozen = world.connect_frozen(&[LARGE]);
+        let consumer = Consumer::at(&world.here);
+        let pool = world
+            .here
+            .rt()
+            .create_threadpool(ThreadpoolLane::new(20_000, 1), &ThreadpoolOptions::default())
+            .unwrap();
+        let declared = PoaPolicies::new().threadpool(pool).priority_model(ServerDeclared, 20_000);
+        world.connect(&served_at(&world.here, "urgent", declared, &consumer), &[SMALL]);
+        world.clog();
+        world.push(SMALL, 16);
+        until("the urgent one is served", || consumer.seen().len() == 1);
+        let failed = world.channel.consumers()[0].counts.failed;
+        drop(frozen);
+        failed
+    };
+    // The time-out is out of reach: who waited for the frozen one would wait in vain.
+    assert_eq!(clogged(&[0, 16_384], Duration::from_secs(600)), 0);
+    // At one level it waits until the push in its way has timed out.
+    let waited = (0..5).any(|_| clogged(&[0], Duration::from_secs(2)) > 0);
+    assert!(waited, "the control does not fail");
+}
+
+#[test]
+fn pushes_carry_the_level_s_priority_over_a_connection_of_its_band() {
+    let world = World::new(&[0, 10_000, 20_000], EventServiceOptions::default());
+    let real_time = RealTimeConfig { mode: RealTime::Off, ..RealTimeConfig::default() };
+    let there = Orb::with_config(isorb::Config { real_time, ..isorb::Config::default() }).unwrap();
+    there.root_poa().unwrap().manager().activate().unwrap();
+    let lanes = [0, 12_000, 32_767].map(|priority| ThreadpoolLane::new(priority, 1));
+    let pool = there.rt().create_threadpool_with_lanes(&lanes, &ThreadpoolOptions::default()).unwrap();
+    let with = |model, priority| PoaPolicies::new().threadpool(pool).priority_model(model, priority);
+    let consumers =
+        [(ServerDeclared, 0), (ServerDeclared, 12_000), (ServerDeclared, 32_767)].map(|(model, at)| {
+            let consumer = Consumer::at(&there);
+            let reference = served_at(&there, &format!("declared-{at}"), with(model, at), &consumer);
+            world.connect(&reference, &[SMALL]);
+            consumer
+        });
+    let levels: Vec<u8> = world.channel.consumers().iter().map(|consumer| consumer.level).collect();
+    assert_eq!(levels, [0, 1, 2], "references say how urgent their objects are");
+    let follower = Consumer::at(&there);
+    world.connect(&served_at(&there, "propagated", with(ClientPropagated, 0), &follower), &[SMALL]);
+    world.push(SMALL, 16);
+    let all = || consumers.iter().chain([&follower]).all(|consumer| consumer.seen().len() == 1);
+    until("all were pushed to", all);
+    let at: Vec<_> = consumers.iter().map(|consumer| consumer.seen()[0]).collect();
+    assert_eq!(at, [Some(0), Some(12_000), Some(32_767)]);
+    assert_eq!(follower.seen(), [Some(0)], "at the least urgent level");
+    let mut bands: Vec<_> =
+        there.served_connections().iter().filter_map(|c| c.band).map(|band| (band.low, band.high)).collect();
+    bands.sort_unstable();
+    bands.dedup();
+    assert_eq!(bands, [(0, 9_999), (10_000, 19_999), (20_000, 32_767)]);
+}
+
+#[test]
+fn those_who_do_not_answer_are_asked_at_the_same_time() {
+    // Out of reach: who asked one after the other would come to the first only.
+    let options = EventServiceOptions {
+        ping_timeout: Duration::from_secs(600),
+        pings: 1,
+        ..EventServiceOptions::default()
+    };
+    let world = World::new(&[0], options);
+    let frozen: Vec<TcpListener> = (0..12).map(|_| world.connect_frozen(&[LARGE])).collect();
+    std::thread::scope(|scope| {
+        let check = scope.spawn(|| world.face.check());
+        let asked: Vec<_> = frozen.iter().map(|frozen| frozen.accept().unwrap()).collect();
+        drop((asked, frozen));
+        // Who does not answer by the time-out is as good as gone, and so is who closes.
+        assert_eq!(check.join().unwrap(), 12);
+    });
+    assert!(world.channel.consumers().is_empty());
+}

@@ -1,0 +1,223 @@
+//! Who is gone, frozen, or never came, makes room for others and holds up nobody.
+
+use crate::{client, server, until};
+use isorb::{Kind, Object, Orb, Reference, Upcall};
+use isorb_event::servants::stamped::{rtec_event_channel_admin as admin, rtec_event_comm as comm};
+use isorb_event::servants::standard::{cos_event_channel_admin as cos, cos_event_comm as cos_comm};
+use isorb_event::servants::{CosEventService, EventServiceOptions, RtecEventService};
+use isorb_event::{Channel, Config, ConsumerQos, Event, Filter, Limits, Observer, Publication};
+use std::net::TcpListener;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const SUPPLIERS: usize = 3;
+
+/// Nobody is asked but by hand, and one answer too few is enough.
+fn by_hand() -> EventServiceOptions {
+    EventServiceOptions { ping: None, pings: 1, ..EventServiceOptions::default() }
+}
+
+struct World {
+    _orb: Orb,
+    channel: Channel,
+    face: RtecEventService,
+    here: Orb,
+    far: admin::EventChannelRef,
+}
+
+fn world(options: EventServiceOptions) -> World {
+    let limits = Limits { suppliers: SUPPLIERS, ..Limits::default() };
+    let (orb, channel) = server(Config { limits, ..Config::default() });
+    let face = RtecEventService::start(&orb, &channel, options).unwrap();
+    let here = client();
+    let far = here.resolve(&face.object().to_string()).unwrap();
+    World { _orb: orb, channel, face, here, far }
+}
+
+/// What is left of a process that was killed: an address at which nobody listens.
+fn killed(orb: &Orb) -> Object {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    orb.string_to_object(&format!("corbaloc:iiop:1.2@{free}/gone")).unwrap()
+}
+
+/// A process that is frozen: it is connected to, and never answers.
+fn frozen(orb: &Orb) -> (TcpListener, Object) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@{at}/frozen")).unwrap();
+    (listener, object)
+}
+
+fn event(type_: i32) -> comm::Event {
+    let header = comm::EventHeader { type_, source: 1, ttl: 1, ..Default::default() };
+    comm::Event { header, data: Default::default() }
+}
+
+fn publishes(type_: i32) -> admin::SupplierQOS {
+    let publication = admin::Publication { event: event(type_), dependency_info: Default::default() };
+    admin::SupplierQOS { publications: vec![publication], is_gateway: false }
+}
+
+#[derive(Default)]
+struct Watching(Mutex<Option<Vec<Publication>>>);
+
+impl Observer for Watching {
+    fn update_consumers(&self, _: u64, _: &[Filter]) {}
+
+    fn update_suppliers(&self, _: u64, published: Option<&[Publication]>) {
+        *self.0.lock().unwrap() = published.map(<[Publication]>::to_vec);
+    }
+}
+
+#[test]
+fn suppliers_that_were_killed_leave_room_and_publish_nothing_more() {
+    let World { channel, face, here, far, .. } = &world(by_hand());
+    let watching = Arc::new(Watching::default());
+    channel.append_observer(watching.clone()).unwrap();
+    let published = || watching.0.lock().unwrap().as_ref().map(Vec::len);
+    let obtain = || far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    let alive = obtain();
+    alive.connect_push_supplier(None::<&comm::PushSupplierRef>, &publishes(20)).unwrap();
+    for number in 1..=2 * SUPPLIERS as u64 {
+        let proxy = obtain();
+        let gone = comm::PushSupplierRef::from_object(killed(here));
+        proxy.connect_push_supplier(&gone, &publishes(30)).unwrap();
+        assert_eq!(published(), Some(2));
+        assert_eq!((face.check(), channel.totals().suppliers_lost), (1, number));
+        assert_eq!(published(), Some(1), "what it declared is gone");
+        assert_eq!(proxy.object().non_existent(), Ok(true));
+    }
+    assert_eq!(alive.object().non_existent(), Ok(false), "one without a reference is not asked");
+}
+
+#[test]
+fn a_supplier_that_pushes_is_there_whatever_its_reference_says() {
+    let World { channel, face, here, far, .. } = &world(by_hand());
+    let pushed = Arc::new(AtomicU64::new(0));
+    let counting = pushed.clone();
+    let consumer = move |events: &[Event<'_>]| {
+        counting.fetch_add(events.len() as u64, Relaxed);
+    };
+    let _connected = channel
+        .for_consumers()
+        .connect(Arc::new(consumer), ConsumerQos::new("all", Filter::Everything))
+        .unwrap();
+    let proxy = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    let silent = comm::PushSupplierRef::from_object(killed(here));
+    proxy.connect_push_supplier(&silent, &publishes(20)).unwrap();
+    for number in 1..=3 {
+        proxy.push(&vec![event(20)]).unwrap();
+        until("it came", || pushed.load(Relaxed) == number);
+        assert_eq!(face.check(), 0);
+    }
+    assert_eq!((face.check(), channel.totals().suppliers_lost), (1, 1), "and then it is silent");
+}
+
+#[test]
+fn standard_suppliers_and_pull_consumers_that_were_killed_are_removed() {
+    let (orb, channel) = server(Config::default());
+    let face = CosEventService::start(&orb, &channel, by_hand()).unwrap();
+    let here = client();
+    let far: cos::EventChannelRef = here.resolve(&face.object().to_string()).unwrap();
+    let push = far.for_suppliers().unwrap().unwrap().obtain_push_consumer().unwrap().unwrap();
+    push.connect_push_supplier(&cos_comm::PushSupplierRef::from_object(killed(&here))).unwrap();
+    let pull = far.for_consumers().unwrap().unwrap().obtain_pull_supplier().unwrap().unwrap();
+    pull.connect_pull_consumer(&cos_comm::PullConsumerRef::from_object(killed(&here))).unwrap();
+    assert!(!pull.try_pull().unwrap().1);
+    // Who has pulled of late is there.
+    assert_eq!((face.check(), channel.consumers().len()), (1, 1));
+    assert_eq!((face.check(), channel.consumers().len()), (1, 0));
+    assert_eq!(channel.totals().suppliers_lost, 1);
+    assert_eq!((push.object().non_existent(), pull.object().non_existent()), (Ok(true), Ok(true)));
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Told(AtomicU64);
+
+impl admin::Observer for Told {
+    fn update_consumer(&self, _: Upcall<'_>, _: admin::ConsumerQOSView<'_>) -> isorb::Result<()> {
+        self.0.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn update_supplier(&self, _: Upcall<'_>, _: admin::SupplierQOSView<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+/// With a time-out that is longer than any test: whoever waited for the frozen one would never come back.
+#[test]
+fn a_frozen_observer_holds_up_nobody() {
+    let options = EventServiceOptions { push_timeout: Duration::from_secs(3_600), observers: 2, ..by_hand() };
+    let World { channel, face, here, far, .. } = &world(options);
+    let (_listener, object) = frozen(here);
+    let stuck = far.append_observer(&admin::ObserverRef::from_object(object)).unwrap();
+    let told = Arc::new(Told::default());
+    let reference: admin::ObserverRef = here.root_poa().unwrap().activate(told.clone()).unwrap();
+    far.append_observer(&reference).unwrap();
+    for _ in 0..40 {
+        let consumer = Arc::new(|_: &[Event<'_>]| ());
+        drop(channel.for_consumers().connect(consumer, ConsumerQos::new("some", Filter::of(20, 1))).unwrap());
+    }
+    until("the other one is told", || told.0.load(Relaxed) > 1);
+
+    let third = far.append_observer(&reference).unwrap_err();
+    assert!(matches!(third, admin::event_channel::AppendObserverError::CANT_APPEND_OBSERVER(_)), "{third:?}");
+    far.remove_observer(stuck).unwrap();
+    far.append_observer(&admin::ObserverRef::from_object(killed(here))).unwrap();
+    assert!(far.append_observer(&reference).is_err());
+    assert_eq!(face.check(), 1, "the one that is gone");
+    far.append_observer(&reference).unwrap();
+}
+
+#[test]
+fn proxies_that_nobody_connects_to_make_room() {
+    // The channel and its two administrators do not count.
+    let options = EventServiceOptions { proxies: 4, ..by_hand() };
+    let World { here, far, .. } = &world(options);
+    let consumers = far.for_consumers().unwrap().unwrap();
+    let suppliers = far.for_suppliers().unwrap().unwrap();
+    let connected = suppliers.obtain_push_consumer().unwrap().unwrap();
+    connected.connect_push_supplier(None::<&comm::PushSupplierRef>, &publishes(20)).unwrap();
+    let proxies: Vec<_> = (0..20).map(|_| consumers.obtain_push_supplier().unwrap().unwrap()).collect();
+    let gone: Vec<bool> = proxies.iter().map(|proxy| proxy.object().non_existent().unwrap()).collect();
+    let expected: Vec<bool> = (0..20).map(|at| at < 17).collect();
+    assert_eq!(gone, expected, "the oldest made room");
+    assert_eq!(connected.object().non_existent(), Ok(false), "who is connected stays");
+
+    // Where all are connected there is no room.
+    for proxy in [0, 1, 2].map(|_| consumers.obtain_push_supplier().unwrap().unwrap()) {
+        let reference: comm::PushConsumerRef = here.root_poa().unwrap().activate(Arc::new(Nothing)).unwrap();
+        proxy.connect_push_consumer(&reference, &admin::ConsumerQOS::default()).unwrap();
+    }
+    let full = consumers.obtain_push_supplier().unwrap_err();
+    assert_eq!(full.kind, Kind::ImpLimit, "{full}");
+}
+
+struct Nothing;
+
+impl comm::PushConsumer for Nothing {
+    fn push(&self, _: Upcall<'_>, _: comm::EventSetView<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self, _: Upcall<'_>) -> isorb::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn proxies_wait_no_longer_than_they_may() {
+    for (unconnected, stays) in [(Duration::from_secs(3_600), true), (Duration::ZERO, false)] {
+        let World { face, far, .. } = &world(EventServiceOptions { unconnected, ..by_hand() });
+        let suppliers = far.for_suppliers().unwrap().unwrap();
+        let [waits, connected] = [0, 1].map(|_| suppliers.obtain_push_consumer().unwrap().unwrap());
+        connected.connect_push_supplier(None::<&comm::PushSupplierRef>, &publishes(20)).unwrap();
+        face.check();
+        assert_eq!(waits.object().non_existent(), Ok(!stays));
+        assert_eq!(connected.object().non_existent(), Ok(false));
+    }
+}

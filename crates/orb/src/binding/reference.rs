@@ -1,0 +1,155 @@
+//! What a reference says about real time: the server's policies, and the addresses of its lanes.
+
+use crate::sched::policy::{PriorityBand, PriorityModel, Protocol, RtPolicy, from_components};
+use crate::transports::{Route, address_profile};
+use crate::{Result, SystemException};
+use isorb_giop::component::{Component, TAG_TAO_ENDPOINTS, TaggedComponent};
+use isorb_giop::profile::TAG_INTERNET_IOP;
+use isorb_giop::{IiopProfile, Ior, Kind, minor};
+use isorb_rt::priority::Priority;
+
+/// Who says at which priority a call runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Model {
+    /// Nobody: the object is not a real-time one.
+    #[default]
+    None,
+    /// The client; the server's priority is that of clients that are not real-time.
+    Propagated(Priority),
+    /// The server.
+    Declared(Priority),
+}
+
+/// What a profile says about real time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub model: Model,
+    pub bands: Option<Vec<PriorityBand>>,
+    pub protocols: Option<Vec<Protocol>>,
+    /// The lanes' addresses, by priority, the profile's own among them.
+    pub lanes: Vec<(Priority, Route)>,
+}
+
+impl Facts {
+    /// What a reference says in the first of its profiles that says anything, and the lanes of the others; `None` when none does.
+    /// Profiles that nobody can read are left to who looks for addresses.
+    ///
+    /// # Errors
+    /// INV_OBJREF when policies are malformed: who ignored them would call at any priority.
+    pub fn of(ior: &Ior) -> Result<Option<Facts>> {
+        let mut first: Option<Facts> = None;
+        for profile in &ior.profiles {
+            let components = match profile.tag {
+                TAG_INTERNET_IOP => IiopProfile::parse(&profile.data).map(|profile| profile.components),
+                _ => address_profile(profile).map(|profile| profile.components),
+            };
+            let facts = Facts::read(profile.tag, &components.unwrap_or_default())?;
+            match (&mut first, facts) {
+                (None, facts) => first = facts,
+                (Some(first), Some(facts)) => {
+                    let more = facts.lanes.into_iter().filter(|lane| !first.lanes.contains(lane));
+                    let more: Vec<_> = more.collect();
+                    first.lanes.extend(more);
+                }
+                (Some(_), None) => {}
+            }
+        }
+        Ok(first)
+    }
+
+    /// Reads a profile's components.
+    ///
+    /// # Errors
+    /// INV_OBJREF.
+    pub fn read(tag: u32, components: &[TaggedComponent]) -> Result<Option<Facts>> {
+        let malformed = |error: isorb_cdr::Error| {
+            SystemException::from(Kind::InvObjref)
+                .minor(minor::INV_OBJREF_MALFORMED)
+                .detail(format!("the reference's real-time policies are malformed: {error}"))
+        };
+        let mut facts = Facts::default();
+        for policy in from_components(components).map_err(malformed)? {
+            match policy {
+                RtPolicy::PriorityModel(policy) => {
+                    // It was checked when it was read.
+                    let priority = Priority::new(policy.server_priority).unwrap_or_default();
+                    facts.model = match policy.model {
+                        PriorityModel::ClientPropagated => Model::Propagated(priority),
+                        PriorityModel::ServerDeclared => Model::Declared(priority),
+                    };
+                }
+                RtPolicy::PriorityBands(bands) => facts.bands = Some(bands),
+                RtPolicy::ClientProtocol(protocols) => facts.protocols = Some(protocols),
+                _ => {}
+            }
+        }
+        let endpoints = |component: &&TaggedComponent| component.tag == TAG_TAO_ENDPOINTS;
+        for component in components.iter().filter(endpoints) {
+            if let Component::TaoEndpoints(endpoints) = Component::parse(component).map_err(malformed)? {
+                // TAO says a negative priority where an endpoint has none.
+                let lanes = endpoints.into_iter().filter_map(|endpoint| {
+                    let priority = Priority::new(endpoint.priority)?;
+                    let route = match tag {
+                        TAG_INTERNET_IOP => Route::tcp(&endpoint.host, endpoint.port),
+                        // Other transports' addresses are one text, and have no ports.
+                        tag => Route { tag, address: endpoint.host },
+                    };
+                    Some((priority, route))
+                });
+                facts.lanes.extend(lanes);
+            }
+        }
+        Ok((facts != Facts::default()).then_some(facts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::policy::{PriorityModelPolicy, to_component};
+    use isorb_cdr::Version;
+    use isorb_giop::component::TaoEndpoint;
+
+    fn ior(components: Vec<TaggedComponent>) -> Ior {
+        let (version, host, key) = (Version::V1_2, "h".into(), b"k".into());
+        Ior::iiop("", &IiopProfile { version, host, port: 1, key, components }).unwrap()
+    }
+
+    #[test]
+    fn a_profile_says_it_or_not() {
+        assert_eq!(Facts::of(&ior(vec![])), Ok(None));
+        let model = PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority: 7 };
+        let bands = vec![PriorityBand { low: 1, high: 9 }];
+        let policies = [RtPolicy::PriorityModel(model), RtPolicy::PriorityBands(bands.clone())];
+        let policies = to_component(&policies).unwrap().unwrap();
+        let endpoint = |port, priority| TaoEndpoint { host: "h".into(), port, priority };
+        let lanes = Component::TaoEndpoints(vec![endpoint(1, 7), endpoint(2, 9), endpoint(3, -1)]);
+        let facts = Facts::of(&ior(vec![policies.clone(), lanes.to_tagged().unwrap()])).unwrap().unwrap();
+        let p = |value| Priority::new(value).unwrap();
+        let expected = Facts {
+            model: Model::Declared(p(7)),
+            bands: Some(bands),
+            protocols: None,
+            lanes: vec![(p(7), Route::tcp("h", 1)), (p(9), Route::tcp("h", 2))],
+        };
+        assert_eq!(facts, expected);
+        // Profiles of other transports add where the lanes are by these.
+        let mut both = ior(vec![policies.clone(), lanes.to_tagged().unwrap()]);
+        let path = |path: &str, priority| TaoEndpoint { host: path.into(), port: 0, priority };
+        let local = Component::TaoEndpoints(vec![path("/run/a", 7), path("/run/b", 9)]).to_tagged().unwrap();
+        let way = isorb_giop::AddressProfile {
+            tag: 0x4953_4f10,
+            version: Version::V1_2,
+            address: "/run/a".into(),
+            key: b"k".into(),
+            components: vec![policies.clone(), local],
+        };
+        both.profiles.push(way.to_tagged().unwrap());
+        let at = |address: &str| Route { tag: 0x4953_4f10, address: address.into() };
+        let mut more = expected;
+        more.lanes.extend([(p(7), at("/run/a")), (p(9), at("/run/b"))]);
+        assert_eq!(Facts::of(&both), Ok(Some(more)));
+        let cut = TaggedComponent { data: policies.data[..18].into(), ..policies };
+        assert_eq!(Facts::of(&ior(vec![cut])).unwrap_err().kind, Kind::InvObjref);
+    }
+}

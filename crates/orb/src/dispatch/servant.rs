@@ -1,0 +1,192 @@
+//! The servant is called, and what comes of it becomes a reply.
+
+use super::answer::write_told_exception;
+use crate::interceptor::{Places, Serving};
+use crate::poa::{Entered, Urgency};
+use crate::sched::Raised;
+use crate::servant::Outcome;
+use crate::upcall::{Request as UpcallRequest, Upcall};
+use crate::{Interface, Orb, Result, SystemException};
+use isorb_cdr::{Decoder, Encoder};
+use isorb_giop::message::{self, ReplyStatus, Request, ServiceContext, ServiceContexts};
+use isorb_giop::{Completion, Ior, Kind, context, minor};
+use std::hint::cold_path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// An operation of the servant's interface: its number and name.
+pub(super) type Known = Option<(u16, &'static str)>;
+
+#[inline(always)]
+pub(super) fn look_up(entered: &Entered<'_>, request: &Request<'_>) -> Known {
+    entered.servant().interface().operations.look_up(request.operation.as_bytes())
+}
+
+/// Calls the servant, between `before` and `postinvoke`, and completes the reply. What `before` gives lives as long as the upcall.
+#[inline(always)]
+pub(super) fn call_servant<'u, G>(
+    entered: &'u Entered<'u>,
+    known: Known,
+    upcall: &'u UpcallRequest<'u>,
+    mut arguments: Decoder<'u>,
+    e: &mut Encoder<'u>,
+    places: Places,
+    before: impl FnOnce(&'u crate::Servant) -> Result<G>,
+) {
+    let body = message::begin_body(e);
+    let outcome = entered.upcall(|servant| {
+        let _held = before(servant)?;
+        let budgets = &upcall.orb.sched().budgets;
+        let _spending = known.and_then(|operation| budgets.begin(servant.interface(), operation));
+        run(servant, known.map(|(index, _)| index), upcall, &mut arguments, e)
+    });
+    if let Ok(Ok(Outcome::Results)) = outcome
+        && !entered.is_located()
+        && e.error().is_none()
+    {
+        return message::end_body(e, body);
+    }
+    cold_path();
+    // What postinvoke raises takes the place of what the servant gave.
+    match entered.postinvoke().and(outcome.flatten()) {
+        Ok(Outcome::Results) if e.error().is_none() => message::end_body(e, body),
+        outcome => other_outcome(outcome, e, places),
+    }
+}
+
+/// As [`call_servant`], for an object of a real-time POA: at the priority of the request.
+#[inline(never)]
+pub(super) fn call_urgently<'u>(
+    entered: &'u Entered<'u>,
+    known: Known,
+    upcall: &'u UpcallRequest<'u>,
+    arguments: Decoder<'u>,
+    e: &mut Encoder<'u>,
+    places: &mut Places,
+    id: u32,
+) {
+    let urgency = urgency(upcall.orb, entered, (id, &upcall.contexts), None, e, places);
+    call_servant(entered, known, upcall, arguments, e, *places, |_| take_on(upcall.orb, entered, urgency));
+}
+
+/// Calls the servant; a panic there is UNKNOWN to the caller and nothing to anybody else.
+#[inline(always)]
+pub(super) fn run<'u>(
+    servant: &'u crate::Servant,
+    operation: Option<u16>,
+    upcall: &'u UpcallRequest<'u>,
+    d: &mut Decoder<'u>,
+    e: &mut Encoder<'u>,
+) -> Result<Outcome> {
+    let Some(index) = operation else { return pseudo(servant.interface(), upcall, d, e) };
+    let called = catch_unwind(AssertUnwindSafe(|| servant.dispatch(index, Upcall::new(upcall), d, e)));
+    match called {
+        Ok(outcome) => outcome,
+        Err(_) => Err(panicked(upcall.operation)),
+    }
+}
+
+#[cold]
+fn panicked(operation: &str) -> SystemException {
+    SystemException::new(Kind::Unknown, 0, Completion::Maybe)
+        .detail(format!("the servant panicked in {operation}"))
+}
+
+/// Operations that every object has (clause 9.4.2.1).
+#[cold]
+pub(super) fn pseudo(
+    interface: &Interface,
+    upcall: &UpcallRequest<'_>,
+    d: &mut Decoder<'_>,
+    e: &mut Encoder<'_>,
+) -> Result<Outcome> {
+    let operation = upcall.operation;
+    match operation {
+        // What the band asks for was done on the way here.
+        crate::sched::BIND_PRIORITY_BAND => {
+            if upcall.contexts.get(context::RT_CORBA_PRIORITY_RANGE).is_none() {
+                return Err(SystemException::from(Kind::Marshal)
+                    .detail(format!("{operation} came without the context that says which band")));
+            }
+        }
+        "_is_a" => e.put(u8::from(interface.is_a(d.string()?))),
+        "_non_existent" | "_not_existent" => e.put(0u8),
+        "_repository_id" => e.string(interface.id),
+        "_interface" => {
+            return Err(SystemException::from(Kind::IntfRepos).minor(minor::INTF_REPOS_UNAVAILABLE));
+        }
+        "_component" => Ior::NIL.encode(e),
+        _ => {
+            return Err(SystemException::from(Kind::BadOperation)
+                .minor(minor::BAD_OPERATION_UNKNOWN)
+                .detail(format!("{} has no operation {operation}", interface.id)));
+        }
+    }
+    Ok(Outcome::Results)
+}
+
+/// A reply that is no result.
+#[cold]
+pub(super) fn other_outcome(outcome: Result<Outcome>, e: &mut Encoder<'_>, places: Places) {
+    match outcome {
+        Ok(Outcome::Exception) if e.error().is_none() => {
+            e.patch(places.status, ReplyStatus::UserException as u32)
+        }
+        Ok(_) => {
+            let error = e.error().map_or(Kind::Internal.into(), SystemException::from);
+            write_told_exception(e, places, &error.completed(Completion::Yes));
+        }
+        Err(exception) => write_told_exception(e, places, &exception),
+    }
+}
+
+/// Runs at the priority of a request, as long as the result lives.
+pub(super) fn take_on(
+    orb: &Orb,
+    entered: &Entered<'_>,
+    urgency: Option<Result<Urgency>>,
+) -> Result<Option<Raised>> {
+    match (urgency, entered.rt()) {
+        (Some(urgency), Some(rt)) => rt.take_on(orb, urgency?),
+        _ => Ok(None),
+    }
+}
+
+/// The priority of a request for an object of a real-time POA. Where the client sent one, it is told so with the reply, which begins
+/// anew then (RT-CORBA 1.2, clause 5.4.2).
+pub(super) fn urgency(
+    orb: &Orb,
+    entered: &Entered<'_>,
+    (id, contexts): (u32, &ServiceContexts<'_>),
+    intercepted: Option<&mut Serving<'_>>,
+    e: &mut Encoder<'_>,
+    places: &mut Places,
+) -> Option<Result<Urgency>> {
+    let rt = entered.rt()?;
+    let urgency = rt.urgency(orb, contexts, entered.own_priority(), entered.object_id());
+    if let Ok(Urgency { echo: Some(priority), .. }) = urgency {
+        echo(priority, id, intercepted, e, places);
+    }
+    Some(urgency)
+}
+
+pub(super) fn echo(
+    priority: i16,
+    id: u32,
+    intercepted: Option<&mut Serving<'_>>,
+    e: &mut Encoder<'_>,
+    places: &mut Places,
+) {
+    let data = context::rt_corba_priority(priority);
+    let context = ServiceContext { id: context::RT_CORBA_PRIORITY, data: &data };
+    if let Some(serving) = intercepted {
+        // Its replies are written once more with what was added; there is room, unless interceptors added very many.
+        _ = serving.add_reply_context(context);
+        return;
+    }
+    e.truncate(0);
+    let status = match e.text().version >= isorb_cdr::Version::V1_2 {
+        true => message::write_prioritised_reply(e, id, ReplyStatus::NoException, priority),
+        false => message::write_reply(e, id, ReplyStatus::NoException, &[context]),
+    };
+    *places = Places { status, head: e.position(), ..*places };
+}

@@ -1,0 +1,221 @@
+//! Real-Time CORBA at a reference and an ORB: overrides, the plan of a call, explicit binding.
+
+use crate::binding::{
+    Conflict, Facts, Key, Model, Overrides, Parts, Plan, in_bands, thread_overrides, thread_stamp,
+};
+use crate::object::{Place, Target};
+use crate::peer::{Lease, Peer};
+use crate::poa;
+use crate::sched::policy::{PriorityBand, PriorityModel, PriorityModelPolicy, RtPolicy};
+use crate::sched::{thread, unmappable};
+use crate::{Object, Orb, Result, SystemException};
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::SchedClass;
+use std::sync::Arc;
+
+impl Object {
+    /// The same object with overrides of Real-Time CORBA policies; what they leave open comes from this reference's.
+    #[must_use]
+    pub fn with_rt_overrides(&self, overrides: &Overrides) -> Object {
+        self.overriding(overrides.or(self.rt_overrides()))
+    }
+
+    /// The priority model that the reference carries (RT-CORBA 1.2, clause 5.4); `None` for an object that is not a real-time one.
+    ///
+    /// # Errors
+    /// INV_OBJREF when its policies are malformed.
+    pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>> {
+        let model = Facts::of(self.ior())?.map_or(Model::None, |facts| facts.model);
+        let policy =
+            |model, priority: Priority| PriorityModelPolicy { model, server_priority: priority.get() };
+        Ok(match model {
+            Model::None => None,
+            Model::Propagated(priority) => Some(policy(PriorityModel::ClientPropagated, priority)),
+            Model::Declared(priority) => Some(policy(PriorityModel::ServerDeclared, priority)),
+        })
+    }
+
+    /// The priority bands that the reference carries: those of a server that wants its clients to use them (clause 5.13.2).
+    ///
+    /// # Errors
+    /// INV_OBJREF when its policies are malformed.
+    pub fn priority_bands(&self) -> Result<Option<Vec<PriorityBand>>> {
+        Ok(Facts::of(self.ior())?.and_then(|facts| facts.bands))
+    }
+
+    /// Whether a call has to ask for its plan: the reference, the thread or the ORB says something about real time.
+    #[inline]
+    pub(crate) fn needs_plan(&self, target: &Target) -> bool {
+        let Key { object, thread, orb } = self.overrides_key();
+        target.facts.is_some() || (object | thread | orb) != 0
+    }
+
+    #[inline]
+    fn overrides_key(&self) -> Key {
+        Key {
+            object: self.rt_overrides().stamp(),
+            thread: thread_stamp(),
+            orb: self.orb().rt_client().overrides.stamp(),
+        }
+    }
+
+    /// What holds for calls through this reference now.
+    ///
+    /// # Errors
+    /// INV_POLICY.
+    ///
+    /// # Real-time
+    /// One PI lock and a short search, once it was worked out for these overrides.
+    pub(crate) fn plan(&self, target: &Target, peer: &Arc<Peer>) -> Result<Arc<Plan>, Conflict> {
+        let key = self.overrides_key();
+        target.plans.get(key, || {
+            let orb = self.orb();
+            let none = Facts::default();
+            let mapping = orb.network_priority_mapping();
+            let overrides = self.rt_overrides().or(&thread_overrides()).or(&orb.rt_overrides());
+            let parts = Parts {
+                facts: target.facts.as_deref().unwrap_or(&none),
+                overrides: &overrides,
+                ior: &target.ior,
+                routes: peer.routes(),
+                // A reference's own: its place, and the overrides that it was made with.
+                reference: self.identity() ^ key.object.rotate_left(48),
+                transports: orb.transports(),
+                peers: orb.peers(),
+                mapping: &*mapping,
+            };
+            Plan::make(&parts)
+        })
+    }
+
+    /// Opens the connections that calls will use, so that the first call finds them (`_validate_connection`): one for each priority
+    /// band or lane, told which band it is for. The policies that contradict each other come back, none where all is well; nothing
+    /// was opened for those.
+    ///
+    /// # Errors
+    /// TRANSIENT and the like when the object cannot be reached; NO_RESOURCES where the server has no lane for a band.
+    ///
+    /// # Real-time
+    /// Connects, calls the object and allocates: that is what it is for.
+    pub fn validate_connection(&self) -> Result<Vec<RtPolicy>> {
+        self.validate_connections(1)
+    }
+
+    /// As [`validate_connection`](Self::validate_connection), for so many threads that will call at the same time: as many
+    /// connections for each band or lane, up to the configured number a server.
+    ///
+    /// # Errors
+    /// As [`validate_connection`](Self::validate_connection).
+    ///
+    /// # Real-time
+    /// As [`validate_connection`](Self::validate_connection).
+    pub fn validate_connections(&self, threads: usize) -> Result<Vec<RtPolicy>> {
+        // Forwards are followed by a call like any other. One that its priority keeps from going out leads nowhere else.
+        match self.non_existent() {
+            Ok(_) => {}
+            Err(exception) if is_local(&exception) => {}
+            Err(exception) => return Err(exception),
+        }
+        let target = self.target()?;
+        let Place::There(peer) = &target.place else { return Ok(Vec::new()) };
+        let plan = match self.plan(&target, peer) {
+            Ok(plan) => plan,
+            Err(conflict) => return Ok(conflict.policies),
+        };
+        let mut held: Vec<Lease> = Vec::new();
+        for peer in plan.peers() {
+            for _ in 0..threads.clamp(1, self.orb().config().connections_per_server.max(1)) {
+                held.push(self.open_on(&target, peer)?);
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Whether an exception came from the policies of the caller and not from the server.
+fn is_local(exception: &SystemException) -> bool {
+    use isorb_giop::{Kind, minor};
+    (exception.kind, exception.minor) == (Kind::InvPolicy, minor::INV_POLICY_RECONCILE)
+        || (exception.kind, exception.minor) == (Kind::NoResources, minor::NO_RESOURCES_PRIORITY)
+}
+
+/// Where a call goes, and the priority that travels with it.
+pub(crate) struct Way {
+    plan: Arc<Plan>,
+    calling: Option<Priority>,
+}
+
+impl Way {
+    /// # Errors
+    /// INV_POLICY where policies or priorities do not fit; DATA_CONVERSION for a native priority that has no counterpart.
+    pub fn find(object: &Object, target: &Target, peer: &Arc<Peer>) -> Result<Way> {
+        let plan = object.plan(target, peer)?;
+        let calling = if plan.asks_for_priority() { calling_priority(object.orb())? } else { None };
+        Ok(Way { plan, calling })
+    }
+
+    /// # Errors
+    /// As [`Plan::choose`].
+    pub fn choose(&self) -> Result<(&Arc<Peer>, Option<Priority>)> {
+        self.plan.choose(self.calling)
+    }
+}
+
+/// The priority that travels with a call to a group: none where its reference says that the members' servers declare theirs. Where it says
+/// nothing the caller's travels, since each member's POA knows whether it heeds it.
+///
+/// # Errors
+/// As [`local_priority`].
+#[cfg(feature = "miop")]
+pub(crate) fn group_priority(object: &Object, facts: Option<&Facts>) -> Result<Option<Priority>> {
+    match facts.map(|facts| facts.model) {
+        Some(Model::Declared(_)) => Ok(None),
+        _ => calling_priority(object.orb()),
+    }
+}
+
+/// The priority that travels with a call to an object of this ORB: no connection, but the same rules.
+///
+/// # Errors
+/// As [`Way::find`] and [`Plan::choose`].
+pub(crate) fn local_priority(object: &Object, facts: &Facts) -> Result<Option<Priority>> {
+    let Model::Propagated(server) = facts.model else { return Ok(None) };
+    let calling = calling_priority(object.orb())?;
+    if let Some(bands) = &facts.bands {
+        in_bands(bands, calling.unwrap_or(server))?;
+    }
+    Ok(calling)
+}
+
+/// The priority that a call of this thread has: the one that it set or serves a request at, else what its native real-time priority
+/// maps to; `None` for an ordinary thread, whose calls are those of a client that is not real-time. In an upcall the priority
+/// transform has its say.
+///
+/// # Errors
+/// DATA_CONVERSION (OMG|2) where the mapping has no CORBA priority for the native one, or the transform none to give.
+///
+/// # Real-time
+/// One system call where the thread never set its priority.
+pub(crate) fn calling_priority(orb: &Orb) -> Result<Option<Priority>> {
+    let priority = match thread::priority() {
+        Some(priority) => Some(priority),
+        None => native(orb)?,
+    };
+    let priorities = &orb.sched().priorities;
+    match (priority, priorities.transforms()) {
+        // Outside of an upcall there is nothing to transform.
+        (Some(priority), true) => poa::Current
+            .with_object_id(|id| priorities.outbound(priority, id))
+            .unwrap_or(Ok(priority))
+            .map(Some),
+        (priority, _) => Ok(priority),
+    }
+}
+
+#[cold]
+fn native(orb: &Orb) -> Result<Option<Priority>> {
+    match SchedClass::current().ok().and_then(SchedClass::native_priority) {
+        None => Ok(None),
+        Some(native) => orb.sched().priorities.mapping().to_corba(native).map(Some).ok_or_else(unmappable),
+    }
+}

@@ -1,0 +1,31 @@
+//! Thread pools (RT-CORBA 1.2, clause 5.8): the threads that the user sized, and the endpoints they serve.
+//!
+//! A pool is a row of lanes, each with a priority, threads, an endpoint and the connections that come in there; a pool without lanes
+//! is one lane at the default priority, whose threads take the priority of each request for its upcall. How a lane works stands in
+//! `server/station.rs` and `server/thread_lane/`; here is what it is made of and who keeps it.
+
+mod options;
+mod threadpool;
+
+pub use crate::sched::ThreadpoolId;
+pub use options::{
+    DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
+};
+pub(crate) use threadpool::{PoolLane, Pools, Threadpool};
+
+use crate::server::Endpoints;
+use std::sync::{Arc, OnceLock};
+
+/// The endpoints and thread pools of an ORB.
+#[derive(Default)]
+pub(crate) struct ServerResources {
+    pub endpoints: OnceLock<Arc<Endpoints>>,
+    pub pools: Pools,
+}
+
+impl ServerResources {
+    /// The endpoints, once they are open.
+    pub fn endpoints(&self) -> Option<&Arc<Endpoints>> {
+        self.endpoints.get()
+    }
+}

@@ -1,0 +1,176 @@
+//! What a thread pool is asked to be.
+
+use crate::SystemException;
+use crate::sched::UpcallMemory;
+use isorb_rt::sched::{Cpus, Reservation, SchedClass};
+use std::fmt;
+use std::time::Duration;
+
+/// The threads of a lane (`RTCORBA::ThreadpoolLane`).
+///
+/// ```
+/// # use isorb::rt::ThreadpoolLane;
+/// let urgent = ThreadpoolLane::new(20_000, 2).dynamic_threads(3).endpoint("127.0.0.1:0");
+/// # assert_eq!(urgent.static_threads, 2);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadpoolLane {
+    /// CORBA priority of the lane, 0 to 32767; of a pool without lanes the default priority.
+    pub lane_priority: i16,
+    /// Threads that are made with the pool; at least 1.
+    pub static_threads: u32,
+    /// Threads that are made when requests come while all others are busy, and end when they were idle for a while.
+    pub dynamic_threads: u32,
+    /// Where the lane listens, as in [`Config::endpoints`](crate::Config::endpoints); none for a free port at the host of the
+    /// first of those. Objects that outlive the process need a port that stays.
+    pub endpoint: Option<String>,
+    /// Where the lane listens besides, for clients of this host, as in [`Config::endpoints`](crate::Config::endpoints): `unix:PATH`,
+    /// `segment:PATH`. None for a free address of each such transport that the ORB listens at.
+    pub local_endpoints: Vec<String>,
+    /// Processor time that each thread of the lane is guaranteed (`SCHED_DEADLINE`), in place of the priority's scheduling class. The
+    /// kernel takes the one whose deadline is next, before all threads with priorities.
+    pub reservation: Option<Reservation>,
+}
+
+impl ThreadpoolLane {
+    /// A lane with threads that are made at once.
+    pub fn new(lane_priority: i16, static_threads: u32) -> ThreadpoolLane {
+        ThreadpoolLane {
+            lane_priority,
+            static_threads,
+            dynamic_threads: 0,
+            endpoint: None,
+            local_endpoints: Vec::new(),
+            reservation: None,
+        }
+    }
+
+    /// Sets how many threads may be added.
+    #[must_use]
+    pub fn dynamic_threads(mut self, threads: u32) -> ThreadpoolLane {
+        self.dynamic_threads = threads;
+        self
+    }
+
+    /// Sets where the lane listens.
+    #[must_use]
+    pub fn endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
+        self.endpoint = Some(endpoint.into());
+        self
+    }
+
+    /// Adds a place where the lane listens for clients of this host.
+    #[must_use]
+    pub fn local_endpoint(mut self, endpoint: impl Into<String>) -> ThreadpoolLane {
+        self.local_endpoints.push(endpoint.into());
+        self
+    }
+
+    /// Reserves `runtime` of processor time in each `period` for each thread, to be had within `deadline` of the period's beginning:
+    /// `runtime` is 1024 ns at least, and `runtime <= deadline <= period`. A thread that has used up its time waits for the next
+    /// period.
+    ///
+    /// The kernel admits reservations as far as the processors can serve all of them (95 % of their time unless
+    /// `kernel.sched_rt_runtime_us` says otherwise), only from processes with CAP_SYS_NICE, and only for threads that may run on all
+    /// processors of their root domain: such a lane cannot be confined to some, but the whole process can be to a partition
+    /// (`cpuset.cpus.partition`). What it refuses is an error where `real_time.mode` is `require`, and else noted once: the lane runs in
+    /// the class of its priority then. [`LaneStatus::class`] says which it is.
+    #[must_use]
+    pub fn reservation(mut self, runtime: Duration, deadline: Duration, period: Duration) -> ThreadpoolLane {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.reservation =
+            Some(Reservation { runtime_ns: ns(runtime), deadline_ns: ns(deadline), period_ns: ns(period) });
+        self
+    }
+}
+
+/// How many requests each lane keeps while all its threads are busy. One more is TRANSIENT to its caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestBuffering {
+    /// Most requests; 0 for the limit of the configuration.
+    pub max_buffered_requests: u32,
+    /// Most bytes of requests; 0 for the limit of the configuration.
+    pub max_request_buffer_size: u32,
+}
+
+/// What else can be said about a pool. The default: 2 MiB of stack that is touched when used, no buffering, no borrowing, and for
+/// the rest what [`RealTimeConfig`](super::super::RealTimeConfig) says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadpoolOptions {
+    /// Stack of each thread in bytes; 0 for 2 MiB.
+    pub stack_size: usize,
+    /// How much of the stack is touched before a thread's first request, in bytes.
+    pub prefault: usize,
+    /// Whether, and how many, requests are kept while all threads are busy (`allow_request_buffering`); the most urgent runs first, of
+    /// equally urgent ones the one that came first. A lane that buffers, grows or
+    /// borrows has one thread more than it was asked for, which reads while the others run.
+    pub buffering: Option<RequestBuffering>,
+    /// Whether a lane whose threads are all busy has requests run by idle threads of less urgent lanes, at its own priority
+    /// (`allow_borrowing`). A pool without lanes has nobody to borrow from. One that borrows keeps requests even if it was not asked
+    /// to, up to the limits of the configuration.
+    pub allow_borrowing: bool,
+    /// How long a dynamic thread waits idle before it ends.
+    pub idle_timeout: Option<Duration>,
+    /// Processors that the threads may use.
+    pub cpus: Option<Cpus>,
+    /// Memory of an upcall in bytes.
+    pub region_bytes: Option<usize>,
+    /// Where the memory of an upcall lies.
+    pub memory: Option<UpcallMemory>,
+}
+
+/// `RTCORBA::RTORB::InvalidThreadpool`: no pool has this number, or not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidThreadpool;
+
+impl fmt::Display for InvalidThreadpool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InvalidThreadpool: the ORB has no thread pool of this number; use one that create_threadpool gave")
+    }
+}
+
+impl std::error::Error for InvalidThreadpool {}
+
+/// What [`destroy_threadpool`](super::super::RtOrb::destroy_threadpool) raises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DestroyError {
+    /// No pool has this number.
+    InvalidThreadpool,
+    /// BAD_INV_ORDER: POAs use it.
+    System(SystemException),
+}
+
+impl fmt::Display for DestroyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DestroyError::InvalidThreadpool => InvalidThreadpool.fmt(f),
+            DestroyError::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DestroyError {}
+
+/// What goes on in a lane, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneStatus {
+    /// CORBA priority of the lane.
+    pub lane_priority: i16,
+    /// Scheduling class that the lane's threads started in.
+    pub class: SchedClass,
+    /// Host and port that references name.
+    pub address: (String, u16),
+    /// Connections that are open.
+    pub connections: usize,
+    /// Requests that run, borrowed threads aside. Counted only where the lane grows, buffers, borrows or lends.
+    pub running: u32,
+    /// Most that ran at a time.
+    pub peak: u32,
+    /// Dynamic threads that exist.
+    pub dynamic_threads: u32,
+    /// Requests that are kept.
+    pub buffered_requests: usize,
+    /// Their length in bytes.
+    pub buffered_bytes: usize,
+}

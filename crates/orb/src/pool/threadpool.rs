@@ -1,0 +1,502 @@
+//! Pools that exist.
+
+use super::{
+    DestroyError, InvalidThreadpool, LaneStatus, RequestBuffering, ThreadpoolLane, ThreadpoolOptions,
+};
+use crate::buffers::LaneMemory;
+use crate::sched::policy::PriorityBand;
+use crate::sched::thread::ThreadPlan;
+use crate::sched::{Priorities, ThreadpoolId, UpcallMemory, checked};
+use crate::server::{
+    Acceptor, BufferLimits, Lane, LaneConfig, LaneEndpoints, LaneServer, ThreadLane, free_local_endpoints,
+    open_listener, open_local_listener,
+};
+use crate::transports::{Published, TAG_TCP};
+use crate::{Orb, Result, SystemException};
+use isorb_giop::{Kind, TaggedProfile, minor};
+use isorb_rt::priority::Priority;
+use isorb_rt::sched::{RealTime, Reservation, SchedClass, SchedError, SpawnError};
+use isorb_rt::sync::PiMutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A pool.
+pub(crate) struct Threadpool {
+    pub id: ThreadpoolId,
+    /// The least urgent first.
+    pub lanes: Vec<PoolLane>,
+    /// Whether it was made with lanes, so that each request runs in the lane of its priority.
+    pub has_lanes: bool,
+    /// The region of its threads in bytes; `None` where the memory comes from the heap.
+    pub region_bytes: Option<usize>,
+    /// POAs that it serves.
+    users: AtomicUsize,
+}
+
+/// A lane of a pool, as POAs see it.
+pub(crate) struct PoolLane {
+    pub priority: Priority,
+    /// Of its threads.
+    pub class: SchedClass,
+    /// Host and port that references name.
+    pub address: (String, u16),
+    /// Where clients of this host connect, by other transports.
+    pub local: Vec<Published>,
+    lane: Arc<Lane>,
+}
+
+impl PoolLane {
+    /// The lane itself.
+    pub fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+}
+
+impl Threadpool {
+    /// Opens the lanes' endpoints and starts their static threads.
+    ///
+    /// # Errors
+    /// BAD_PARAM, NO_PERMISSION, COMM_FAILURE, NO_RESOURCES; nothing is left of the pool then.
+    fn open(
+        orb: &Orb,
+        id: ThreadpoolId,
+        lanes: &[ThreadpoolLane],
+        has_lanes: bool,
+        options: &ThreadpoolOptions,
+    ) -> Result<Threadpool> {
+        let settings = &orb.config().real_time;
+        let priorities = &orb.sched().priorities;
+        // Rights before anything else, so that what is missing is said once and early.
+        priorities.granted()?;
+        let mut sorted: Vec<&ThreadpoolLane> = lanes.iter().collect();
+        sorted.sort_by_key(|lane| lane.lane_priority);
+        let borrowing = options.allow_borrowing && sorted.len() > 1;
+        let region_bytes = match options.memory.unwrap_or(settings.memory) {
+            UpcallMemory::Scope => Some(options.region_bytes.unwrap_or(settings.region_bytes)),
+            UpcallMemory::Heap => None,
+        };
+        let mut pool =
+            Threadpool { id, lanes: Vec::new(), has_lanes, region_bytes, users: AtomicUsize::new(0) };
+        for (i, wanted) in sorted.iter().enumerate() {
+            let rules = LaneConfig {
+                static_threads: wanted.static_threads,
+                dynamic_threads: wanted.dynamic_threads,
+                // A lane that lends must not have its threads wait with a request in hand: the place that they wait for may be lent
+                // to a request which waits for one of them.
+                buffer: options.buffering.or(borrowing.then(Default::default)).map(|asked| room(asked, orb)),
+                borrows: borrowing && i > 0,
+                lends: borrowing && i + 1 < sorted.len(),
+            };
+            let class = reserved(priorities, wanted)?;
+            let mut opened = pool.open_lane(orb, wanted, rules, options, class);
+            if let Err(refused) = &opened
+                && matches!(class, SchedClass::Reserved(_))
+                && settings.mode != RealTime::Require
+            {
+                crate::log::note(format_args!("going on without a reservation: {refused}"));
+                if pool.lanes.len() > i
+                    && let Some(lane) = pool.lanes.pop()
+                {
+                    lane.lane.end();
+                }
+                let class = priorities.class(checked(wanted.lane_priority)?)?;
+                opened = pool.open_lane(orb, wanted, rules, options, class);
+            }
+            if let Err(exception) = opened {
+                pool.close();
+                return Err(exception);
+            }
+        }
+        Ok(pool)
+    }
+
+    fn open_lane(
+        &mut self,
+        orb: &Orb,
+        wanted: &ThreadpoolLane,
+        rules: LaneConfig,
+        options: &ThreadpoolOptions,
+        class: SchedClass,
+    ) -> Result<()> {
+        let (config, id) = (orb.config(), self.id);
+        let settings = &config.real_time;
+        let priority = checked(wanted.lane_priority)?;
+        let said = wanted.endpoint.clone().unwrap_or_else(|| beside_the_first(&config.endpoints));
+        let (listener, address) = open_listener(orb, &said)?;
+        let mut acceptors = vec![Acceptor { listener, tag: TAG_TCP }];
+        let mut local = Vec::new();
+        let wanted_local = if wanted.local_endpoints.is_empty() {
+            free_local_endpoints(orb)
+        } else {
+            wanted.local_endpoints.clone()
+        };
+        for endpoint in wanted_local {
+            let (listener, published) = open_local_listener(orb, &endpoint)?;
+            acceptors.push(Acceptor { listener, tag: published.route.tag });
+            local.push(published);
+        }
+        let plan = ThreadPlan {
+            pool: id,
+            priority,
+            class,
+            // Tools show 15 octets.
+            name: format!("pool{id}-{}", wanted.lane_priority).into(),
+            // A thread with a reservation may not be confined; a pool that asks for both was refused.
+            cpus: options.cpus.or(settings.cpus()).filter(|_| !matches!(class, SchedClass::Reserved(_))),
+            stack_size: options.stack_size,
+            prefault: options.prefault,
+        };
+        let lenders = match rules.borrows {
+            true => self.lanes.iter().rev().map(|lower| lower.lane.clone()).collect(),
+            false => Vec::new(),
+        };
+        let server = LaneServer::new(LaneEndpoints {
+            threads: ThreadLane::new(rules),
+            acceptors,
+            lenders,
+            plan,
+            memory: self.region_bytes.map_or(LaneMemory::Heap(config.memory_limit), LaneMemory::Region),
+            idle_timeout: options.idle_timeout.unwrap_or(settings.idle_timeout()),
+            max_connections: config.max_connections,
+        });
+        let lane = Lane::with_server(server)
+            .map_err(|error| SystemException::from(Kind::NoResources).detail(error.to_string()))?;
+        let lane = Arc::new(lane);
+        self.lanes.push(PoolLane { priority, class, address, local, lane: lane.clone() });
+        let Some(server) = lane.server() else { return Ok(()) };
+        for _ in 0..rules.initial_threads() {
+            server.start_thread(&lane, orb).map_err(|error| not_started(wanted, error))?;
+        }
+        // Whatever a thread makes before its first request is made by the time that the pool is there.
+        server.threads.wait_until_registered(rules.initial_threads());
+        Ok(())
+    }
+
+    /// The lane with exactly this priority.
+    pub fn lane(&self, priority: Priority) -> Option<&PoolLane> {
+        self.lanes.iter().find(|lane| lane.priority == priority)
+    }
+
+    /// The lane for work at a priority: that of this priority, else the next one below, else the least urgent. Without a priority
+    /// the least urgent.
+    pub fn lane_for(&self, priority: Option<Priority>) -> &PoolLane {
+        let below = priority.and_then(|p| self.lanes.iter().rev().find(|lane| lane.priority <= p));
+        // A pool has a lane.
+        below.unwrap_or(&self.lanes[0])
+    }
+
+    /// The most urgent lane within a band, so that no request of the band runs below its own lane.
+    pub fn lane_in(&self, band: PriorityBand) -> Option<&PoolLane> {
+        self.lanes.iter().rev().find(|lane| (band.low..=band.high).contains(&lane.priority.get()))
+    }
+
+    /// A POA uses it from now on.
+    pub fn enlist(&self) {
+        self.users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// It does not any more.
+    pub fn discharge(&self) {
+        self.users.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn close(&self) {
+        self.lanes.iter().for_each(|lane| lane.lane.end());
+    }
+
+    fn status(&self) -> Vec<LaneStatus> {
+        let lanes = self.lanes.iter().map(|pool_lane| {
+            let status = pool_lane.lane.server().map(|server| server.threads.status()).unwrap_or_default();
+            LaneStatus {
+                lane_priority: pool_lane.priority.get(),
+                class: pool_lane.class,
+                address: pool_lane.address.clone(),
+                connections: pool_lane.lane.connections(),
+                running: status.running,
+                peak: status.peak,
+                dynamic_threads: status.dynamic,
+                buffered_requests: status.buffered,
+                buffered_bytes: status.buffered_bytes,
+            }
+        });
+        lanes.collect()
+    }
+}
+
+impl fmt::Debug for Threadpool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threadpool").field("id", &self.id).field("lanes", &self.status()).finish()
+    }
+}
+
+/// A free port at the host of the ORB's first TCP endpoint, published as that is.
+fn beside_the_first(endpoints: &[String]) -> String {
+    let address = |endpoint: &String| endpoint.split(';').next().unwrap_or_default().to_owned();
+    let is_tcp = |address: &String| {
+        !["unix:", "uiop:", "segment:", "udp:", "diop:"].iter().any(|other| address.starts_with(other))
+            && address.strip_prefix("giop:").is_none_or(|rest| rest.starts_with("tcp:"))
+    };
+    let Some(first) = endpoints.iter().map(address).find(is_tcp) else { return ":0".into() };
+    let host = first.rsplit_once(':').map_or(first.as_str(), |(host, _)| host);
+    format!("{host}:0")
+}
+
+/// The class of a lane's threads, if all goes well.
+fn reserved(priorities: &Priorities, wanted: &ThreadpoolLane) -> Result<SchedClass> {
+    match wanted.reservation {
+        Some(reservation) if priorities.granted()?.scheduling => Ok(SchedClass::Reserved(reservation)),
+        _ => priorities.class(checked(wanted.lane_priority)?),
+    }
+}
+
+/// A thread of a lane did not start.
+fn not_started(wanted: &ThreadpoolLane, error: SpawnError) -> SystemException {
+    let SpawnError::Class(class @ SchedClass::Reserved(_), why) = error else {
+        return SystemException::from(Kind::NoResources).detail(error.to_string());
+    };
+    let (kind, remedy) = match why {
+        SchedError::NotAdmitted => (
+            Kind::NoResources,
+            "reserve less, for fewer threads, or give reservations more (sysctl kernel.sched_rt_runtime_us)",
+        ),
+        SchedError::OutOfRange => (
+            Kind::BadParam,
+            "see /proc/sys/kernel/sched_deadline_period_min_us and _max_us for what it takes",
+        ),
+        _ => (
+            Kind::NoPermission,
+            "it takes CAP_SYS_NICE (setcap cap_sys_nice+ep PROGRAM; RLIMIT_RTPRIO is not enough), and a process that is not \
+             confined to some processors by taskset",
+        ),
+    };
+    let priority = wanted.lane_priority;
+    SystemException::from(kind).detail(format!("a thread of lane {priority} as {class}: {why}; {remedy}"))
+}
+
+/// What buffering comes to with the configured limits.
+fn room(wanted: RequestBuffering, orb: &Orb) -> BufferLimits {
+    let settings = &orb.config().real_time;
+    let within = |wanted: u32, limit: u32| if wanted == 0 { limit } else { wanted.min(limit) } as usize;
+    BufferLimits {
+        requests: within(wanted.max_buffered_requests, settings.max_buffered_requests),
+        bytes: within(wanted.max_request_buffer_size, settings.max_request_buffer_size),
+    }
+}
+
+/// The pools of an ORB.
+#[derive(Default)]
+pub(crate) struct Pools(PiMutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    last: ThreadpoolId,
+    pools: HashMap<ThreadpoolId, Arc<Threadpool>>,
+    closed: bool,
+}
+
+impl Pools {
+    /// Makes a pool.
+    ///
+    /// # Errors
+    /// BAD_PARAM for no lane, for one without static threads or with a negative priority, and for two of one priority;
+    /// BAD_INV_ORDER with minor code OMG|4 after shutdown; as [`Threadpool::open`].
+    pub fn create(
+        &self,
+        orb: &Orb,
+        lanes: &[ThreadpoolLane],
+        has_lanes: bool,
+        options: &ThreadpoolOptions,
+    ) -> Result<ThreadpoolId> {
+        check(lanes, options)?;
+        let id = {
+            let mut known = self.0.lock();
+            known.last += 1;
+            known.last
+        };
+        let pool = Arc::new(Threadpool::open(orb, id, lanes, has_lanes, options)?);
+        let mut known = self.0.lock();
+        if known.closed {
+            drop(known);
+            pool.close();
+            return Err(SystemException::from(Kind::BadInvOrder).minor(minor::BAD_INV_ORDER_SHUTDOWN));
+        }
+        known.pools.insert(id, pool);
+        Ok(id)
+    }
+
+    /// Ends a pool: its endpoints close, its threads end when they have run what they run. Does not wait for that.
+    ///
+    /// # Errors
+    /// InvalidThreadpool; BAD_INV_ORDER while POAs use it.
+    pub fn destroy(&self, id: ThreadpoolId) -> Result<(), DestroyError> {
+        let pool = {
+            let mut known = self.0.lock();
+            let pool = known.pools.get(&id).ok_or(DestroyError::InvalidThreadpool)?;
+            if pool.users.load(Ordering::Acquire) > 0 {
+                return Err(DestroyError::System(
+                    SystemException::from(Kind::BadInvOrder)
+                        .detail("POAs use the thread pool; destroy them first"),
+                ));
+            }
+            known.pools.remove(&id)
+        };
+        if let Some(pool) = pool {
+            pool.close();
+        }
+        Ok(())
+    }
+
+    /// A pool, for a POA that begins to use it.
+    pub fn find(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
+        self.0.lock().pools.get(&id).cloned()
+    }
+
+    /// As [`find`](Self::find), enlisted in the same step, so that it is not destroyed in between.
+    pub fn enlist(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
+        let known = self.0.lock();
+        let pool = known.pools.get(&id)?;
+        pool.enlist();
+        Some(pool.clone())
+    }
+
+    /// What goes on in a pool.
+    ///
+    /// # Errors
+    /// InvalidThreadpool.
+    pub fn status(&self, id: ThreadpoolId) -> Result<Vec<LaneStatus>, InvalidThreadpool> {
+        Ok(self.find(id).ok_or(InvalidThreadpool)?.status())
+    }
+
+    /// Whether a lane listens there.
+    pub fn listen_at(&self, host: &str, port: u16) -> bool {
+        let known = self.0.lock();
+        let mut lanes = known.pools.values().flat_map(|pool| &pool.lanes);
+        lanes.any(|lane| lane.address.1 == port && lane.address.0 == host)
+    }
+
+    /// The object key in `profile`, if a lane listens at its address for clients of this host.
+    pub fn key_of_local(&self, profile: &TaggedProfile) -> Option<Vec<u8>> {
+        let known = self.0.lock();
+        let mut all = known.pools.values().flat_map(|pool| &pool.lanes).flat_map(|lane| &lane.local);
+        all.find_map(|way| way.key(profile))
+    }
+
+    /// Ends all pools, for good.
+    pub fn close(&self) {
+        let pools = {
+            let mut known = self.0.lock();
+            known.closed = true;
+            std::mem::take(&mut known.pools)
+        };
+        pools.values().for_each(|pool| pool.close());
+    }
+}
+
+fn check(lanes: &[ThreadpoolLane], options: &ThreadpoolOptions) -> Result<()> {
+    let bad = |sentence: &str| Err(SystemException::from(Kind::BadParam).detail(sentence.to_owned()));
+    if lanes.is_empty() {
+        return bad("a thread pool needs at least one lane");
+    }
+    if lanes.iter().any(|lane| lane.static_threads == 0) {
+        return bad("a lane needs at least one static thread");
+    }
+    if lanes.iter().any(|lane| lane.static_threads > MOST_THREADS || lane.dynamic_threads > MOST_THREADS) {
+        return bad("a lane has at most 4096 static and 4096 dynamic threads");
+    }
+    for (i, lane) in lanes.iter().enumerate() {
+        checked(lane.lane_priority)?;
+        if lanes[..i].iter().any(|other| other.lane_priority == lane.lane_priority) {
+            return bad("two lanes of a pool have the same priority");
+        }
+    }
+    for (lane, reservation) in lanes.iter().filter_map(|lane| Some((lane, lane.reservation?))) {
+        let Reservation { runtime_ns, deadline_ns, period_ns } = reservation;
+        if runtime_ns < 1024 || runtime_ns > deadline_ns || deadline_ns > period_ns || period_ns >= 1 << 63 {
+            return bad(
+                "a reservation needs a runtime of 1024 ns at least, and runtime <= deadline <= period",
+            );
+        }
+        if lane.dynamic_threads > 0 {
+            return bad(
+                "a lane with a reservation has no dynamic threads: what they need must be reserved at start",
+            );
+        }
+        if options.allow_borrowing && lanes.len() > 1 {
+            return bad(
+                "a pool with a reservation cannot borrow: lent threads would give up what they reserved",
+            );
+        }
+        if options.cpus.is_some() {
+            return bad(
+                "a thread with a reservation cannot be confined to processors; leave cpus out, or use a cpuset partition",
+            );
+        }
+    }
+    if options.region_bytes.is_some_and(|bytes| bytes < 1024) {
+        return bad("the memory of an upcall is at least 1024 bytes");
+    }
+    Ok(())
+}
+
+/// Most threads of each kind that a lane may have.
+const MOST_THREADS: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isorb_rt::sched::Cpus;
+
+    #[test]
+    fn what_makes_no_pool_is_refused() {
+        let lane = |priority, threads| ThreadpoolLane::new(priority, threads);
+        let options = ThreadpoolOptions::default();
+        for (lanes, part) in [
+            (vec![], "at least one lane"),
+            (vec![lane(1, 0)], "static thread"),
+            (vec![lane(1, 1), lane(2, 0)], "static thread"),
+            (vec![lane(-1, 1)], "0 to 32767"),
+            (vec![lane(1, 1), lane(1, 2)], "same priority"),
+            (vec![lane(1, 5000)], "4096"),
+        ] {
+            let error = check(&lanes, &options).unwrap_err();
+            assert_eq!(error.kind, Kind::BadParam);
+            assert!(error.detail.unwrap().contains(part), "{part}");
+        }
+        let us = std::time::Duration::from_micros;
+        let reserved =
+            |runtime, deadline, period| lane(1, 1).reservation(us(runtime), us(deadline), us(period));
+        for (lane, part) in [
+            (reserved(1, 10, 10), "1024 ns"),
+            (reserved(11, 10, 20), "runtime <= deadline"),
+            (reserved(5, 30, 20), "deadline <= period"),
+            (reserved(5, 10, 20).dynamic_threads(1), "no dynamic threads"),
+        ] {
+            let error = check(&[lane], &options).unwrap_err();
+            assert_eq!(error.kind, Kind::BadParam);
+            assert!(error.detail.unwrap().contains(part), "{part}");
+        }
+        let good = reserved(5, 10, 20);
+        assert!(check(std::slice::from_ref(&good), &options).is_ok());
+        let borrows = ThreadpoolOptions { allow_borrowing: true, ..ThreadpoolOptions::default() };
+        assert!(check(&[good.clone(), lane(2, 1)], &borrows).is_err());
+        let confined = ThreadpoolOptions { cpus: Some(Cpus::none()), ..ThreadpoolOptions::default() };
+        assert!(check(&[good], &confined).is_err());
+        let small = ThreadpoolOptions { region_bytes: Some(8), ..ThreadpoolOptions::default() };
+        assert!(check(&[lane(1, 1)], &small).is_err());
+        assert!(check(&[lane(0, 1), lane(32767, 4096)], &options).is_ok());
+    }
+
+    #[test]
+    fn lanes_listen_beside_the_first_endpoint() {
+        let at = |endpoint: &str| beside_the_first(&[endpoint.into()]);
+        assert_eq!(at("127.0.0.1:2809;lane"), "127.0.0.1:0");
+        assert_eq!(at("giop:tcp:host:1"), "giop:tcp:host:0");
+        assert_eq!(at("[::1]:0"), "[::1]:0");
+        assert_eq!(at(":5"), ":0");
+        assert_eq!(beside_the_first(&["unix:/x".into(), "segment:/y".into(), "h:1".into()]), "h:0");
+        assert_eq!(beside_the_first(&["giop:unix:/x".into()]), ":0");
+        assert_eq!(beside_the_first(&[]), ":0");
+    }
+}

@@ -1,0 +1,101 @@
+//! Replies that no servant gives, and how a reply leaves.
+
+use crate::buffers::CallBuffers;
+use crate::connection::{Arrived, Connection, SendError};
+use crate::orb_core::SendReply;
+use crate::{Orb, SystemException};
+use isorb_cdr::{Encoder, Message, Order, Text, Version};
+use isorb_giop::message::{self, ReplyStatus, Request, Response};
+use isorb_giop::{Completion, Header, Kind, MessageKind, ProtocolError};
+
+/// Sends IMP_LIMIT in place of a reply, where that was refused for its length.
+#[inline]
+pub(super) fn replace_too_long(connection: &Connection, sent: Option<SendError>, message: &Message<'_>) {
+    if sent == Some(SendError::TooLong) {
+        // Of earlier versions the request's id lies elsewhere: their clients wait until their time is up.
+        let sent = request_id(message).map(|id| send_too_long(connection, id));
+        if sent.is_none() {
+            crate::log::note(format_args!("{}: a reply is longer than a datagram", connection.peer()));
+        }
+    }
+}
+
+/// Answers a request with an exception, without looking for its object.
+///
+/// # Errors
+/// [`ProtocolError`] when it is no request.
+#[cold]
+pub(super) fn reject(
+    orb: &Orb,
+    connection: &Connection,
+    arrived: Arrived,
+    buffers: &mut CallBuffers,
+    exception: &SystemException,
+    send: &mut SendReply<'_>,
+) -> Result<(), ProtocolError> {
+    let CallBuffers { region, encode, block, .. } = buffers;
+    let scope = region.enter();
+    let mut d = message::start_whole(&mut block.bytes_mut()[..arrived.len], &arrived.header, &scope);
+    let request = Request::read(&mut d)?;
+    if request.response == Response::None {
+        return Ok(());
+    }
+    let mut e = Encoder::new(encode.take(), connection.text(arrived.header.version));
+    e.set_limit(orb.config().message_limit);
+    let status_at = message::write_reply(&mut e, request.id, ReplyStatus::NoException, &[]);
+    let head = e.position();
+    write_exception(&mut e, status_at, head, exception);
+    deliver(&mut e, send);
+    encode.put_back(e.into_buffer());
+    Ok(())
+}
+
+#[cold]
+pub(crate) fn write_exception(
+    e: &mut Encoder<'_>,
+    status_at: usize,
+    head: usize,
+    exception: &SystemException,
+) {
+    e.truncate(head);
+    e.patch(status_at, ReplyStatus::SystemException as u32);
+    let body = message::begin_body(e);
+    exception.encode(e);
+    message::end_body(e, body);
+}
+
+#[inline(always)]
+pub(crate) fn deliver(e: &mut Encoder<'_>, send: &mut dyn FnMut(&Message<'_>)) {
+    let finished = e.finished().and_then(|message| {
+        message::finish_header(message)?;
+        Ok(message)
+    });
+    match finished {
+        Ok(message) => send(message),
+        Err(error) => not_written(error),
+    }
+}
+
+#[cold]
+fn not_written(error: isorb_cdr::Error) {
+    crate::log::note(format_args!("a reply could not be written: {error}"));
+}
+
+/// The id of the request that a reply of GIOP 1.2 answers.
+fn request_id(message: &Message<'_>) -> Option<u32> {
+    let head = message.pieces().next()?;
+    let header = Header::parse(head.first_chunk()?).ok()?;
+    let id = *head.get(Header::LEN..)?.first_chunk()?;
+    let id = if header.order == Order::Little { u32::from_le_bytes(id) } else { u32::from_be_bytes(id) };
+    (header.kind == MessageKind::Reply && header.version == Version::V1_2).then_some(id)
+}
+
+#[cold]
+fn send_too_long(connection: &Connection, id: u32) {
+    let exception = SystemException::new(Kind::ImpLimit, 0, Completion::Yes);
+    let mut e = Encoder::new(Vec::new(), Text::fallback(Version::V1_2));
+    let status_at = message::write_reply(&mut e, id, ReplyStatus::NoException, &[]);
+    let head = e.position();
+    write_exception(&mut e, status_at, head, &exception);
+    deliver(&mut e, &mut |message| _ = connection.send_or_keep(message));
+}
