@@ -1,6 +1,6 @@
 //! The documents name every command and key of the program, and their links lead somewhere.
 
-use isorb_testkit::{document, documents, repository};
+use isorb_testkit::{documents, repository};
 use std::collections::HashSet;
 use std::path::Path;
 
