@@ -1,4 +1,4 @@
-//! What the smallest client and server share: the generated code.
+//! The generated code of the smallest client and server.
 
 #[allow(missing_docs)]
 mod generated {

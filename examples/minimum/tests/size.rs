@@ -1,4 +1,5 @@
-//! The smallest client and server are small, and work: both are built with the profile `minimum`, weighed, and one calls the other.
+//! Builds the smallest client and server with the profile `minimum`, checks their sizes, and runs
+//! them.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ const FILE: u64 = 700 << 10;
 /// Most resident memory of the server after calls, in KiB.
 const RESIDENT_KIB: u64 = 3 << 10;
 
-/// Builds the programs in the folder that this test was built in; where they are.
+/// Builds the programs below the target folder of this test. Returns their paths.
 fn build() -> [PathBuf; 2] {
     let target =
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the folder lies in the target folder");
@@ -74,8 +75,8 @@ fn client_and_server_fit_and_work() {
     let mut serving = Running::start(&server, &[]);
     let reference = serving.line();
     for turns in 1..=3 {
-        let said = Running::start(&client, &[&reference]).line();
-        assert!(said.ends_with(&format!("turned {turns} times")), "{said}");
+        let text = Running::start(&client, &[&reference]).line();
+        assert!(text.ends_with(&format!("turned {turns} times")), "{text}");
     }
     let resident = serving.resident_kib();
     println!("the server's resident memory: {resident} KiB");
@@ -83,9 +84,9 @@ fn client_and_server_fit_and_work() {
 }
 
 #[test]
-fn what_goes_wrong_is_said_without_frames() {
+fn errors_are_printed_without_unwind_tables() {
     let [client, _] = build();
     let output = Command::new(&client).stdin(Stdio::null()).output().expect("it can be started");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("which lamp?"), "{said}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("which lamp?"), "{text}");
 }

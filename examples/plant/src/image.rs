@@ -1,15 +1,15 @@
-//! A plant's process image: what stands in its memory area.
+//! A plant's process image: the contents of its memory area.
 
 /// Octets of an image.
 pub const SIZE: usize = 256;
 
-/// Pressure, temperature, level and valve of one moment. The rest of the area repeats the counter, so that a display can tell an
-/// image from a mixture of two.
+/// Pressure and temperature of one moment. The rest of the area repeats the counter, so that a
+/// display can tell an image from a mixture of two.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Image {
-    /// Which plant.
+    /// The number of the plant.
     pub plant: u32,
-    /// Which run of its process.
+    /// The run of its process.
     pub run: u32,
     /// Images so far in this run.
     pub count: u64,
@@ -32,7 +32,7 @@ impl Image {
         }
     }
 
-    /// As it stands in memory.
+    /// Writes it as it lies in memory.
     pub fn write(&self, out: &mut [u8; SIZE]) {
         out[..4].copy_from_slice(&self.plant.to_le_bytes());
         out[4..8].copy_from_slice(&self.run.to_le_bytes());
@@ -44,7 +44,7 @@ impl Image {
         }
     }
 
-    /// An image that a plant wrote; none where the octets are no such image.
+    /// Reads an image. None where no plant wrote these octets.
     pub fn read(octets: &[u8]) -> Option<Image> {
         let octets: &[u8; SIZE] = octets.try_into().ok()?;
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| octets[at + i]));

@@ -1,4 +1,4 @@
-//! The parts of the control room; without a subcommand, all of them.
+//! The processes of the control room; without a subcommand, all of them.
 #![forbid(unsafe_code)]
 
 mod image;
@@ -49,7 +49,7 @@ fn orb() -> Result<Orb, Box<dyn Error>> {
     Ok(orb)
 }
 
-/// Tells whoever started this process that it is ready.
+/// Prints that this process is ready, for its parent.
 fn ready(what: &dyn std::fmt::Display) -> std::io::Result<()> {
     let mut output = std::io::stdout();
     writeln!(output, "READY {what}")?;
@@ -94,7 +94,8 @@ fn plant(number: &str, run: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Shows a plant until it has seen [`IMAGES`] images of its last run. `runs` is how often the plant is started.
+/// Shows a plant until it has read [`IMAGES`] images of its last run. The plant is started `runs`
+/// times.
 fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>> {
     let (plant, runs): (u32, u32) = (number.parse()?, runs.parse()?);
     let library = Library::connect(&orb()?, socket)?;
@@ -135,7 +136,7 @@ fn display(number: &str, runs: &str, socket: &str) -> Result<(), Box<dyn Error>>
         of_last += u32::from(image.run == runs);
     }
     if runs > 1 && gone == 0 {
-        return Err(format!("plant {plant} was killed, and nobody told its display").into());
+        return Err(format!("plant {plant} was killed, and its display was not informed").into());
     }
     let statistics = reader.statistics()?;
     println!(

@@ -1,4 +1,5 @@
-//! Everything at once: starts the parts as processes, kills one plant, then the server of its node, and waits for the displays.
+//! The whole control room: starts the processes, kills one plant, then the server of its node, and
+//! waits for the displays.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};
@@ -6,11 +7,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A part; killed at the end.
+/// A child process; killed at the end.
 struct Part(Child);
 
 impl Part {
-    /// Starts a part and waits until it says that it is ready; gives what it said.
+    /// Starts a process and waits until it is ready. Returns the text of its READY line.
     fn start(arguments: &[&str]) -> Result<(Part, String), Box<dyn Error>> {
         let mut child =
             Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()).spawn()?;
@@ -24,7 +25,7 @@ impl Part {
             .strip_prefix("READY ")
             .ok_or_else(|| format!("{arguments:?} did not start"))?
             .to_string();
-        // What it prints later is ours to print.
+        // Passes its later output on.
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 println!("{line}");
@@ -85,7 +86,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     for display in &mut displays {
         failed += u32::from(!display.0.wait()?.success());
     }
-    // Let the last lines come out.
+    // The threads above print the last lines.
     std::thread::sleep(Duration::from_millis(100));
     match failed {
         0 => Ok(()),

@@ -1,8 +1,8 @@
-//! A transport of one's own: unix sockets in Linux's abstract namespace, which leave no file behind.
+//! A transport of your own: unix sockets in Linux's abstract namespace, which leave no file behind.
 //!
-//! It shows all that a transport needs: three traits, and one line that runs the conformance suite (`tests/`). An ORB gets
-//! it with `Orb::builder().config(config).register(|info| Ok(info.add_transport(Arc::new(Abstract))?)).build()`; endpoints are written
-//! `giop:abstract:NAME`.
+//! It needs three traits, and one line that runs the conformance suite (`tests/`). An ORB gets it
+//! with `Orb::builder().register(|info| Ok(info.add_transport(Arc::new(Abstract))?)).build()`.
+//! Endpoints are written `giop:abstract:NAME`.
 #![forbid(unsafe_code)]
 
 use isorb::transport::{Capabilities, Listener, Place, Stream, Transport, Wait};
@@ -28,7 +28,7 @@ impl Transport for Abstract {
     }
 
     fn profile_tag(&self) -> u32 {
-        // Of one's own choosing, as long as nobody else in the system means something else by it.
+        // Any number that no other transport in the system uses.
         0x4142_5300
     }
 
@@ -42,7 +42,8 @@ impl Transport for Abstract {
         }
     }
 
-    /// Names are the network namespace's, so they mean the same to two processes in one namespace of one running kernel.
+    /// Names belong to the network namespace, so they mean the same to two processes in one
+    /// namespace of one running kernel.
     fn place(&self, name: &str) -> Option<Place> {
         let host = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_string();
         let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
@@ -51,7 +52,7 @@ impl Transport for Abstract {
 
     fn connect(&self, name: &str, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        // Where nobody accepts, connecting waits as long as a send may.
+        // While the listener does not accept, connecting waits as long as a send may.
         net::set_send_timeout(&socket, timeout)?;
         match connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?) {
             Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
@@ -92,7 +93,7 @@ impl Listener for AbstractListener {
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // Ends an accept that waits, and turns away who comes.
+        // Ends an accept that waits, and refuses later clients.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 

@@ -12,7 +12,7 @@ fn name() -> String {
 
 isorb_transport::transport_conformance!(abstract_namespace, || (Box::new(Abstract), name()));
 
-/// Somebody listens and never accepts: who connects waits no longer than it wants to.
+/// The listener never accepts: a client waits no longer than its time-out.
 #[test]
 fn a_connect_keeps_its_time_out() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};

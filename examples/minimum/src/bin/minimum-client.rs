@@ -1,4 +1,4 @@
-//! Turns on the lamp that its argument refers to, and waits for the end of its input before it ends.
+//! Turns on the lamp of its argument, and ends with its input.
 
 use isorb::{Kind, Result, SystemException};
 use isorb_example_minimum::minimum::LampRef;
@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     let lamp: LampRef = orb.resolve(&reference)?;
     let before = lamp.turn(true)?;
     println!("it was {}, and has been turned {} times", if before { "on" } else { "off" }, lamp.turns()?);
-    // So that somebody can look at the process.
+    // The tests look at the process until then.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
 }

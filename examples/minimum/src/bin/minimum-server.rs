@@ -25,7 +25,7 @@ impl Lamp for Bulb {
 fn main() -> Result<()> {
     let orb = isorb::Orb::init(std::env::args())?;
     let lamp: LampRef = orb.root_poa()?.activate(Arc::new(Bulb::default()))?;
-    println!("{}", isorb::Reference::object(&lamp));
+    println!("{lamp}");
     let ends = orb.clone();
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

@@ -1,4 +1,5 @@
-//! Serves a thermometer as `lab/t1`: `sensors-server -ORBInitRef NameService=corbaloc::localhost/NameService`.
+//! Serves a thermometer as `lab/t1`:
+//! `sensors-server -ORBInitRef NameService=corbaloc::localhost/NameService`.
 
 use isorb_example_sensors::{Thermometer, sensors::ProbeRef};
 use std::sync::Arc;

@@ -1,0 +1,15 @@
+//! Compiles the IDL of each example.
+
+fn main() {
+    let files = [
+        "callback/clocks.idl",
+        "interceptor/hello.idl",
+        "lanes/brakes.idl",
+        "naming/lab.idl",
+        "persistence/notes.idl",
+        "tls/vault.idl",
+    ];
+    for file in files {
+        isorb_idl_rust::Build::new().compile(file);
+    }
+}
